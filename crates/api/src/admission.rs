@@ -1,4 +1,4 @@
-//! What the API server answers to a manifest, without one: the schema's bounds, the CEL rules and the keys of lists.
+//! Admission of a manifest without an API server: the schema's bounds, the CEL rules and the keys of lists.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use serde_json::Value;
 
 use crate::{PerfValidation, crd};
 
-/// The CRD's schema, ready to judge manifests.
+/// Schema of the CRD, ready to judge manifests.
 pub struct Admission {
     schema: Value,
     bounds: jsonschema::Validator,
 }
 
-/// One reason why a manifest is refused.
+/// Reason for which a manifest is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The field, such as `spec.gates[0].threshold`.
+    /// Field, such as `spec.gates[0].threshold`.
     pub path: String,
-    /// What is wrong with it, and mostly what to write instead.
+    /// Explanation of the fault, and usually the value to write instead.
     pub message: String,
-    /// Which rule or bound of the schema says so.
+    /// Rule or bound of the schema that refuses the field.
     pub rule: String,
 }
 
-/// The schema of the CRD cannot be compiled: a mistake in this crate, which its tests find.
+/// Error for a schema of the CRD that cannot be compiled. It is a mistake in this crate, which its tests find.
 #[derive(Clone, Debug)]
 pub struct SchemaError(String);
 
@@ -48,13 +48,13 @@ impl Admission {
         Ok(Self { schema, bounds })
     }
 
-    /// The schema, as the CRD carries it.
+    /// Schema in the form that the CRD contains.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// The object as the API server would store it, defaults filled in, or everything that it refuses. Unknown fields are
-    /// refused as `kubectl apply` does.
+    /// Returns the object as the API server would store it, with its defaults, or all refusals. Unknown fields are
+    /// refused as by `kubectl apply`.
     pub fn admit(&self, manifest: &Value) -> Result<PerfValidation, Vec<Refusal>> {
         let mut refusals = wrong_kind(manifest);
         if refusals.is_empty() {
@@ -62,7 +62,7 @@ impl Admission {
             refusals.extend(self.by_bounds(manifest));
             refusals.extend(self.by_keys(manifest));
         }
-        // A value of another type would make rules fail with words of their own.
+        // A value of a wrong type would make rules fail with unclear messages.
         if refusals.is_empty() {
             refusals = self.by_rules(manifest);
         }
@@ -73,7 +73,7 @@ impl Admission {
             .map_err(|error| vec![refusal(String::new(), error.to_string(), "type")])
     }
 
-    /// The CEL rules that a manifest breaks.
+    /// Refusals by the CEL rules.
     pub fn by_rules(&self, manifest: &Value) -> Vec<Refusal> {
         let errors = Validator::new().validate(&self.schema, manifest, None).err();
         let errors = errors.into_iter().flat_map(ValidationErrors::into_vec);
@@ -86,7 +86,7 @@ impl Admission {
             .collect()
     }
 
-    /// The bounds, patterns, enums and types that it breaks, and required fields that it lacks.
+    /// Refusals by bounds, patterns, enums, types and required fields.
     pub fn by_bounds(&self, manifest: &Value) -> Vec<Refusal> {
         let refusal = |error: jsonschema::ValidationError<'_>| {
             let mut path = error.instance_path().to_string();
@@ -102,7 +102,7 @@ impl Admission {
         self.bounds.iter_errors(manifest).map(refusal).collect()
     }
 
-    /// Elements of a list that have the key of an earlier one.
+    /// Refusals of list elements that repeat the key of an earlier one.
     pub fn by_keys(&self, manifest: &Value) -> Vec<Refusal> {
         let mut refusals = Vec::new();
         duplicates(&self.schema, manifest, &mut refusals);
@@ -192,7 +192,7 @@ fn below(path: &str, field: &str) -> String {
     }
 }
 
-/// `/spec/gates/0/name` as `spec.gates[0].name`.
+/// Converts `/spec/gates/0/name` to `spec.gates[0].name`.
 fn dotted(pointer: &str) -> String {
     let parts = pointer.split('/').skip(1);
     parts.fold(String::new(), |path, part| match part.parse::<usize>() {
@@ -201,7 +201,7 @@ fn dotted(pointer: &str) -> String {
     })
 }
 
-/// `spec.gates[0].name` as `spec.gates.name`.
+/// Converts `spec.gates[0].name` to `spec.gates.name`.
 fn without_indices(path: &str) -> String {
     path.split('[')
         .map(|part| part.split_once(']').map_or(part, |(_, rest)| rest))

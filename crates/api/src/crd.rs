@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition: what the types derive, and what the derive cannot say.
+//! CustomResourceDefinition: the schema that the types derive, and the parts that the derive cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -8,23 +8,23 @@ use serde_json::json;
 
 use crate::{PerfValidation, Phase};
 
-/// What an object says until an operator has looked at it.
+/// Message of an object until an operator has read it.
 pub const UNSEEN: &str =
     "no operator has looked at this yet; if that lasts, check that one runs and watches this namespace";
 
-/// Longest string, list and map of the spec whose field does not say otherwise (parts of Kubernetes' own types).
-/// Without a bound the API server assumes the worst and refuses the CEL rules on it as too costly.
+/// Longest string, list and map of a spec field without a bound of its own (parts of Kubernetes' own types). Without a
+/// bound the API server assumes the worst case and refuses CEL rules on the field as too costly.
 const STRING: i64 = 4096;
 const LIST: i64 = 64;
 const MAP: i64 = 64;
 
-/// Kubernetes' quantity grammar, as controller-gen writes it for every built-in type.
+/// Quantity grammar of Kubernetes, as controller-gen writes it for every built-in type.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 const OPERATOR: &str = "Operator represents a key's relationship to the value. Valid operators are Exists and Equal. Defaults to Equal. Exists is \
                         equivalent to wildcard for value, so that a pod can tolerate all taints of a particular category.";
 
-/// The CustomResourceDefinition of `PerfValidation`, as it is to be applied.
+/// CustomResourceDefinition of `PerfValidation`, ready to apply.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = PerfValidation::crd();
     for version in &mut crd.spec.versions {
@@ -36,9 +36,9 @@ pub fn crd() -> CustomResourceDefinition {
                 visit(schema, &mut bound);
                 visit(schema, &mut describe_default);
             } else {
-                // A default inside the status would answer for an operator that has not looked yet. That of the whole
-                // says so: without it kstatus reads an object without status as done, and of a thousand objects created
-                // at once two thirds said nothing for more than 2 s (issue 12).
+                // A default of a single field would hide that the operator has not read the object. The default of the
+                // whole status shows it. Without that default kstatus reads an object without status as done. Of a
+                // thousand objects created at once, two thirds had no status for more than 2 s (issue 12).
                 visit(schema, &mut |s| s.default = None);
                 schema.default = Some(JSON(json!({
                     "observedGeneration": -1,
@@ -51,10 +51,12 @@ pub fn crd() -> CustomResourceDefinition {
     crd
 }
 
-/// The CustomResourceDefinition as a YAML document.
+/// CustomResourceDefinition as a YAML document.
 ///
 /// # Errors
-/// Only if a value of the definition has no YAML form.
+///
+///
+/// Returns an error only if a value of the definition has no YAML form.
 pub fn crd_yaml() -> Result<String, serde_saphyr::ser::Error> {
     let body = serde_saphyr::to_string(&crd())?;
     Ok(format!("# Generated from crates/api: run `just generate`.\n{body}"))
@@ -73,12 +75,12 @@ fn visit(schema: &mut JSONSchemaProps, change: &mut dyn FnMut(&mut JSONSchemaPro
     }
 }
 
-/// An absent field is the one way to say nothing; the API server then prunes an explicit null.
+/// Makes absence the only form of an unset field. The API server then prunes an explicit null.
 fn drop_nullable(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
 }
 
-/// Kubernetes' own words offer two operators of a toleration that the rules of the spec refuse.
+/// Replaces the description by Kubernetes, because it offers two toleration operators that the spec refuses.
 fn describe_operator(schema: &mut JSONSchemaProps) {
     let operator = schema.properties.as_mut().and_then(|all| all.get_mut("operator"));
     let description = operator.and_then(|operator| operator.description.as_mut());
@@ -104,7 +106,7 @@ fn bound(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// `kubectl explain` prints descriptions but no defaults.
+/// Adds the default to the description, because `kubectl explain` prints no defaults.
 fn describe_default(schema: &mut JSONSchemaProps) {
     let Some(JSON(value)) = &schema.default else { return };
     let shown = match value {

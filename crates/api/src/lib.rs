@@ -1,7 +1,7 @@
-//! The `PerfValidation` resource: what a user writes and what the operator answers.
+//! Types of the `PerfValidation` resource: the spec that a user writes and the status that the operator reports.
 //!
-//! The types here are the single source of the CRD, its defaults, its CEL rules and its documentation.
-//! Nothing in this crate talks to a cluster.
+//! These types are the single source of the CRD, its defaults, its CEL rules and its documentation. This crate does not
+//! communicate with a cluster.
 
 #[cfg(feature = "admission")]
 pub mod admission;

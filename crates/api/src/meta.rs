@@ -1,17 +1,17 @@
-//! Names in metadata that other software may rely on.
+//! Names in metadata on which other software may rely.
 
 /// API group of the resource, and the domain of its labels and annotations.
 pub const GROUP: &str = "perfvalidation.dev";
-/// Annotation: `"true"` keeps every object of a run for a post-mortem, as long as its deployment is there; removing it later
-/// cleans up.
+/// Annotation: `"true"` keeps every object of a run for a post-mortem while its deployment exists. Its removal starts
+/// the cleanup.
 pub const NO_CLEANUP: &str = "perfvalidation.dev/no-cleanup";
-/// Annotation: any token not handled yet starts a new run.
+/// Annotation: a new token starts a new run.
 pub const RERUN: &str = "perfvalidation.dev/rerun";
-/// Finalizer on the resource: the operator takes it off once everything a run created is confirmed gone.
+/// Finalizer on the resource. The operator removes it once all objects of a run are confirmed gone.
 pub const FINALIZER: &str = "perfvalidation.dev/cleanup";
-/// Field manager of everything the operator applies, and reporting controller of its events.
+/// Field manager of all objects that the operator applies, and reporting controller of its events.
 pub const FIELD_MANAGER: &str = "perfvalidation-operator";
-/// Label on everything a run creates: the name of its `PerfValidation`.
+/// Label on all objects of a run: the name of its `PerfValidation`.
 pub const NAME_LABEL: &str = "perfvalidation.dev/name";
-/// Label on everything a run creates: the id of the run (8 hex digits).
+/// Label on all objects of a run: the id of the run (8 hex digits).
 pub const RUN_LABEL: &str = "perfvalidation.dev/run";

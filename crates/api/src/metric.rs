@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Side of the threshold that is good; inclusive.
+/// Good side of the threshold, including the threshold.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateOperator {
     /// Observed ≥ effective threshold.
@@ -13,7 +13,7 @@ pub enum GateOperator {
 }
 
 impl GateOperator {
-    /// The word in a gate.
+    /// Word in a gate.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AtLeast => ">=",
@@ -21,7 +21,7 @@ impl GateOperator {
         }
     }
 
-    /// The sign, as messages print it.
+    /// Sign that messages print.
     pub fn sign(self) -> &'static str {
         match self {
             Self::AtLeast => "≥",
@@ -30,7 +30,7 @@ impl GateOperator {
     }
 }
 
-/// A quantity that a gate can judge: of AIPerf's export, in AIPerf's units, or of the workers' own metrics.
+/// Metric that a gate can judge: from AIPerf's export, in AIPerf's units, or from the workers' own metrics.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// Output tokens per second of the whole deployment (tokens/s).
@@ -51,20 +51,21 @@ pub enum Metric {
     OutputSequenceLength,
     /// Requests per second that met every objective of `benchmark.goodput` (requests/s).
     Goodput,
-    /// Decode speed of the slowest worker, by its engine's time from token to token at the same batch (percent of its peers'
-    /// median, or of the fastest worker's where most are slow). Needs two workers and an engine that reports it, such as vLLM.
+    /// Decode speed of the slowest worker, by its engine's time from token to token at the same batch (percent of its
+    /// peers' median, or of the fastest worker's if most are slow). Needs two workers and an engine that reports this
+    /// time, such as vLLM.
     SlowestWorkerPercent,
-    /// Decode speed of the worker that lost most against its own past, at the upper end of its 95 % interval (percent of that of
-    /// at least three earlier runs of the object on the same GPU, which passed without a cause in the same environment). With
-    /// fewer earlier runs the gate is `Unmeasured`, and the trial counts without it.
+    /// Decode speed of the worker that lost most against earlier runs, at the upper end of its 95 % interval (percent).
+    /// The reference is at least three earlier runs of the object on the same GPU that passed without a cause in the
+    /// same environment. With fewer earlier runs the gate is `Unmeasured`, and the trial counts without it.
     OwnPastPercent,
-    /// Memory traffic of the median worker, by its engine's own estimate (percent of the GPU's published bandwidth). Needs
-    /// `--enable-mfu-metrics` of vLLM and a GPU that docs/verdict.md lists.
+    /// Memory traffic of the median worker, as estimated by its engine (percent of the GPU's published bandwidth).
+    /// Needs `--enable-mfu-metrics` of vLLM and a GPU that docs/verdict.md lists.
     MemoryBandwidthPercent,
 }
 
 impl Metric {
-    /// Every metric, in the order of the documentation.
+    /// Metrics, in the order of the documentation.
     pub const ALL: [Self; 12] = [
         Self::OutputTokenThroughput,
         Self::OutputTokenThroughputPerUser,
@@ -80,7 +81,7 @@ impl Metric {
         Self::MemoryBandwidthPercent,
     ];
 
-    /// The name of this metric in AIPerf's export and in its `--goodput` flag; `None` for what AIPerf does not measure.
+    /// Name of this metric in AIPerf's export and in its `--goodput` flag; `None` if AIPerf does not measure it.
     pub fn aiperf_tag(self) -> Option<&'static str> {
         Some(match self {
             Self::OutputTokenThroughput => "output_token_throughput",
@@ -96,7 +97,7 @@ impl Metric {
         })
     }
 
-    /// The unit, as messages print it.
+    /// Unit that messages print.
     pub fn unit(self) -> &'static str {
         match self {
             Self::OutputTokenThroughput | Self::OutputTokenThroughputPerUser => "tok/s",
@@ -109,7 +110,7 @@ impl Metric {
         }
     }
 
-    /// Which side of a threshold is good; `None`: either.
+    /// Good side of a threshold; `None` if either side can be good.
     pub fn good_side(self) -> Option<GateOperator> {
         match self {
             Self::OutputTokenThroughput
@@ -126,7 +127,7 @@ impl Metric {
         }
     }
 
-    /// The word in a gate.
+    /// Word in a gate.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OutputTokenThroughput => "OutputTokenThroughput",
@@ -144,12 +145,12 @@ impl Metric {
         }
     }
 
-    /// Whether one number describes a whole trial, so that there is no distribution.
+    /// Returns true if one number describes a whole trial, so that there is no distribution.
     pub fn has_an_average_only(self) -> bool {
         self.is_rate() || self.aiperf_tag().is_none()
     }
 
-    /// Whether AIPerf reports only an average: a rate of the whole run has no distribution.
+    /// Returns true if AIPerf reports only an average, because a rate of the whole run has no distribution.
     pub fn is_rate(self) -> bool {
         matches!(
             self,
@@ -158,7 +159,7 @@ impl Metric {
     }
 }
 
-/// A statistic of a metric over the requests of one trial.
+/// Statistic of a metric over the requests of one trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // the names are the statistics
 pub enum Statistic {
@@ -179,7 +180,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// Every statistic.
+    /// Statistics.
     pub const ALL: [Self; 13] = [
         Self::Avg,
         Self::Min,
@@ -196,7 +197,7 @@ impl Statistic {
         Self::Std,
     ];
 
-    /// The key of this statistic in AIPerf's export.
+    /// Key of this statistic in AIPerf's export.
     pub fn aiperf_key(self) -> &'static str {
         match self {
             Self::Avg => "avg",

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-/// Suffixes of a quantity and what they multiply by; two-letter ones first, so that `Mi` is not read as `M` + `i`.
+/// Suffixes of a quantity and their factors. Two-letter suffixes come first, so that `Mi` is not read as `M` + `i`.
 const SUFFIXES: [(&str, i64, u32); 15] = [
     ("Ki", 1 << 10, 0),
     ("Mi", 1 << 20, 0),
@@ -21,9 +21,9 @@ const SUFFIXES: [(&str, i64, u32); 15] = [
     ("E", 1_000_000_000_000_000_000, 0),
 ];
 
-/// The value of a quantity such as `50k`, `0.5`, `100m`, `2e3` or `80Gi`, by Kubernetes' grammar: a number, then either one
-/// suffix or an exponent (`5E` is five quintillions, `5E3` five thousand). `None` if it is none, or not exactly
-/// representable in 28 digits.
+/// Value of a quantity such as `50k`, `0.5`, `100m`, `2e3` or `80Gi`, by Kubernetes' grammar: a number, then either one
+/// suffix or an exponent (`5E` is five quintillions, `5E3` five thousand). `None` if the text is not a quantity, or if
+/// 28 digits cannot represent it exactly.
 pub fn parse(text: &str) -> Option<Decimal> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let value = match SUFFIXES.iter().find(|(suffix, ..)| *suffix == &text[number.len()..]) {
@@ -36,14 +36,14 @@ pub fn parse(text: &str) -> Option<Decimal> {
     Some(value.normalize())
 }
 
-/// How far `to` is from `from`, in percent of `from`; `None` if that is no number of 28 digits.
+/// Change from `from` to `to`, in percent of `from`; `None` if 28 digits cannot represent it.
 pub fn change_percent(from: Decimal, to: Decimal) -> Option<Decimal> {
     to.checked_sub(from)?
         .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(from)
 }
 
-/// Digits with at most one point, and a sign; Rust's own parser takes `1_000` too.
+/// Parses digits with at most one point, and a sign. Rust's own parser also accepts `1_000`.
 fn decimal(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

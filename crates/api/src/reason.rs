@@ -2,28 +2,28 @@ mod help;
 
 pub use help::Help;
 
-/// Declares the reasons with their explanation, so that the enum, its words and its documentation are one list.
+/// Declares the reasons with their explanation, so that the enum, its words and its documentation come from one list.
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Why something is as it is: the `reason` of status, conditions and events. Never reworded once released.
+        /// Reason for a state, in the `reason` of status, conditions and events. A released word never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
 
         impl Reason {
-            /// Every reason, in the order of the documentation.
+            /// Reasons, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The word in status, conditions and events.
+            /// Word in status, conditions and events.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
-            /// The reason that a status recorded; `NotReached` for a word of another operator version.
+            /// Reason that a status contains; `NotReached` for a word of another operator version.
             pub fn from_word(word: &str) -> Self {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == word).unwrap_or(Self::NotReached)
             }
 
-            /// What it means and what to do, as the documentation prints it.
+            /// Meaning and remedy, as the documentation prints them.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
             }
@@ -33,27 +33,27 @@ macro_rules! reasons {
 
 reasons! {
     // ── verdict Passed ──
-    /// Every enforced gate was met as often as the trial rule asks.
+    /// The trials met every enforced gate as often as the trial rule requires.
     GatesMet,
-    // ── verdict Failed ──
-    /// An enforced gate was missed as often as the trial rule asks.
+    /// The trials missed an enforced gate as often as the trial rule requires.
     GatesMissed,
     /// More requests failed than `trials.maxFailedRequestsPercent` allows.
     RequestErrors,
-    /// One worker was much slower than its peers, although the deployment as a whole met its gates: check its GPU.
+    /// One worker was much slower than its peers, although the deployment as a whole met its gates. Check its GPU.
     WorkerStall,
-    /// The node has fewer healthy GPUs than `placement.expectGPUs` asks for, although those that it has met the gates: see what
-    /// became of the others.
+    /// The node has fewer healthy GPUs than `placement.expectGPUs` requires, although the present ones meet the gates.
+    /// Find out why the others are missing.
     GPUsMissing,
-    /// A worker's container crashed while the run measured: see its previous log and exit code.
+    /// A worker's container crashed while the run measured. See its previous log and exit code.
     WorkerCrashed,
     // ── verdict Inconclusive ──
-    /// Trials passed and missed, or an average lies too near its gate to tell on which side it is, and `trials.max` was reached
-    /// before the rule could decide.
+    /// The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an
+    /// average is too near its gate.
     TrialsDisagree,
-    /// The load generator could not keep the asked concurrency in flight: give it CPUs or lower `concurrencyPerGPU`.
+    /// The load generator could not keep the requested concurrency in flight. Give it more CPUs or lower
+    /// `concurrencyPerGPU`.
     GeneratorStarved,
-    /// A worker was ended, and not by a crash of its own, while the CPUs of its node were full: see what else uses them.
+    /// A worker ended without a crash of its own while the CPUs of its node were full. Check which other pods use them.
     NodeCPUPressure,
     /// A worker's pod was removed or replaced while the run measured.
     WorkerRestarted,
@@ -62,131 +62,136 @@ reasons! {
     /// A worker served no request during a trial.
     UnevenService,
     // ── verdict Skipped ──
-    /// No gates: there is nothing to judge.
+    /// The spec has no gate of mode `Enforce`, so there is nothing to judge.
     NothingToJudge,
     // ── verdict Error: prerequisites ──
-    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `workload.dynamo.onMissing: Skip`.
+    /// The API server does not serve the DynamoGraphDeployment API. Install Dynamo's operator, or set
+    /// `workload.dynamo.onMissing: Skip`.
     DynamoNotInstalled,
-    /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
+    /// The operator cannot read the DynamoGraphDeployment API, so its state is unknown.
     DynamoUnreadable,
-    /// The operator runs nothing in this namespace (`kube-system` and its own by default): use another one, or change
-    /// the operator's `--refused-namespaces`.
+    /// The operator starts no runs in this namespace (by default `kube-system` and the operator's own). Use another
+    /// namespace, or change the operator's `--refused-namespaces`.
     NamespaceRefused,
-    /// The namespace is too long for the labels of the deployment (63 characters): use one of at most 51.
+    /// The namespace is too long for the labels of the deployment (63 characters). Use a namespace of at most 51
+    /// characters.
     NamespaceTooLong,
-    /// The versions of the image and of the installed Dynamo operator do not fit: use images of the operator's minor version.
+    /// The versions of the image and of the installed Dynamo operator do not match. Use images of the operator's minor
+    /// version.
     VersionSkew,
-    /// The router mode is not known to the Dynamo version of the image.
+    /// The Dynamo version of the image does not support the router mode.
     RouterModeUnsupported,
-    /// No AIPerf image: set `benchmark.image` or the operator's `--aiperf-image`.
+    /// No AIPerf image is set. Set `benchmark.image` or the operator's `--aiperf-image`.
     AIPerfImageMissing,
-    /// `model.cache.volumeClaimTemplate` needs a StorageClass: name one or make one the default.
+    /// `model.cache.volumeClaimTemplate` needs a StorageClass. Set one in the template, or mark one as the cluster's
+    /// default.
     StorageClassMissing,
-    /// The storage classes cannot be read, so nothing is known about them.
+    /// The operator cannot read the storage classes, so their state is unknown.
     StorageUnreadable,
     /// The prerequisites are met.
     PrerequisitesMet,
     // ── verdict Error: sizing ──
-    /// Waiting for two equal readings of the free GPUs.
+    /// The operator waits for two equal readings of the free GPUs.
     Settling,
-    /// GPUs were chosen.
+    /// The operator has chosen GPUs.
     GPUsChosen,
-    /// No eligible node has enough free GPUs: free some, lower `minGPUs`, or raise `timeouts.sizing`.
+    /// No eligible node has enough free GPUs. Free some, lower `minGPUs`, or raise `timeouts.sizing`.
     Saturated,
-    /// A `ResourceQuota` of the namespace has no room for the run: raise it, free some of it, or lower `minGPUs`.
+    /// A `ResourceQuota` of the namespace has no room for the run. Raise it, free some of it, or lower `minGPUs`.
     QuotaExceeded,
-    /// A `LimitRange` of the namespace would refuse the run's pods: correct their resources or the `LimitRange`.
+    /// A `LimitRange` of the namespace would refuse the run's pods. Correct their resources or the `LimitRange`.
     LimitRangeViolated,
-    /// No node is eligible: see the reason per node.
+    /// No node is eligible. See the reason for each node.
     NoCandidateNode,
     /// A driver is still publishing its devices.
     PoolUnsettled,
-    /// GPUs of one node are given out by DRA and by a device plugin at once: turn one of them off, or name one in
+    /// Both DRA and a device plugin allocate GPUs of one node. Turn one of them off, or select one in
     /// `placement.allocation`.
     MixedAllocation,
-    /// The DeviceClass does not exist: install the GPU driver's DRA resources or correct `deviceClassName`.
+    /// The DeviceClass does not exist. Install the GPU driver's DRA resources or correct `deviceClassName`.
     DeviceClassMissing,
-    /// A device selector cannot be evaluated, so free GPUs cannot be counted.
+    /// The operator cannot evaluate a device selector, so it cannot count free GPUs.
     SelectorNotEvaluable,
-    /// GPUs cannot be counted because a read failed.
+    /// The operator cannot count GPUs because a read failed.
     InventoryUnreadable,
-    /// The GPU driver published no devices although the node says it has GPUs: restart its DRA plugin after the driver.
+    /// The GPU driver published no devices although the node reports GPUs. Restart the driver's DRA plugin after the
+    /// driver.
     NoDevicesPublished,
-    /// Another run holds the node and does not give it back by itself; the wait counts towards `timeouts.sizing`.
+    /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
     NodeBusy,
-    /// Runs that were asked for earlier come first; the time in the queue does not count towards `timeouts.sizing`.
+    /// Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.
     InLine,
-    /// GPUs that were free at sizing were taken before the workers got them.
+    /// Other pods took GPUs that were free at sizing before the workers got them.
     LostRace,
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected,
-    /// Whether the API server takes the DynamoGraphDeployment is not known: a webhook does not answer, or the server is in
-    /// trouble. It is asked again for two minutes.
+    /// The API server did not clearly accept or refuse the DynamoGraphDeployment, because a webhook does not answer or
+    /// the server is in trouble. The operator retries for two minutes.
     DeploymentUnanswered,
-    /// Dynamo's operator reports the deployment as failed, and it did not heal.
+    /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed,
     /// An object of the same name belongs to another owner.
     NameTaken,
-    /// The model cache was not filled in time.
+    /// The model cache was not filled before the time-out.
     ModelCacheFailed,
     /// Components are starting.
     Starting,
-    /// Every component is ready; whether each worker has a GPU of its own is looked at.
+    /// Every component is ready. The operator checks that each worker has a GPU of its own.
     CheckingGPUs,
-    /// Not every component became ready in time.
+    /// Not every component became ready before the time-out.
     WorkloadNotReady,
-    /// The API server refuses to create pods: a quota, a policy or a webhook of the namespace.
+    /// The API server refuses to create pods because of a quota, a policy or a webhook of the namespace.
     PodsRefused,
     /// The node of the run is not Ready, or is gone.
     NodeNotReady,
     /// A volume of a pod is not bound or cannot be mounted.
     VolumeUnavailable,
-    /// A pod's image cannot be pulled.
+    /// The node cannot pull a pod's image.
     ImagePullBackOff,
-    /// A pod cannot be scheduled.
+    /// The scheduler cannot place a pod.
     Unschedulable,
-    /// A claim could not be prepared on the node.
+    /// The node could not prepare a claim.
     ClaimPrepareFailed,
-    /// The DRA kubelet plugin holds stale device nodes: restart the driver pod, then the DRA plugin pod of the node.
+    /// The DRA kubelet plugin holds stale device nodes. Restart the driver pod, then the DRA plugin pod of the node.
     StaleDRAPlugin,
-    /// The DRA kubelet plugin is not registered with the kubelet: start it or restart the kubelet.
+    /// The DRA kubelet plugin is not registered with the kubelet. Start it or restart the kubelet.
     DRAPluginMissing,
     /// The node gave one GPU to two claims.
     DoubleAllocated,
     /// A container keeps crashing.
     CrashLoopBackOff,
-    /// A container was killed for its memory use.
+    /// A container was killed because of its memory use.
     OOMKilled,
-    /// The engine finds no GPU in its container: the driver's libraries are not visible there.
+    /// The engine finds no GPU in its container, because the driver's libraries are not visible there.
     NoGPUInContainer,
-    /// Another process uses the memory of a GPU that a worker was given.
+    /// Another process uses the memory of a worker's GPU.
     GPUMemoryTaken,
     /// The inference engine died inside its worker.
     EngineDead,
-    /// The frontend's discovery panicked: images and Dynamo's operator are of different versions.
+    /// The frontend's discovery panicked because the images and Dynamo's operator have different versions.
     DiscoveryPanic,
-    /// There is no model of this name where it is looked for.
+    /// The model hub or cache has no model of this name.
     ModelNotFound,
-    /// The model is gated, and no token of an account that may read it was given.
+    /// The model is gated, and the run has no token of an account that may read it.
     ModelGated,
-    /// The model cannot be fetched: its hub is not reached from the pods.
+    /// The pods cannot fetch the model because they cannot reach its hub.
     ModelUnreachable,
-    /// The frontend serves models, and `model.name` is not among them.
+    /// The frontend serves models, but `model.name` is not among them.
     ModelNotServed,
-    /// The frontend cannot load the model's configuration or tokenizer: check its name, token and network.
+    /// The frontend cannot load the model's configuration or tokenizer. Check the model's name, token and network.
     ModelAddFailed,
-    /// The frontend finds no worker although all are ready.
+    /// The frontend finds no worker although all workers are ready.
     NoInstances,
-    /// A container cannot be created from its configuration.
+    /// The node cannot create a container from its configuration.
     ContainerConfigError,
-    /// The pods are not where or what the plan says: wrong node, shared or missing GPU.
+    /// The pods do not match the plan: wrong node, shared GPU or missing GPU.
     PlacementBroken,
-    /// Probing the endpoint.
+    /// The operator probes the endpoint.
     Probing,
-    /// A real completion came back.
+    /// The endpoint returned a real completion.
     CompletionReceived,
-    /// No completion came back in time.
+    /// The endpoint returned no completion before the time-out.
     EndpointNotReady,
     // ── verdict Error: measuring ──
     /// AIPerf left no usable result.
@@ -197,47 +202,49 @@ reasons! {
     LoadGeneratorEvicted,
     /// AIPerf's result was incomplete.
     ResultIncomplete,
-    /// A gated metric was not reported.
+    /// AIPerf did not report a metric that a gate needs.
     MetricMissing,
-    /// The trial did not end in time.
+    /// The trial did not end before the time-out.
     BenchmarkTimeout,
-    /// The run as a whole took longer than `timeouts.total`; the message says what it waited for.
+    /// The run as a whole took longer than `timeouts.total`. The message shows the wait that was open.
     DeadlineExceeded,
-    /// The Job of a trial was deleted or replaced while the run needed it: see who deletes Jobs in this namespace.
+    /// The Job of a trial was deleted or replaced while the run needed it. Find out which client deletes Jobs in this
+    /// namespace.
     JobLost,
     // ── the run itself ──
-    /// The run is going on.
+    /// The run is in progress.
     Running,
     /// The run is over.
     RunOver,
     /// `spec.suspend` is set.
     Suspended,
-    /// What is measured or judged changed; a new run follows.
+    /// The measured or judged settings changed. A new run follows.
     SpecChanged,
-    /// A rerun was asked for; a new run follows.
+    /// A user requested a rerun. A new run follows.
     RerunRequested,
     /// The object is being deleted.
     Deleted,
     // ── cleanup ──
-    /// Objects, pods and claims are being removed.
+    /// The operator removes objects, pods and claims.
     Removing,
-    /// Objects, pods and claims are confirmed gone.
+    /// The operator has confirmed that objects, pods and claims are gone.
     Removed,
-    /// The no-cleanup annotation keeps everything.
+    /// The no-cleanup annotation keeps all objects.
     NoCleanupRequested,
-    /// Something was still there, or could not be read, when `timeouts.cleanup` passed.
+    /// Some objects still existed, or could not be read, when `timeouts.cleanup` passed.
     TeardownUnconfirmed,
     // ── not yet known ──
-    /// The run has not come this far.
+    /// The run has not reached this point.
     NotReached,
-    /// The operator lacks rights that it needs; the Event and the operator's `/readyz` name them: grant them, and it goes on.
+    /// The operator lacks rights that it needs. The Event and the operator's `/readyz` list them. Grant them, and the
+    /// run continues.
     RightsMissing,
-    /// The object cannot be parsed by this operator version; its status is older than the object, except for `Ready`,
+    /// This operator version cannot parse the object. The status is older than the object, except for `Ready`,
     /// `Reconciling` and `Stalled`.
     SpecUnreadable,
 }
 
-/// Why something is as it is: a stable word and a text for people.
+/// Reason for a state: a stable word and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
     /// Stable word.
@@ -247,7 +254,7 @@ pub struct Why {
 }
 
 impl Why {
-    /// A reason with its text.
+    /// Creates a reason with its text.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,

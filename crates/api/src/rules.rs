@@ -1,10 +1,10 @@
-//! CEL rules that several fields share. Every message says what to write instead.
+//! CEL rules that several fields share. Every message suggests a valid value.
 
 use kube::core::Rule;
 
 use crate::{GateOperator, Metric};
 
-/// A wait of a run: a Go duration above zero.
+/// Rule for a wait of a run: a Go duration above zero.
 pub fn duration() -> Rule {
     Rule::new(
         r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",
@@ -12,13 +12,13 @@ pub fn duration() -> Rule {
     .message("write a Go duration above 0s and up to 24h, such as 90s or 1h5m")
 }
 
-/// A wait that may be left out.
+/// Rule for a wait that may be zero.
 pub fn duration_or_zero() -> Rule {
     Rule::new(r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) <= duration('24h')")
         .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
 }
 
-/// A trial that is long enough to compare its last two minutes with its first.
+/// Rule for a trial that is long enough to compare its last two minutes with its first.
 pub fn soak() -> Rule {
     Rule::new(
         r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('24h')",
@@ -26,7 +26,7 @@ pub fn soak() -> Rule {
     .message("write a Go duration from 5m to 24h, such as 10m; leave the field out for no soak")
 }
 
-/// A threshold: the upper bound keeps it inside every integer that a quantity is converted to.
+/// Rule for a threshold. The upper bound keeps it inside every integer type to which a quantity is converted.
 pub fn threshold() -> Rule {
     Rule::new(
         "isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).compareTo(quantity('1G')) <= 0",
@@ -34,7 +34,7 @@ pub fn threshold() -> Rule {
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
 }
 
-/// A share that may be zero, and of which tenths are asked for.
+/// Rule for a share that may be zero and may contain tenths.
 pub fn percent() -> Rule {
     Rule::new(
         "isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('100')) <= 0",
@@ -42,13 +42,13 @@ pub fn percent() -> Rule {
     .message(r#"write a quantity from 0 to 100, such as "1" or "0.1""#)
 }
 
-/// An upper limit on the smallest value is met by one fast request.
+/// Rule against an upper limit on the smallest value, because one fast request meets it.
 pub fn upper_limit_of_the_smallest() -> Rule {
     Rule::new("!(self.statistic == 'Min' && self.operator == '<=')")
         .message("the fastest request shows nothing about the others: write Avg, Max or a percentile such as P99")
 }
 
-/// A share of what is whole at 100.
+/// Rule for a share with a maximum of 100.
 pub fn percent_is_at_most_100() -> Rule {
     let percentages = listed(|metric| metric.aiperf_tag().is_none());
     Rule::new(format!(
@@ -57,7 +57,7 @@ pub fn percent_is_at_most_100() -> Rule {
     .message("this metric is a percentage: write a threshold of at most 100")
 }
 
-/// Workers are compared with each other.
+/// Rule for a comparison between workers, which needs two of them.
 pub fn slowest_worker_needs_two() -> Rule {
     let metric = Metric::SlowestWorkerPercent.as_str();
     Rule::new(format!(
@@ -66,14 +66,14 @@ pub fn slowest_worker_needs_two() -> Rule {
     .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs of at least 2, or mode Warn for this gate")
 }
 
-/// A gate on a rate of the whole trial.
+/// Rule for a gate on a rate of the whole trial.
 pub fn rate_has_an_average_only() -> Rule {
     let single = listed(Metric::has_an_average_only);
     Rule::new(format!("!(self.metric in {single}) || self.statistic == 'Avg'"))
         .message("a figure of the whole trial has an average only: write statistic Avg, or a metric of single requests")
 }
 
-/// A gate on a metric of which `amount` is better.
+/// Rule for a gate on a metric with a good side; `amount` describes this side.
 pub fn good_side(operator: GateOperator, amount: &str) -> Rule {
     let metrics = listed(|metric| metric.good_side() == Some(operator));
     let word = operator.as_str();
@@ -81,7 +81,7 @@ pub fn good_side(operator: GateOperator, amount: &str) -> Rule {
         .message(format!("{amount} of this metric is better: write operator \"{word}\"").as_str())
 }
 
-/// A threshold that follows the number of GPUs.
+/// Rule for a threshold that scales with the number of GPUs.
 pub fn only_rates_scale() -> Rule {
     let words: Vec<&str> = Metric::ALL
         .into_iter()
@@ -99,14 +99,15 @@ pub fn only_rates_scale() -> Rule {
     .message(format!("only {words} grow with the number of GPUs: write scaling None").as_str())
 }
 
-/// The metrics of which something holds, as a list in CEL.
+/// Metrics that satisfy a predicate, as a list in CEL.
 fn listed(holds: impl Fn(Metric) -> bool) -> String {
     let words = Metric::ALL.into_iter().filter(|metric| holds(*metric));
     let words: Vec<String> = words.map(|metric| format!("'{}'", metric.as_str())).collect();
     format!("[{}]", words.join(", "))
 }
 
-/// With an existing claim the engine alone selects the revision, and the operator passes it to its own command only.
+/// Rule for a revision with an existing claim. The engine alone selects the revision, and the operator passes it to its
+/// own command only.
 pub fn own_command_sets_the_revision() -> Rule {
     Rule::new(
         "!has(self.model.revision) || !has(self.model.cache) || !has(self.model.cache.persistentVolumeClaim) || \
@@ -115,7 +116,7 @@ pub fn own_command_sets_the_revision() -> Rule {
     .message("your own command sets the revision of an existing claim: write it in workload.dynamo.worker.args, and leave model.revision out")
 }
 
-/// A pod that reads the weights runs where their volume is.
+/// Rule for a pod that reads the weights: it must run on a node that can mount their volume.
 pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
     let parent = placement.rsplit_once('.').map_or(placement, |(parent, _)| parent);
     let is_absent = if parent.starts_with("self.workload") {
@@ -132,13 +133,14 @@ pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
     ).as_str())
 }
 
-/// Names of labels and annotations that the operator leaves to others.
+/// Rule for names of labels and annotations that the operator does not reserve.
 pub fn not_ours() -> Rule {
     Rule::new("self.all(k, size(k) > 0 && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))")
         .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
 }
 
-/// A security context within Pod Security level `baseline`: whoever may create a run gains no right over its node.
+/// Rule for a security context within Pod Security level `baseline`. A user who may create a run gains no right over
+/// its node.
 pub fn baseline(and: &str) -> Rule {
     Rule::new(format!(
         "!has(self.windowsOptions) && !has(self.seLinuxOptions) && \
@@ -148,25 +150,25 @@ pub fn baseline(and: &str) -> Rule {
     .message("write what Pod Security level baseline admits: no privileged, procMount, Unconfined, seLinuxOptions or windowsOptions")
 }
 
-/// Size of a volume.
+/// Rule for the size of a volume.
 pub fn volume_size() -> Rule {
     Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")
         .message("write a quantity of bytes above 0, such as 100Gi")
 }
 
-/// Name of another object.
+/// Rule for the name of another object.
 pub fn object_name() -> Rule {
     Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
         .message("write the name of an object: lower-case letters, digits, '-' and '.'; leave the field out for none")
 }
 
-/// Image reference.
+/// Rule for an image reference.
 pub fn image() -> Rule {
     Rule::new("self.matches('^[A-Za-z0-9][^ \\t\\n]*$')")
         .message("write an image reference such as nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1")
 }
 
-/// Image reference, or empty for the default.
+/// Rule for an image reference, or an empty text for the default.
 pub fn image_or_empty() -> Rule {
     Rule::new("self == '' || self.matches('^[A-Za-z0-9][^ \\t\\n]*$')")
         .message("write an image reference, or leave the field out for its default")

@@ -24,9 +24,9 @@ pub use trials::{TrialRule, TrialsSpec};
 use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
-/// What to serve, how to load it, and what is good enough. A change of what is measured or judged ends an active run and
-/// starts a new one. After a run, changed gates judge its saved trials again. A change of `timeouts`,
-/// `ttlSecondsAfterFinished` or `suspend` measures nothing again.
+/// Model to serve, load to apply and gates to meet. A change of the measured or judged settings ends an active run and
+/// starts a new one. After a run, the operator judges its saved trials again if gates change. A change of `timeouts`,
+/// `ttlSecondsAfterFinished` or `suspend` starts no new measurement.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",
@@ -103,63 +103,65 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PerfValidationSpec {
-    /// true: never starts; set while running: stops, frees the GPUs, and the verdict stays unset.
+    /// `true` starts no run. If set while a run is active, it stops the run and frees the GPUs; the verdict stays
+    /// unset.
     #[serde(default)]
     pub suspend: bool,
-    /// The model to serve.
+    /// Model to serve.
     pub model: Model,
     /// Deployment that serves the model: exactly one member.
     #[schemars(with = "WorkloadMembers")]
     pub workload: Workload,
-    /// Fields of every pod of a run. The operator's own labels and annotations win.
+    /// Settings of every pod of a run. The operator's own labels and annotations take precedence.
     #[serde(default)]
     pub pod_template: PodTemplate,
-    /// Where the model is served, and on how many GPUs.
+    /// Placement of the model: eligible nodes and number of GPUs.
     #[serde(default)]
     pub placement: PlacementSpec,
-    /// The load of one trial.
+    /// Load of one trial.
     #[serde(default)]
     pub benchmark: Benchmark,
-    /// What is read of the node during a trial, beside the load itself.
+    /// Readings of the node during a trial, in addition to the load itself.
     #[serde(default)]
     pub telemetry: Telemetry,
-    /// Number of trials and the rule that makes a verdict of them.
+    /// Number of trials, and the rule that turns them into a verdict.
     #[serde(default)]
     pub trials: TrialsSpec,
-    /// What is good enough; names are unique. Without a gate of mode `Enforce` there is nothing to judge: the run is Skipped
-    /// and no GPU is touched.
+    /// Requirements on the results; names are unique. Without a gate of mode `Enforce` the run has nothing to judge: it
+    /// is Skipped and uses no GPU.
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,
-    /// Deadline of every wait of a run (Go durations, above 0s and up to 24h).
+    /// Time-out of every wait of a run (Go durations, above 0s and up to 24h).
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Seconds after the end of the run at which the object deletes itself (0 to one year); absent: never. Leave it out of
-    /// objects that Argo CD with self-heal or Flux keeps in the cluster: they create a deleted object again, each new object starts a
-    /// run, and so the GPUs are measured for ever. In a hook, a CI job or a workflow it is safe.
+    /// Seconds after the end of the run at which the object deletes itself (0 to one year). Absent: never. It is safe
+    /// in a hook, a CI job or a workflow. Do not set it on objects that Argo CD with self-heal or Flux manages. They
+    /// create a deleted object again, and each new object starts a run, so the GPUs are measured forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after the end of a run at which what the annotation `perfvalidation.dev/no-cleanup` keeps is removed all the
-    /// same, and its GPUs are free (0 to one year); absent: once the annotation is taken away.
+    /// Seconds after the end of a run at which the operator removes the objects kept by the annotation
+    /// `perfvalidation.dev/no-cleanup` and frees their GPUs (0 to one year). Absent: the objects stay until the
+    /// annotation is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub kept_seconds_after_finished: Option<i64>,
-    /// Earlier runs whose ConfigMap with the full results is kept, not counting the last run (0 to 100); older ones are
-    /// deleted once a run has saved its own. `status.history` goes on naming its last runs.
+    /// Number of earlier runs whose ConfigMap with the full results is kept, without the last run (0 to 100). The
+    /// operator deletes older ones once a run has saved its own. `status.history` still lists the last runs.
     #[serde(default = "default_results_history_limit")]
     #[schemars(range(min = 0, max = 100))]
     pub results_history_limit: i32,
 }
 
 impl PerfValidationSpec {
-    /// The deployment of Dynamo, the one workload today.
+    /// Returns the Dynamo deployment, the only workload today.
     pub fn dynamo(&self) -> &Dynamo {
         let Workload::Dynamo(dynamo) = &self.workload;
         dynamo
     }
 
-    /// The same, to be changed.
+    /// Returns the Dynamo deployment for changes.
     pub fn dynamo_mut(&mut self) -> &mut Dynamo {
         let Workload::Dynamo(dynamo) = &mut self.workload;
         dynamo

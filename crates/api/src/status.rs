@@ -24,36 +24,36 @@ pub use verdict::Verdict;
 pub use view::{ComparisonStatus, HistoryEntry, MetricsStatus, Speed, TrialStatus, WorkerStatus};
 pub use workload::{DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuMetrics, PlacementStatus, WorkloadStatus};
 
-/// State and result of the current or last run. Everything that a restarted operator needs is here.
+/// State and result of the current or last run. A restarted operator needs nothing else.
 ///
-/// Numbers are whole numbers in the unit of their name; thresholds and values of gates are quantities, as in the spec.
+/// Numbers are whole numbers in the unit of their name. Thresholds and values of gates are quantities, as in the spec.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationStatus {
-    /// Generation of the spec that this status speaks of; -1 until the operator has looked.
+    /// Generation of the spec to which this status applies; -1 until the operator has read the object.
     pub observed_generation: i64,
-    /// Where the run is.
+    /// Phase of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What the run found, for the spec of `run.generation`; absent until known, never changes within a run.
+    /// Verdict of the run, for the spec of `run.generation`. Absent until known; never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Why, as a stable word.
+    /// Reason for the current state, as a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, for people.
+    /// Explanation of the current state, as text for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The current or last run.
+    /// Current or last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunStatus>,
-    /// The node and GPUs of the run.
+    /// Node and GPUs of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementStatus>,
-    /// The deployment under test.
+    /// Deployment under test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadStatus>,
-    /// What must match before two runs may be compared.
+    /// Environment of the run. Two runs can be compared only if their environments match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Comparison with an earlier run that passed.
@@ -62,25 +62,25 @@ pub struct PerfValidationStatus {
     /// Headline numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsStatus>,
-    /// Each gate, judged on the deciding trial.
+    /// Gates, judged on the deciding trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<GateStatus>,
-    /// Workers, the slowest of the last valid trial first.
+    /// Workers. The slowest of the last valid trial comes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub workers: Vec<WorkerStatus>,
-    /// Trials of the run; of more than 16 the last ones.
+    /// Trials of the run; only the last 16 are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
-    /// How far the open trial is, as its load generator last said; absent between trials.
+    /// Progress of the open trial, as last reported by its load generator; absent between trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<TrialProgress>,
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
-    /// When each phase of the run began and ended.
+    /// Start and end of each phase of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,
     /// ConfigMap with the full AIPerf export and worker samples of each trial.
@@ -93,7 +93,7 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// State of the operator itself, of its version: nothing else may depend on it.
+    /// Internal state of the operator, specific to its version. Other software must not depend on it.
     #[serde(
         rename = "operatorState",
         deserialize_with = "OperatorState::read",
@@ -103,7 +103,7 @@ pub struct PerfValidationStatus {
 }
 
 impl PerfValidationStatus {
-    /// Whether an operator wrote it. Until one does the API server answers with the CRD's default.
+    /// Returns true if an operator wrote this status. Before that the API server returns the default of the CRD.
     pub fn is_of_an_operator(&self) -> bool {
         self.observed_generation >= 0 || !self.conditions.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Texts of bounded size: a status is carried by etcd and every watcher on each change.
+//! Texts of bounded size, because etcd and every watcher carry the whole status on each change.
 
-/// Longest message; keeps the whole status far under 32 KiB.
+/// Longest message (bytes). It keeps the whole status far under 32 KiB.
 const MESSAGE: usize = 1024;
 /// Longest text (bytes) that one line of a terminal, an event or a summarizing condition still shows well.
 pub const HEADLINE: usize = 200;
@@ -10,12 +10,12 @@ pub fn bounded(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
-/// Whether a character changes the direction of the text around it, so that a line reads as another one.
+/// Returns true if a character changes the direction of the text around it, so that a line looks like another one.
 pub const fn reorders(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many of something, as it is said: a node with one GPU has no "1 GPUs" (issue 16).
+/// Number with its noun in singular or plural: a node with one GPU does not have "1 GPUs" (issue 16).
 pub fn number_of(count: impl Into<i64>, one: &str) -> String {
     match count.into() {
         1 => format!("1 {one}"),

@@ -184,7 +184,10 @@ async fn explain_prints_units_and_defaults() {
         ),
         ("timeouts.endpointProbe", "Default: 120s."),
         ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1 to 4096)."),
-        ("trials.maxFailedRequestsPercent", "(quantity, percent, 0 to 100). Default: 1."),
+        (
+            "trials.maxFailedRequestsPercent",
+            "(quantity, percent, 0 to 100). Default: 1.",
+        ),
         ("workload.dynamo.routerMode", "Default: LeastLoaded."),
     ] {
         let (text, _) = kubectl(&["explain", &format!("perfvalidation.spec.{path}")], "").await;

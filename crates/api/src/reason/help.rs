@@ -1,25 +1,25 @@
-//! What a user sees of a reason and what to do about it, where no obstacle or cause says more.
+//! Symptom and remedy of each reason, if no obstacle or cause is more specific.
 
 use super::Reason;
 
-/// What the documentation and the status say of a reason besides its meaning.
+/// Help that the documentation and the status show for a reason besides its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// Its own words.
+    /// Help specific to the reason.
     Own {
-        /// What a user sees.
+        /// Symptom that a user sees.
         seen: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// The obstacles or causes behind it have their own.
+    /// Help of the obstacles or causes behind the reason.
     Behind,
 }
 
 const NOTHING: &str = "nothing: the run goes on by itself";
 
 impl Reason {
-    /// What is seen and what to do. Without a row here a new reason does not compile.
+    /// Returns symptom and remedy. A new reason without a row here does not compile.
     pub fn help(self) -> Help {
         let own = |seen, remedy| Help::Own { seen, remedy };
         match self {

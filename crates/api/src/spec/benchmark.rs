@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Metric, PodPlacement, rules};
 
-/// The load of one trial: streamed chat requests at a fixed concurrency, for a time or of a fixed number.
+/// Load of one trial: streamed chat requests at a fixed concurrency, for a duration or for a number of requests.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
     .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests; an object that v0.1.0 stored holds the numbers, set them to null"))]
 pub struct Benchmark {
-    /// Image that holds `aiperf`. Empty: the operator's `--aiperf-image`.
+    /// Image that contains `aiperf`. Empty: the operator's `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
@@ -25,42 +25,44 @@ pub struct Benchmark {
     #[serde(default = "default_tokens")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub input_tokens: i32,
-    /// Tokens asked for per answer (1 to 1000000).
+    /// Tokens requested per answer (1 to 1000000).
     #[serde(default = "default_tokens")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
-    /// How long a trial sends requests after its warm-up (Go duration, above 0s and up to 24h); those in flight then are
-    /// waited for. Absent, without a number of requests: 60s.
+    /// Time for which a trial sends requests after its warm-up (Go duration, above 0s and up to 24h). The trial then
+    /// waits for the requests in flight. Absent, without a number of requests: 60s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
-    /// One more trial of this length after those that passed (Go duration, 5m to 24h); the run passes if it passes too, and
-    /// one that misses is repeated, at most twice. Its last two minutes are compared with its first. Absent: none.
+    /// Length of an additional trial after the passed ones (Go duration, 5m to 24h). The run passes only if the soak
+    /// passes too. A missed soak is repeated, at most twice. The operator compares its last two minutes with its first.
+    /// Absent: no soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
-    /// Instead of `duration`: requests per slot of concurrency (1 to 1000). A trial sends this × concurrency requests, or
-    /// `minRequests` if that is more. Absent with `minRequests`: 8.
+    /// Requests per slot of concurrency (1 to 1000), instead of `duration`. A trial sends this × concurrency requests,
+    /// or `minRequests` if that is more. Absent with `minRequests`: 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
-    /// Instead of `duration`: fewest requests of a trial (1 to 1000000). Absent with `requestsPerConcurrency`: 1000.
+    /// Minimum number of requests of a trial (1 to 1000000), instead of `duration`. Absent with
+    /// `requestsPerConcurrency`: 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
-    /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf refuses to run without any.
+    /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf requires at least one.
     #[serde(default = "default_warmup_per_concurrency")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
-    /// Seed of the synthetic prompts of the first trial (0 to 4294967295): equal seeds give equal prompts. Each later trial
-    /// uses the next number, so that it does not find its prompts in the prefix cache.
+    /// Seed of the synthetic prompts of the first trial (0 to 4294967295). Equal seeds give equal prompts. Each later
+    /// trial uses the next number, so that its prompts are not in the prefix cache.
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub random_seed: i64,
-    /// Distinct prompts (1 to 100000). One that comes back may be answered from the prefix cache. Absent: as many as requests, with
-    /// `duration` one per second and slot of concurrency; at least 100, at most 20000 or 2560000 tokens.
+    /// Distinct prompts (1 to 100000). The prefix cache may answer a repeated prompt. Absent: as many as requests; with
+    /// `duration`, one per second and slot of concurrency; at least 100, at most 20000 or 2560000 tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
@@ -76,22 +78,23 @@ pub struct Benchmark {
             .message("write one value without a comma per field: AIPerf splits at commas"),
     )]
     pub extra_inputs: BTreeMap<String, String>,
-    /// Service-level objectives that make a request count as good; needed by a Goodput gate. Metrics are unique.
+    /// Service-level objectives that make a request count as good. A Goodput gate needs them. Metrics are unique.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["metric"]))]
     pub goodput: Vec<Objective>,
-    /// Deadline of one request (Go duration, above 0s and up to 24h); AIPerf's own default is 6 h.
+    /// Time-out of one request (Go duration, above 0s and up to 24h). AIPerf's own default is 6 h.
     #[serde(default = "default_request_timeout")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub request_timeout: String,
-    /// Tokenizer id. Empty: the model's name. Air-gapped: an id present in the Hugging Face cache on `model.cache`.
+    /// Tokenizer id. Empty: the model's name. In an air-gapped cluster, use an id that the Hugging Face cache on
+    /// `model.cache` contains.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = Rule::new("self == '' || self.matches('^[A-Za-z0-9/][A-Za-z0-9._/-]*$')")
         .message("write a tokenizer id or path of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B, or leave it out"))]
     pub tokenizer: String,
-    /// Appended to AIPerf's command line, one word per element. Flags that the operator sets are refused.
+    /// Arguments appended to AIPerf's command line, one word per element. Flags that the operator sets are refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     #[x_kube(
@@ -103,24 +106,24 @@ pub struct Benchmark {
             .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
     )]
     pub extra_args: Vec<String>,
-    /// Resources of the load generator. Without a request or limit of `cpu` it asks for one CPU per 100 requests in flight, at
-    /// most 32. Too few CPUs void a trial: two cores held 245 requests in flight, not 1024.
+    /// Resources of the load generator. Without a request or limit of `cpu` it requests one CPU per 100 requests in
+    /// flight, at most 32. Too few CPUs make a trial invalid: two cores held 245 requests in flight, not 1024.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, but the node under test with a
-    /// `model.cache` that only one node can mount; its CPUs have to be free there.
+    /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, or the node under test if
+    /// only one node can mount `model.cache`. The CPUs must be free on that node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
     pub placement: Option<PodPlacement>,
 }
 
-/// How long a trial sends requests: eight H100 serve eight requests per slot in under ten seconds.
+/// Default time for which a trial sends requests. Eight H100 serve eight requests per slot in under ten seconds.
 const DURATION: &str = "60s";
-/// Of v0.1.0, where only `minRequests` is written.
+/// Default of v0.1.0 if only `minRequests` is set.
 const REQUESTS_PER_CONCURRENCY: i32 = 8;
-/// Of v0.1.0, where only `requestsPerConcurrency` is written.
+/// Default of v0.1.0 if only `requestsPerConcurrency` is set.
 const MIN_REQUESTS: i32 = 1000;
 
 /// Flags of AIPerf 0.13 that the Job sets, with their aliases.
@@ -131,15 +134,15 @@ const OWNED_FLAGS: &str = "--model|--model-names|-m|--url|-u|--endpoint|--custom
 |--use-server-token-count|--ui|--ui-type|--gpu-telemetry|--no-gpu-telemetry|--output-artifact-dir|--artifact-dir\
 |--profile-export-prefix|--profile-export-file|--export-level|--profile-export-level|--config|-f|--api-key";
 
-/// Flags of AIPerf 0.13 that turn one run into several, whose results are no longer one file.
+/// Flags of AIPerf 0.13 that turn one run into several, so that the results are more than one file.
 const MANY_RUN_FLAGS: &str = "--num-profile-runs|--(search|convergence|parameter-sweep|sweep)-[a-z-]+|--variant|--isl-osl-pairs\
 |--(isl|osl|concurrency)-(min|max|steps)";
 
-/// An upper bound on a latency metric that a good request keeps.
+/// Upper bound on a latency metric of a good request.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Objective {
-    /// Latency of one request, or of its tokens (ms).
+    /// Latency of one request or of its tokens (ms).
     #[x_kube(validation = Rule::new("self in ['TimeToFirstToken', 'TimeToSecondToken', 'InterTokenLatency', 'RequestLatency']")
         .message("an objective bounds a latency: write TimeToFirstToken, TimeToSecondToken, InterTokenLatency or RequestLatency"))]
     pub metric: Metric,
@@ -150,9 +153,9 @@ pub struct Objective {
 }
 
 impl Benchmark {
-    /// How long a trial sends requests (Go duration); `None` where a number of requests is asked for.
+    /// Time for which a trial sends requests (Go duration); `None` if the spec sets a number of requests.
     ///
-    /// The default is no default of the CRD: the API server would add it to the count of an older object.
+    /// The CRD has no such default, because the API server would add it to the count of an older object.
     pub fn duration(&self) -> Option<&str> {
         let counted = self.requests_per_concurrency.is_some() || self.min_requests.is_some();
         match &self.duration {
@@ -161,7 +164,7 @@ impl Benchmark {
         }
     }
 
-    /// Requests of a trial with this many in flight, where a number is asked for.
+    /// Number of requests of a trial with this concurrency, if the spec sets a number.
     pub fn requests(&self, concurrency: i64) -> Option<i64> {
         if self.duration().is_some() {
             return None;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GateOperator, Metric, Statistic, rules};
 
-/// One requirement on one statistic of one metric.
+/// Requirement on one statistic of one metric.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -16,39 +16,40 @@ use crate::{GateOperator, Metric, Statistic, rules};
     validation = rules::upper_limit_of_the_smallest(),
 )]
 pub struct Gate {
-    /// Unique name, as status and messages show it.
+    /// Unique name that status and messages show.
     #[schemars(length(max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
-    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens,
-    /// `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
+    /// Metric to judge. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in
+    /// tokens, `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
-    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and those in percent have `Avg` only. A
-    /// percentile covers the requests that succeeded: one that timed out is not in it, so the worst `trials.maxFailedRequestsPercent` of a
-    /// `P99` may be missing.
+    /// Statistic of the metric. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have
+    /// `Avg` only. A percentile covers successful requests only, without those that timed out. The worst
+    /// `trials.maxFailedRequestsPercent` of a `P99` may therefore be missing.
     #[serde(default)]
     pub statistic: Statistic,
-    /// Side of the threshold that is good; the threshold itself is good.
+    /// Good side of the threshold. The threshold itself is good.
     pub operator: GateOperator,
     /// Threshold (quantity, in the metric's unit), compared exactly.
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]
     pub threshold: String,
-    /// Widens the threshold to the lenient side (percent, 0 to 50).
+    /// Tolerance that widens the threshold to the lenient side (percent, 0 to 50).
     #[serde(default)]
     #[schemars(range(min = 0, max = 50))]
     pub tolerance_percent: i32,
-    /// How the threshold follows the number of GPUs: `None` as written, `ByGPUShare` × GPUs in use / GPUs of the node that are in service (`placement.expectGPUs`, where that is more), `PerGPU` × GPUs in use.
+    /// Scaling of the threshold with the number of GPUs. `None`: as written. `ByGPUShare`: × GPUs in use / GPUs of the
+    /// node that are in service (or `placement.expectGPUs`, if that is more). `PerGPU`: × GPUs in use.
     #[serde(default)]
     pub scaling: Scaling,
-    /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only. Without any gate of mode `Enforce` there is
-    /// nothing to judge: the run is Skipped.
+    /// Effect of a miss. `Enforce`: the trial is a miss. `Warn`: the miss is reported only. Without a gate of mode
+    /// `Enforce` the run has nothing to judge and is Skipped.
     #[serde(default)]
     pub mode: GateMode,
 }
 
-/// How a threshold follows the number of GPUs in use.
+/// Scaling of a threshold with the number of GPUs in use.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scaling {
     /// The threshold is used as written.
@@ -62,7 +63,7 @@ pub enum Scaling {
     PerGpu,
 }
 
-/// Whether a missed gate counts.
+/// Effect of a missed gate.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GateMode {
     /// A miss makes the trial a miss.

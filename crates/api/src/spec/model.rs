@@ -5,28 +5,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules;
 
-/// The model and its weights.
+/// Model and its weights.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
-    /// Model id as the engine takes it, for example `Qwen/Qwen3-8B`.
+    /// Model id in the form that the engine takes, for example `Qwen/Qwen3-8B`.
     #[schemars(length(max = 253))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$')")
         .message("write a model id of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B"))]
     pub name: String,
-    /// Secret key with a Hugging Face token; reaches pods by reference, the operator never reads it. Absent: no token.
+    /// Secret key with a Hugging Face token. Pods receive it by reference; the operator never reads it. Absent: no
+    /// token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("size(self.name) > 0 && size(self.key) > 0")
         .message("write the name and the key of a Secret in this namespace, such as {name: hf-token, key: token}"))]
     pub token_secret_ref: Option<SecretKeySelector>,
-    /// Commit of the weights (40 hexadecimal digits), with `cache`. Absent: the newest one when the cache is filled. The
-    /// operator fills its own cache with this commit alone; an existing claim must contain it, also as its `main`.
+    /// Commit of the weights (40 hexadecimal digits), used with `cache`. Absent: the newest commit when the cache is
+    /// filled. The operator fills its own cache with this commit only. An existing claim must contain it, also as its
+    /// `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{40}$')")
         .message("write the whole commit, 40 hexadecimal digits, such as b968826d9c46dd6066d109eabc6255188de91218"))]
     pub revision: Option<String>,
-    /// Volume that holds the weights as a Hugging Face cache: exactly one member. Absent: each worker loads them itself.
+    /// Volume that holds the weights as a Hugging Face cache: exactly one member. Absent: each worker downloads the
+    /// weights itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ModelCacheMembers>")]
     pub cache: Option<ModelCache>,
@@ -79,7 +82,8 @@ pub struct ClaimTemplate {
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub storage_class_name: Option<String>,
-    /// Access modes of the volume. Only with `ReadWriteMany` may pods of a run be on other nodes than the one under test.
+    /// Access modes of the volume. With `ReadWriteMany` pods of a run may be on other nodes than the node under test;
+    /// otherwise they may not.
     #[serde(default = "default_access_modes")]
     #[schemars(length(min = 1, max = 2))]
     pub access_modes: Vec<AccessMode>,
@@ -88,14 +92,14 @@ pub struct ClaimTemplate {
 /// Access mode of a volume that a run can fill and all its pods can read.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessMode {
-    /// By pods of one node.
+    /// Access by pods of one node.
     ReadWriteOnce,
-    /// By pods of all nodes.
+    /// Access by pods of all nodes.
     ReadWriteMany,
 }
 
 impl AccessMode {
-    /// The value in a claim.
+    /// Value in a claim.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReadWriteOnce => "ReadWriteOnce",
@@ -105,7 +109,7 @@ impl AccessMode {
 }
 
 impl ModelCache {
-    /// The claim to create, if there is one.
+    /// Returns the claim to create, if any.
     pub fn template(&self) -> Option<&ClaimTemplate> {
         match self {
             Self::VolumeClaimTemplate(template) => Some(template),
@@ -113,7 +117,8 @@ impl ModelCache {
         }
     }
 
-    /// Whether all its readers have to be on one node. The access modes of an existing claim are not in the spec.
+    /// Returns true if all readers of the cache must be on one node. The spec does not contain the access modes of an
+    /// existing claim.
     pub fn is_on_one_node(&self) -> bool {
         self.template()
             .is_none_or(|template| !template.access_modes.contains(&AccessMode::ReadWriteMany))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules;
 
-/// Where the model is served.
+/// Placement of the model.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.maxGPUs) || self.minGPUs <= self.maxGPUs")
@@ -16,18 +16,19 @@ use crate::rules;
 #[x_kube(validation = Rule::new("!has(self.expectGPUs) || self.minGPUs <= self.expectGPUs")
     .message("write an expectGPUs of at least minGPUs"))]
 pub struct PlacementSpec {
-    /// Labels a node must carry. None: every node with GPUs is eligible. A cordoned node is only used if its
-    /// `kubernetes.io/hostname` stands here and `tolerations` tolerate `node.kubernetes.io/unschedulable`.
+    /// Labels that a node must have. None: every node with GPUs is eligible. A cordoned node is used only if this field
+    /// contains its `kubernetes.io/hostname` and `tolerations` tolerate `node.kubernetes.io/unschedulable`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Tolerations of the pods. Taints that only mark a node with GPUs are tolerated without it: `nvidia.com/gpu`,
-    /// `resourceName` and `sku=gpu`. A node with any other taint is used only if it is tolerated here.
+    /// Tolerations of the pods. Taints that only mark a node with GPUs need none: `nvidia.com/gpu`, `resourceName` and
+    /// `sku=gpu`. A node with any other taint is used only if this field tolerates the taint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule, PreferNoSchedule or NoExecute, or leave them out"))]
     pub tolerations: Vec<Toleration>,
-    /// How GPUs are asked for: `DRA` by ResourceClaims, `DevicePlugin` as an extended resource, `Auto` as the node offers them.
+    /// Method by which a run requests GPUs. `DRA`: ResourceClaims. `DevicePlugin`: an extended resource. `Auto`: the
+    /// method that the node offers.
     #[serde(default)]
     pub allocation: AllocationMode,
     /// DeviceClass of the claims (Dynamic Resource Allocation).
@@ -35,7 +36,7 @@ pub struct PlacementSpec {
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub device_class_name: String,
-    /// Tolerations of the claims for tainted devices, such as GPUs taken out of service that are to be tested.
+    /// Tolerations of the claims for tainted devices, such as GPUs out of service that you want to test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'NoExecute']))")
@@ -49,26 +50,27 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Fewest GPUs that make a run worth while (1 to 64); waits for them up to `timeouts.sizing`.
+    /// Minimum number of GPUs for a run (1 to 64). The run waits for them up to `timeouts.sizing`.
     #[serde(default = "default_min_gpus", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
     pub min_gpus: i32,
-    /// Most GPUs to use (1 to 64); absent: all free ones of the node.
+    /// Maximum number of GPUs to use (1 to 64). Absent: all free GPUs of the node.
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,
-    /// GPUs that the node should have (1 to 64). A run on a node with fewer healthy ones is measured, and Failed with
-    /// `GPUsMissing`. Thresholds that scale `ByGPUShare` count them all. Absent: what the node, its label
-    /// `nvidia.com/gpu.count` and nodes like it say is only a warning.
+    /// Number of GPUs that the node should have (1 to 64). If the node has fewer healthy GPUs, the run measures and is
+    /// Failed with `GPUsMissing`. Thresholds that scale `ByGPUShare` count all expected GPUs. Absent: the operator
+    /// derives the number from the node, its label `nvidia.com/gpu.count` and similar nodes, and missing GPUs are only
+    /// a warning.
     #[serde(default, rename = "expectGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub expect_gpus: Option<i32>,
 }
 
-/// How GPUs are asked for.
+/// Method by which a run requests GPUs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllocationMode {
-    /// DRA where the node has usable DRA devices, the device plugin where it has none.
+    /// DRA if the node has usable DRA devices, otherwise the device plugin.
     #[default]
     Auto,
     /// ResourceClaims (Dynamic Resource Allocation).
@@ -78,12 +80,12 @@ pub enum AllocationMode {
     DevicePlugin,
 }
 
-/// Where a pod other than a worker may run.
+/// Place of a pod that is not a worker.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodPlacement {
-    /// On the node under test.
+    /// Node under test.
     WorkloadNode,
-    /// Wherever the scheduler puts it.
+    /// Any node that the scheduler chooses.
     Anywhere,
 }
 

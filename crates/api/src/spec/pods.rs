@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules;
 
-/// Fields of every pod of a run: frontend, workers, load generator and the Job that fills `model.cache`.
+/// Settings of every pod of a run: frontend, workers, load generator and the Job that fills `model.cache`.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplate {
@@ -23,7 +23,7 @@ pub struct PodTemplate {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetadata {
-    /// Labels beside those that the operator sets.
+    /// Labels in addition to those that the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(
@@ -32,7 +32,7 @@ pub struct PodMetadata {
             .message("write a label's value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"),
     )]
     pub labels: BTreeMap<String, String>,
-    /// Annotations beside those that the operator sets.
+    /// Annotations in addition to those that the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(validation = rules::not_ours())]
@@ -43,12 +43,12 @@ pub struct PodMetadata {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSettings {
-    /// Security context of the pods. The load generator and the cache's Job keep to Pod Security level `restricted` where it
-    /// leaves a field open; frontend and workers have only what it contains.
+    /// Security context of the pods. For fields that are not set, the load generator and the cache's Job follow Pod
+    /// Security level `restricted`. Frontend and workers use only the fields that are set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = rules::baseline(""))]
     pub security_context: Option<PodSecurityContext>,
-    /// Security context of their containers, in the same way.
+    /// Security context of the containers, with the same defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = rules::baseline(" && (!has(self.privileged) || !self.privileged) && (!has(self.procMount) || self.procMount == 'Default')"),
@@ -70,20 +70,20 @@ pub struct PodSettings {
             .message("a run is no part of the cluster: write a PriorityClass of your own"),
     )]
     pub priority_class_name: Option<String>,
-    /// Pull secrets. None: Dynamo's operator gives both components, which run as the deployment's own service account, the
-    /// docker secrets of the namespace whose registry is the image's; the trials' and the cache's pods have those of the
-    /// namespace's default service account.
+    /// Pull secrets. None: the pods use secrets of the namespace. Dynamo's operator gives frontend and workers the
+    /// docker secrets for the image's registry; they run as the deployment's own service account. Pods of the trials
+    /// and the cache use the pull secrets of the namespace's default service account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
         .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Moment at which the kubelet pulls the images.
+    /// Time at which the kubelet pulls the images.
     #[serde(default)]
     pub image_pull_policy: ImagePullPolicy,
 }
 
-/// Moment at which an image is pulled.
+/// Time at which the kubelet pulls an image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // Kubernetes' own values
 pub enum ImagePullPolicy {
@@ -94,7 +94,7 @@ pub enum ImagePullPolicy {
 }
 
 impl ImagePullPolicy {
-    /// The value in a pod.
+    /// Value in a pod.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Always => "Always",

@@ -2,18 +2,19 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is read of the node during a trial, as evidence for what the workers show.
+/// Readings of the node during a trial, as evidence for the behavior of the workers.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.endpoint) || self.gpus != 'None'")
     .message("an endpoint is read or it is not: leave endpoint out, or write telemetry.gpus Auto"))]
 pub struct Telemetry {
-    /// Whether the metrics of the GPUs (clocks, throttle reasons, temperature, errors, links) are read from the node's DCGM
-    /// exporter. A run without them is no worse; a GPU that is at fault is then named by its worker only.
+    /// Source of the GPU metrics: clocks, throttle reasons, temperature, errors and links. `Auto`: the node's DCGM
+    /// exporter. `None`: no GPU metrics. The verdict does not need them, but without them the diagnosis identifies a
+    /// faulty GPU by its worker only.
     #[serde(default)]
     pub gpus: GpuTelemetry,
-    /// The exporter's page, such as `http://10.0.0.7:9400/metrics`: it must be that of the node under test. None: that of
-    /// the node's exporter pod.
+    /// URL of the exporter, such as `http://10.0.0.7:9400/metrics`. It must be the exporter of the node under test.
+    /// None: the exporter pod on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     #[x_kube(validation = Rule::new(r"self.matches('^http://([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$')")
@@ -21,13 +22,13 @@ pub struct Telemetry {
     pub endpoint: Option<String>,
 }
 
-/// Whether the metrics of the GPUs are read.
+/// Source of the GPU metrics.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GpuTelemetry {
-    /// From `endpoint`, else from the pod on the node with the label `app=nvidia-dcgm-exporter` (GPU Operator) or
+    /// `endpoint` if set, otherwise the pod on the node with the label `app=nvidia-dcgm-exporter` (GPU Operator) or
     /// `app.kubernetes.io/name=dcgm-exporter`, if there is one.
     #[default]
     Auto,
-    /// Not at all. (`Off` is no word for it: YAML 1.1 reads it as `false`.)
+    /// No GPU metrics. (The value is not `Off`, because YAML 1.1 reads that as `false`.)
     None,
 }

@@ -3,54 +3,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules;
 
-/// Deadlines, as Go durations (`90s`, `1h5m`).
+/// Time-outs, as Go durations (`90s`, `1h5m`).
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("duration(self.endpointProbe) <= duration(self.endpointReady)")
     .message("one probe outlives the wait for the endpoint: write an endpointProbe of at most endpointReady"))]
 pub struct Timeouts {
-    /// Waiting for the DynamoGraphDeployment API (Go duration).
+    /// Time-out for the DynamoGraphDeployment API (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub prerequisites: String,
-    /// Waiting for free GPUs (Go duration), without the time in the queue; `0s`: fail at once when saturated.
+    /// Time-out for free GPUs (Go duration), without the time in the queue. `0s`: the run fails at once if too few GPUs
+    /// are free.
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration_or_zero())]
     pub sizing: String,
-    /// Filling the model cache (Go duration).
+    /// Time-out for filling the model cache (Go duration).
     #[serde(default = "minutes::<13>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub model_cache: String,
-    /// Until every component is ready (Go duration).
+    /// Time-out until every component is ready (Go duration).
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub workload_ready: String,
-    /// Until a real completion came back (Go duration).
+    /// Time-out until the endpoint returns a real completion (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub endpoint_ready: String,
-    /// One probe request (Go duration); a cold first token took 42 s, and 30 s cancelled it.
+    /// Time-out of one probe request (Go duration). A cold first token took 42 s, so 30 s was too short.
     #[serde(default = "default_endpoint_probe")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub endpoint_probe: String,
-    /// One trial (Go duration).
+    /// Time-out of one trial (Go duration).
     #[serde(default = "minutes::<15>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub benchmark: String,
-    /// Until everything is gone, pods and claims included (Go duration).
+    /// Time-out until all objects are gone, including pods and claims (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub cleanup: String,
-    /// From the beginning of a run to its verdict (Go duration), the time in the queue and every other wait included; absent:
-    /// each wait has its own limit, and the whole has none.
+    /// Time-out from the start of a run to its verdict (Go duration), including the time in the queue and all other
+    /// waits. Absent: each wait has its own time-out, and the run as a whole has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
@@ -77,7 +78,7 @@ fn minutes<const N: u8>() -> String {
     format!("{N}m")
 }
 
-/// A cold first token took 42 s on an RTX PRO 6000.
+/// Default time-out of a probe. A cold first token took 42 s on an RTX PRO 6000.
 fn default_endpoint_probe() -> String {
     "120s".into()
 }

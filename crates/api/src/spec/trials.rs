@@ -5,24 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{quantity, rules};
 
-/// How trials make a verdict.
+/// Number of trials and the rule for the verdict.
 ///
-/// The rule on `max` is Wald's: between pass rates of 0.6 and 0.05, ⌈ln((1-e)/e) / ln(0.95/0.4)⌉ straight misses are
+/// The rule on `max` is Wald's: between pass rates of 0.6 and 0.05, ⌈ln((1-e)/e) / ln(0.95/0.4)⌉ consecutive misses are
 /// needed before a deployment may fail with error bound e.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.rule != 'Sequential' || self.max >= (self.errorBoundPercent >= 16 ? 2 : self.errorBoundPercent >= 7 ? 3 : self.errorBoundPercent >= 4 ? 4 : self.errorBoundPercent >= 2 ? 5 : 6)")
     .message("so few trials could not fail a deployment that misses its gates narrowly: with rule Sequential write a max of at least 6 for errorBoundPercent 1, 5 for 2 and 3, 4 from 4, 3 from 7, 2 from 16; or write rule All or Single"))]
 pub struct TrialsSpec {
-    /// Rule that turns trials into a verdict. `Sequential`: repeats until the error bounds are kept. `All`: `max` passes
-    /// needed, the first miss fails. `Single`: one trial decides, `max` and `errorBoundPercent` are ignored.
+    /// Rule that turns trials into a verdict. `Sequential`: trials repeat until the error bounds are kept. `All`: `max`
+    /// passes are needed, and the first miss fails. `Single`: one trial decides; `max` and `errorBoundPercent` are
+    /// ignored.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
     #[serde(default = "default_error_bound_percent")]
     #[schemars(range(min = 1, max = 20))]
     pub error_bound_percent: i32,
-    /// Most trials of a run (1 to 20); for All the number of passes needed.
+    /// Maximum number of trials of a run (1 to 20). For `All` it is the number of passes needed.
     #[serde(default = "default_max_trials")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
@@ -34,12 +35,12 @@ pub struct TrialsSpec {
 }
 
 impl TrialsSpec {
-    /// The share of requests that may fail (percent). A text that is no exact number allows none; admission refuses it.
+    /// Share of requests that may fail (percent). A text that is not an exact number allows none; admission refuses it.
     pub fn allowed_percent(&self) -> Decimal {
         quantity::parse(&self.max_failed_requests_percent).unwrap_or_default()
     }
 
-    /// Whether more of `all` requests failed than a trial allows.
+    /// Returns true if more of `all` requests failed than a trial allows.
     pub fn exceeds_allowed(&self, failed: i64, all: i64) -> bool {
         Decimal::from(failed) * Decimal::ONE_HUNDRED > Decimal::from(all) * self.allowed_percent()
     }
@@ -51,9 +52,9 @@ pub enum TrialRule {
     /// Wald's sequential probability ratio test between a healthy and a degraded deployment.
     #[default]
     Sequential,
-    /// `max` passes needed; the first miss fails.
+    /// `max` passes are needed; the first miss fails.
     All,
-    /// The one trial decides.
+    /// One trial decides.
     Single,
 }
 

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PodPlacement, rules};
 
-/// Deployment that is measured. The API writes it as a union, an object with exactly one member.
+/// Deployment under test. The API writes it as a union, an object with exactly one member.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub enum Workload {
-    /// NVIDIA Dynamo, which the operator deploys and removes.
+    /// NVIDIA Dynamo. The operator deploys and removes it.
     Dynamo(Dynamo),
 }
 
@@ -19,12 +19,12 @@ pub enum Workload {
 #[x_kube(validation = Rule::new("has(self.dynamo)")
     .message("write exactly one member: workload.dynamo"))]
 pub(super) struct WorkloadMembers {
-    /// NVIDIA Dynamo, which the operator deploys and removes.
+    /// NVIDIA Dynamo. The operator deploys and removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dynamo: Option<Dynamo>,
 }
 
-/// A DynamoGraphDeployment of one frontend, and one worker per GPU.
+/// DynamoGraphDeployment with one frontend, and one worker per GPU.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -32,32 +32,33 @@ pub(super) struct WorkloadMembers {
         .message("write workload.dynamo.routerMode instead of the variable DYN_ROUTER_MODE"),
 )]
 pub struct Dynamo {
-    /// Image of frontend and workers; they always share one Dynamo version.
+    /// Image of frontend and workers. Both always have the same Dynamo version.
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image())]
     pub image: String,
-    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH) for a tag that does not contain it: a digest, `latest`, a build
-    /// id. Dynamo 1.4 and later refuses such an image without it.
+    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH). Set it if the tag does not contain the version: a digest,
+    /// `latest` or a build id. Dynamo 1.4 and later refuses such an image without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.matches('^(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}$')")
         .message("write Dynamo's version as MAJOR.MINOR.PATCH, such as 1.6.1, or leave the field out"))]
     pub runtime_version: Option<String>,
-    /// Rule by which the frontend picks a worker. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo 1.1.
+    /// Rule by which the frontend chooses a worker. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo
+    /// 1.1.
     #[serde(default)]
     pub router_mode: RouterMode,
-    /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
-    /// `Fail` gives Error, `Skip` gives Skipped.
+    /// Verdict if the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`. `Fail` gives Error,
+    /// `Skip` gives Skipped.
     #[serde(default)]
     pub on_missing: OnMissing,
     /// Workers, one per GPU.
     #[serde(default)]
     pub worker: DynamoWorker,
-    /// Frontend, which takes the requests.
+    /// Frontend that receives the requests.
     #[serde(default)]
     pub frontend: DynamoFrontend,
-    /// Environment of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`; names
-    /// are unique.
+    /// Environment variables of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or
+    /// `HF_ENDPOINT`. Names are unique.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")
@@ -73,17 +74,17 @@ pub struct Dynamo {
         .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
 )]
 pub struct DynamoWorker {
-    /// Worker command; empty: `python3 -m dynamo.vllm --model <model>`. Never interpreted by a shell.
+    /// Worker command. Empty: `python3 -m dynamo.vllm --model <model>`. No shell interprets it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("size(self) == 0 || size(self[0]) > 0")
         .message("write the program first, one word per element, or leave command out for dynamo.vllm"))]
     pub command: Vec<String>,
-    /// Appended to the worker command, one word per element.
+    /// Arguments appended to the worker command, one word per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     pub args: Vec<String>,
-    /// Resources of the worker container, in addition to its one GPU, which is added.
+    /// Resources of the worker container. The operator adds its one GPU.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the claim of a worker's GPU is made for it; write placement.deviceClassName"))]
@@ -94,23 +95,24 @@ pub struct DynamoWorker {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamoFrontend {
-    /// Image of the frontend, when it differs; must carry the same Dynamo version. Empty: that of the workers.
+    /// Image of the frontend, if it differs. It must contain the same Dynamo version. Empty: the image of the workers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub image: String,
-    /// Appended to the frontend's own arguments, one word per element.
+    /// Arguments appended to the frontend's own arguments, one word per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
         .message("write workload.dynamo.routerMode instead of --router-mode"))]
     pub args: Vec<String>,
-    /// Resources of the frontend container. Without a request or limit of `cpu` it asks for 100m.
+    /// Resources of the frontend container. Without a request or limit of `cpu` it requests 100m.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the frontend needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Place of the frontend: the node under test, or `Anywhere`, where a second node has to pull its image first.
+    /// Place of the frontend: the node under test, or `Anywhere`. With `Anywhere` a second node may have to pull the
+    /// image first.
     #[serde(default = "default_frontend_placement")]
     pub placement: PodPlacement,
 }
@@ -130,7 +132,7 @@ fn default_frontend_placement() -> PodPlacement {
     PodPlacement::WorkloadNode
 }
 
-/// Outcome when Dynamo is not installed.
+/// Verdict if Dynamo is not installed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissing {
     /// Verdict Error.
@@ -140,27 +142,27 @@ pub enum OnMissing {
     Skip,
 }
 
-/// Routing mode of Dynamo's frontend. `direct` is left out: it needs a worker id in every request.
+/// Routing mode of Dynamo's frontend. `direct` is not available, because it needs a worker id in every request.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouterMode {
-    /// The worker with the fewest requests in flight (Dynamo 1.1 and later).
+    /// Worker with the fewest requests in flight (Dynamo 1.1 and later).
     #[default]
     LeastLoaded,
-    /// One after the other.
+    /// Each worker in turn.
     RoundRobin,
-    /// Any.
+    /// Random worker.
     Random,
-    /// The less loaded of two random ones (Dynamo 1.1 and later).
+    /// Less loaded of two random workers (Dynamo 1.1 and later).
     PowerOfTwo,
-    /// The one with the longest cached prefix, weighed with load.
+    /// Worker with the longest cached prefix, weighed with load.
     #[serde(rename = "KV")]
     Kv,
-    /// Weighted by the device's capability (Dynamo 1.1 and later).
+    /// Worker weighted by its device's capability (Dynamo 1.1 and later).
     DeviceAwareWeighted,
 }
 
 impl RouterMode {
-    /// The value of `--router-mode` and `DYN_ROUTER_MODE`.
+    /// Value of `--router-mode` and `DYN_ROUTER_MODE`.
     pub fn flag(self) -> &'static str {
         match self {
             Self::LeastLoaded => "least-loaded",

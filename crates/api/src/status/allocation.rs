@@ -2,21 +2,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a run asks for its GPUs.
+/// Method by which a run requests its GPUs.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// By `ResourceClaim`s (Dynamic Resource Allocation).
+    /// `ResourceClaim`s (Dynamic Resource Allocation).
     #[serde(rename = "DRA")]
     Dra,
-    /// By the extended resource of a device plugin.
+    /// Extended resource of a device plugin.
     DevicePlugin,
-    /// In a way that this version does not know: the status of another version must still be read.
+    /// Method that this version does not support. The status of another version must still be readable.
     #[serde(untagged)]
     Other(String),
 }
 
 impl Allocation {
-    /// The word in a status.
+    /// Word in a status.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Dra => "DRA",
@@ -26,7 +26,7 @@ impl Allocation {
     }
 }
 
-/// Of a plan that is not made yet.
+/// Allocation of a plan that does not exist yet.
 impl Default for Allocation {
     fn default() -> Self {
         Self::Other(String::new())

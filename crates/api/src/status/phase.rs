@@ -1,22 +1,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a run is.
+/// Phase of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Prerequisites are checked.
+    /// The operator checks the prerequisites.
     Pending,
-    /// Free GPUs are counted and chosen.
+    /// The operator counts the free GPUs and chooses some.
     Sizing,
-    /// The deployment is being created.
+    /// The operator creates the deployment.
     Deploying,
     /// The deployment is starting.
     WaitingForReady,
     /// AIPerf runs, one Job per trial.
     Benchmarking,
-    /// The verdict is saved.
+    /// The operator saves the verdict.
     Evaluating,
-    /// Everything is being removed.
+    /// The operator removes everything that the run created.
     CleaningUp,
     /// The run is over.
     Completed,
@@ -25,7 +25,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Every phase, in the order of a run.
+    /// Phases, in the order of a run.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Sizing,
@@ -38,7 +38,7 @@ impl Phase {
         Self::Suspended,
     ];
 
-    /// The word in status, events and metrics.
+    /// Word in status, events and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",

@@ -2,98 +2,98 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One gate, judged.
+/// Result of one gate.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GateStatus {
     /// Name of the gate.
     pub name: String,
-    /// What was measured; absent if the trial did not report it.
+    /// Measured value; absent if the trial did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<String>,
     /// Threshold of the spec.
     pub threshold: String,
     /// Threshold after scaling and tolerance.
     pub effective: String,
-    /// Whether it was met.
+    /// Result of the comparison.
     pub result: GateResult,
     /// Distance to the effective threshold (percent of it): positive on the good side, negative for a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<String>,
 }
 
-/// Whether a gate was met.
+/// Result of a gate.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateResult {
     /// Met.
     Met,
-    /// Missed, and it counts.
+    /// Missed; the miss counts.
     Missed,
-    /// Missed, but only reported (mode Warn).
+    /// Missed, but only reported (mode `Warn`).
     Warned,
     /// The trial did not report the metric.
     Unmeasured,
 }
 
-/// What one trial showed.
+/// Outcome of one trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialOutcome {
-    /// Every enforced gate met.
+    /// The trial met every enforced gate.
     Pass,
-    /// A gate missed, or too many errors.
+    /// The trial missed a gate or had too many errors.
     Miss,
-    /// Says nothing about the deployment.
+    /// The trial is no evidence about the deployment.
     Invalid,
 }
 
-/// How far the open trial is.
+/// Progress of the open trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialProgress {
     /// Number of the trial.
     pub trial: i64,
-    /// Measured requests that are over, failed ones included.
+    /// Measured requests that have ended, including failed ones.
     pub requests: i64,
-    /// Requests that it will send; absent where it lasts for a time.
+    /// Requests that the trial will send; absent if it has a duration instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<i64>,
-    /// Those that failed.
+    /// Measured requests that failed.
     pub failed_requests: i64,
-    /// How long it has been measuring (s).
+    /// Time spent measuring so far (s).
     pub seconds: i64,
-    /// Part of the trial that is done (percent).
+    /// Completed part of the trial (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
-    /// Output tokens per second, lately.
+    /// Recent output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Time to first token, lately on average (ms).
+    /// Recent average time to first token (ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_milliseconds: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
-    /// When this was read; at most every fifteen seconds.
+    /// Time of this reading, updated at most every 15 seconds.
     pub updated_at: DateTime<Utc>,
 }
 
-/// A finding in addition to the numbers.
+/// Finding in addition to the numbers.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// Stable name.
     pub cause: String,
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What was seen.
+    /// Observed evidence.
     pub evidence: String,
-    /// What to do.
+    /// Suggested remedy.
     pub remedy: String,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information without effect on the verdict.
     Info,
     /// Explains a miss, or may become one.
     Warning,
@@ -105,8 +105,8 @@ pub enum Severity {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultsRef {
-    /// Its name.
+    /// Name of the ConfigMap.
     pub name: String,
-    /// SHA-256 over its content (hex).
+    /// SHA-256 over the ConfigMap's content (hex).
     pub sha256: String,
 }

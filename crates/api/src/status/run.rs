@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Phase;
 
-/// What a finished run still has in the cluster.
+/// Objects of a finished run that remain in the cluster.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Everything: the user asked to keep it.
+    /// All objects, because the user asked to keep them.
     Kept,
-    /// Something that could not be removed within `timeouts.cleanup`; the operator keeps trying.
+    /// Objects that the operator could not remove within `timeouts.cleanup`; it keeps trying.
     Overdue,
 }
 
-/// Why a run began.
+/// Trigger of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
     /// The object is new.
@@ -23,69 +23,70 @@ pub enum Trigger {
     SpecChanged,
     /// The rerun annotation carries a new token.
     Rerun,
-    /// `spec.suspend` was taken back.
+    /// `spec.suspend` was removed or set to false.
     Resumed,
-    /// `status.operatorState` was damaged during the run before.
+    /// `status.operatorState` was damaged during the previous run.
     StateLost,
-    /// What judges the trials changed: the saved ones of an earlier run are judged again, and nothing is measured.
+    /// The settings that judge trials changed. The operator judges the saved trials of an earlier run again and
+    /// measures nothing.
     GatesChanged,
 }
 
-/// The current or last run.
+/// Current or last run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStatus {
-    /// Counts from 1.
+    /// Number, from 1.
     pub number: i64,
-    /// 8 hex digits, from the object's uid and the number; part of every child's name.
+    /// Id of the run: 8 hex digits, from the object's uid and the number. The name of every child contains it.
     pub id: String,
-    /// Why it began.
+    /// Trigger of the run.
     pub trigger: Trigger,
-    /// Generation of the spec that it is true of: the newest that asks for nothing that it did not measure and judge.
+    /// Newest spec generation to which this result applies.
     pub generation: i64,
-    /// Number of the run whose saved trials it judges again; absent in a run that measures.
+    /// Number of the run whose saved trials this run judges again; absent in a run that measures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_run: Option<i64>,
-    /// The rerun token in force when it began.
+    /// Rerun token in force at the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_token: Option<String>,
-    /// When it began.
+    /// Time at which the run began.
     pub started_at: DateTime<Utc>,
-    /// When it was over.
+    /// Time at which the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
-    /// Its place in the queue, while it waits for earlier runs.
+    /// Place in the queue while the run waits for earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,
-    /// What it still has in the cluster although it is over, or its time for removal has passed.
+    /// Objects that remain in the cluster after the run is over, or after its time for removal has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<Leftovers>,
 }
 
-/// The place of a run in the queue. It is written at most once a minute, and far from the head only when it changed by a
-/// tenth: a thousand waiting runs must not keep the API server busy.
+/// Place of a run in the queue. The operator writes it at most once a minute. Far from the head it writes only changes
+/// of a tenth or more, so that a thousand waiting runs do not overload the API server.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatus {
     /// Earlier runs that hold a node or wait for one.
     pub ahead: i64,
-    /// When the GPUs may be this run's (an estimate: how long recent runs held their node, times the runs ahead); absent
-    /// where no run has finished yet.
+    /// Estimated time at which the run gets its GPUs: the time that recent runs held their node, times the runs ahead.
+    /// Absent until a run has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_at: Option<DateTime<Utc>>,
-    /// When this was written.
+    /// Time of the last update.
     pub updated_at: DateTime<Utc>,
 }
 
-/// When a phase began and ended.
+/// Start and end of a phase.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// The phase.
+    /// Phase.
     pub phase: Phase,
-    /// When it began.
+    /// Time at which the phase began.
     pub started_at: DateTime<Utc>,
-    /// When it ended; absent for the current one.
+    /// Time at which the phase ended; absent for the current phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
 }

@@ -1,23 +1,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run found.
+/// Verdict of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// Measured, and every enforced gate was met.
+    /// The run measured, and the deployment met every enforced gate.
     Passed,
-    /// Measured, and below a gate.
+    /// The run measured, and the deployment did not meet the requirements.
     Failed,
-    /// Measured, but not to be trusted.
+    /// The run measured, but the result is not reliable.
     Inconclusive,
-    /// Nothing to judge.
+    /// The run had nothing to judge.
     Skipped,
-    /// Could not be measured.
+    /// The run could not measure.
     Error,
 }
 
 impl Verdict {
-    /// The word in status, events and metrics.
+    /// Word in status, events and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "Passed",

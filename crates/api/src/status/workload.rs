@@ -3,24 +3,24 @@ use serde::{Deserialize, Serialize};
 
 use super::allocation::Allocation;
 
-/// The node and GPUs of a run.
+/// Node and GPUs of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementStatus {
     /// Node under test.
     pub node: String,
-    /// How GPUs are asked for: `DRA` or `DevicePlugin`.
+    /// Method by which the run requests GPUs: `DRA` or `DevicePlugin`.
     #[schemars(with = "String")]
     pub allocation: Allocation,
     /// GPUs in use, one worker each.
     pub gpus: i64,
-    /// GPUs of the node, free or not.
+    /// GPUs of the node, free or in use.
     #[serde(rename = "nodeGPUs")]
     pub node_gpus: i64,
-    /// Those of `nodeGPUs` that are unhealthy or tainted, so that no run can use them.
+    /// GPUs of `nodeGPUs` that are unhealthy or tainted, so that runs cannot use them.
     #[serde(default, rename = "faultyGPUs", skip_serializing_if = "is_zero")]
     pub faulty_gpus: i64,
-    /// What the node should have, where it has fewer healthy GPUs than that.
+    /// Expected number of GPUs, if the node has fewer healthy ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedGpus>,
     /// Product name of the GPUs.
@@ -29,22 +29,22 @@ pub struct PlacementStatus {
     /// Driver version of the GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<String>,
-    /// Devices that were free at sizing; replaced by those in use once the workers hold them.
+    /// Devices that were free at sizing. The devices in use replace them once the workers hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceStatus>,
 }
 
-/// GPUs that a node should have.
+/// Number of GPUs that a node should have.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpectedGpus {
-    /// How many.
+    /// Number of GPUs.
     pub gpus: i64,
-    /// Who says so.
+    /// Source of the number.
     pub by: ExpectedBy,
 }
 
-/// Who says how many GPUs a node should have.
+/// Source of the number of GPUs that a node should have.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedBy {
     /// `placement.expectGPUs`.
@@ -58,7 +58,7 @@ pub enum ExpectedBy {
 }
 
 impl ExpectedBy {
-    /// Who that is, for messages.
+    /// Description of the source, for messages.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Spec => "placement.expectGPUs",
@@ -69,7 +69,7 @@ impl ExpectedBy {
     }
 }
 
-/// One GPU.
+/// GPU of a node.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceStatus {
@@ -77,48 +77,48 @@ pub struct DeviceStatus {
     pub pool: String,
     /// Name in the ResourceSlice.
     pub name: String,
-    /// UUID, where the driver publishes one.
+    /// UUID, if the driver publishes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
 }
 
-/// The deployment under test.
+/// Deployment under test.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadStatus {
     /// Name of the DynamoGraphDeployment.
     pub name: String,
-    /// Its apiVersion.
+    /// apiVersion of the DynamoGraphDeployment.
     pub api_version: String,
     /// Router mode in force.
     pub router_mode: String,
-    /// Workers ready.
+    /// Number of ready workers.
     pub workers_ready: i64,
     /// Seconds from ready components to the first completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_completion_seconds: Option<i64>,
-    /// Where requests go.
+    /// URL to which the load generator sends requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Where the metrics of the GPUs are read, or why they are not; absent where they are switched off.
+    /// Source of the GPU metrics, or the reason for their absence. Absent if GPU metrics are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<GpuMetrics>,
 }
 
-/// Where the metrics of the GPUs come from.
+/// Source of the GPU metrics.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuMetrics {
-    /// The page of the node's DCGM exporter that each trial reads.
+    /// URL of the node's DCGM exporter that each trial reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Why there is none.
+    /// Reason for the absence of GPU metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
 impl GpuMetrics {
-    /// From this page.
+    /// Creates a source with this URL.
     pub fn at(endpoint: &str) -> Self {
         Self {
             endpoint: Some(endpoint.to_owned()),
@@ -126,7 +126,7 @@ impl GpuMetrics {
         }
     }
 
-    /// From nowhere, for this reason.
+    /// Creates an absent source with this reason.
     pub fn missing(why: String) -> Self {
         Self {
             endpoint: None,
@@ -135,13 +135,13 @@ impl GpuMetrics {
     }
 }
 
-/// What must match before two runs may be compared.
+/// Environment of a run. Two runs can be compared only if their environments match.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Environment {
     /// Model id.
     pub model: String,
-    /// Commit of the weights; absent where the spec leaves it open.
+    /// Commit of the weights; absent if the spec leaves it open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Workload image.
@@ -170,7 +170,7 @@ pub struct Environment {
     /// GPU driver version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_driver: Option<String>,
-    /// Digest of all of this but the Kubernetes version, once the run is judged (12 hex digits).
+    /// Digest of all fields except the Kubernetes version, set once the run is judged (12 hex digits).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

@@ -81,9 +81,9 @@ fn comparison(exact: &Comparison) -> ComparisonStatus {
     ComparisonStatus {
         run: exact.run,
         throughput_percent: known(exact.throughput_percent.as_ref()),
-        throughput_plus_minus: known(exact.throughput_within.as_ref()),
+        throughput_plus_minus: exact.throughput_within.as_deref().and_then(at_least),
         ttft_p99_percent: known(exact.ttft_p99_percent.as_ref()),
-        ttft_p99_plus_minus: known(exact.ttft_p99_within.as_ref()),
+        ttft_p99_plus_minus: exact.ttft_p99_within.as_deref().and_then(at_least),
         differs: exact.differs.clone(),
     }
 }

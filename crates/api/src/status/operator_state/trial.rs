@@ -1,0 +1,101 @@
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::is_false;
+use super::worker::WorkerLoss;
+use crate::TrialOutcome;
+
+/// One trial.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialState {
+    /// Number, from 1.
+    pub number: i64,
+    /// Outcome; absent while the trial runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<TrialOutcome>,
+    /// Output tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<String>,
+    /// Time to first token, 99th percentile (ms).
+    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_ms: Option<String>,
+    /// Requests that failed or came back short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<i64>,
+    /// Requests sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<i64>,
+    /// Uid of the trial's Job, once the operator has seen it. Other Jobs of this name do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_uid: Option<String>,
+    /// Seed of the trial's prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// True for the soak after the deciding trials.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub soak: bool,
+    /// Distance of the worst enforced average from its effective threshold (percent of it), negative for a miss. Absent
+    /// without such a gate, or if anything else made the trial a miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<String>,
+    /// Distances of two to six enforced gates on averages, in the order of `spec.gates`, each as in `marginPercent`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub margins: Vec<String>,
+    /// Time at which the operator requested the trial's Job.
+    pub started_at: DateTime<Utc>,
+    /// Time at which the operator read the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<DateTime<Utc>>,
+    /// Causes of a miss or of an invalid trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    /// True for a miss that repetition cannot change: an enforced gate missed by half or more with balanced workers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub far: bool,
+    /// UUIDs of the GPUs whose workers decode slower than their peers in the trials so far, or than in earlier runs.
+    /// Present only in the last trial that measured.
+    #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
+    pub slow_gpus: Vec<String>,
+    /// Loss of a worker during the trial, or since the previous one. The run cannot be Passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_loss: Option<WorkerLoss>,
+    /// Use of the node's CPUs, if they were full during the trial. Present only in the last finished trial.
+    #[serde(default, rename = "cpuShortage", skip_serializing_if = "Option::is_none")]
+    pub cpu_shortage: Option<String>,
+}
+
+/// Headline numbers of one trial (decimal strings; tok/s, ms, percent).
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metrics {
+    /// Output tokens per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_token_throughput: Option<String>,
+    /// Time to first token, median (ms).
+    #[serde(rename = "ttftP50Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p50_ms: Option<String>,
+    /// Time to first token, 90th percentile (ms).
+    #[serde(rename = "ttftP90Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p90_ms: Option<String>,
+    /// Time to first token, 99th percentile (ms).
+    #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_ms: Option<String>,
+    /// Time to first token, largest (ms).
+    #[serde(rename = "ttftMaxMs", skip_serializing_if = "Option::is_none")]
+    pub ttft_max_ms: Option<String>,
+    /// Requests that failed or came back short (percent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_error_percent: Option<String>,
+    /// Requested number of requests in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<i64>,
+    /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest worker's if most are slow).
+    /// Present only if the engines report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest_worker_percent: Option<String>,
+    /// Slowdown of one worker against its peers that 95 of 100 runs detect (percent). Absent if the workers differ by
+    /// more than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detectable_slowdown_percent: Option<String>,
+}

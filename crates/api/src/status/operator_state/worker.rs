@@ -1,0 +1,127 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One worker.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerPod {
+    /// Pod name.
+    pub pod: String,
+    /// Pod uid.
+    pub uid: String,
+    /// Restarts of the pod's containers.
+    pub restarts: i64,
+    /// End of the container before its last restart, such as `exit code 137 (OOMKilled)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_exit: Option<String>,
+    /// True if the end of the container was not observed, as after a reboot of the node. `lastExit` is then absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_unseen: bool,
+    /// Origin of the container's end before its last restart, if it did not crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// IP address at which the operator samples the worker's metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// GPU that the worker's claim holds, as `pool/device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// End of a container without a crash of its process.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndedBy {
+    /// The kubelet ended the container because its liveness or startup probe failed.
+    Probe,
+    /// The container ended on request: exit code 0, or 143 after SIGTERM.
+    Request,
+    /// The container was killed (exit code 137, not for its memory use). The events that show the origin could not be
+    /// read.
+    Signal,
+}
+
+/// Way in which a run lost a worker, the less serious first.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkerLoss {
+    /// The worker's pod was removed or replaced.
+    Removed,
+    /// The worker ended while its node had no CPU left for it, and did not crash by itself.
+    Starved,
+    /// The worker's container ended by itself.
+    Crashed,
+}
+
+/// Work of one worker in the measured phase of a trial.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerLoad {
+    /// Pod of the worker, or its address if the pod is unknown.
+    pub name: String,
+    /// Requests that the worker finished. This field and the next three are absent if the worker could not be sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<i64>,
+    /// Requests that the worker finished per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<String>,
+    /// Requests in flight, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_in_flight: Option<String>,
+    /// Requests in flight, most in any sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_in_flight: Option<i64>,
+    /// Time that a request spent in the worker, on average (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_per_request: Option<String>,
+    /// Tokens that the worker generated per second, if its engine counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<String>,
+    /// Time from one token of a request to the next, by its engine (ms).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_ms: Option<String>,
+    /// Requests that its engine decoded together, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
+    /// Decode speed with its 95 % interval (percent of the peers' median, at the same batch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_peers: Option<RelativeSpeed>,
+    /// Decode speed with its 95 % interval, averaged over the trials of the run so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_run: Option<RelativeSpeed>,
+    /// Decode speed against that of earlier runs on the same GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_earlier_runs: Option<RelativeSpeed>,
+    /// Share of the worker's prompts that the prefix cache held (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_percent: Option<String>,
+    /// Longest span in which the worker had requests and made no progress (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub still_seconds: Option<i64>,
+    /// Samples that the worker did not answer in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<i64>,
+    /// Requests waiting for the worker's engine, most in any sample. Absent if not exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_waiting: Option<i64>,
+    /// Use of the worker's KV cache (percent), highest in any sample. Absent if not exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_kv_percent: Option<i64>,
+}
+
+/// Decode speed of a worker against other workers or its own earlier runs.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct RelativeSpeed {
+    /// Speed (percent of the reference).
+    pub percent: String,
+    /// Half of the 95 % interval (percentage points).
+    pub within: String,
+    /// Number of trials or runs in this mean.
+    pub of: i64,
+}
+
+impl fmt::Display for RelativeSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ± {}", self.percent, self.within)
+    }
+}
