@@ -119,7 +119,7 @@ pub struct Blocked {
     /// Time since which it has blocked the object.
     pub since: DateTime<Utc>,
     /// True if the operator does not retry by itself.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_good: bool,
 }
 
@@ -236,9 +236,4 @@ pub struct GpuCheck {
     /// Fault that the last look found. The run ends if a second look finds the same fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-pub(super) fn is_false(value: &bool) -> bool {
-    !*value
 }

@@ -1,7 +1,6 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::is_false;
 use super::worker::WorkerLoss;
 use crate::TrialOutcome;
 
@@ -33,7 +32,7 @@ pub struct TrialState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// True for the soak after the deciding trials.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soak: bool,
     /// Distance of the worst enforced average from its effective threshold (percent of it), negative for a miss. Absent
     /// without such a gate, or if anything else made the trial a miss.
@@ -51,7 +50,7 @@ pub struct TrialState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
     /// True for a miss that repetition cannot change: an enforced gate missed by half or more with balanced workers.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub far: bool,
     /// UUIDs of the GPUs whose workers decode slower than their peers in the trials so far, or than in earlier runs.
     /// Present only in the last trial that measured.
