@@ -88,7 +88,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
             .unwrap_or_default()
     };
     row(
-        "end of a Job to write, 50 runs active",
+        "end of a trial to write, 50 runs active",
         &format!(
             "{:.0} ms median, {:.0} ms p90 of {}",
             at(50).as_secs_f64() * 1e3,

@@ -36,13 +36,15 @@ pub struct Cluster {
     writes: Arc<Mutex<Writes>>,
 }
 
-/// Time from the end of a run's Job to the operator's next write of its status. Most other changes of its objects ask for no
-/// write.
+/// Time from the end of a load generator's pod to the operator's next write of the run's status. Most other changes of its objects
+/// need no write.
 #[derive(Default)]
 struct Writes {
-    /// Uids of the Jobs that have ended.
+    /// Version of the API server up to which ended trials are noted.
+    noted: u64,
+    /// Uids of the pods that have ended.
     ended: HashSet<String>,
-    /// End of a Job without a write yet, by the name of its object.
+    /// End of a trial without a write yet, by the name of its object.
     waiting: HashMap<String, Instant>,
     after: Vec<Duration>,
 }
@@ -73,6 +75,8 @@ impl Cluster {
         let resting = Arc::new(resting);
         let answer = async move |request: Request| {
             requests.fetch_add(1, Ordering::Relaxed);
+            // At every request: a write may follow the end of a trial within milliseconds.
+            lock(&writes).note(&server);
             let (head, body) = request.into_parts();
             if head.method == Method::GET
                 && let Some(page) = resting.page(&server, &head.uri, &head.headers)
@@ -105,16 +109,15 @@ impl Cluster {
         std::thread::spawn(move || {
             let mut world = World::new(&server, Arc::new(seconds));
             loop {
-                let before = server.version();
                 world.step();
-                lock(&writes).note(&server, before);
+                lock(&writes).note(&server);
                 besides(&server);
                 std::thread::sleep(STEP);
             }
         });
     }
 
-    /// The times from the end of a Job to the next write, sorted, since the last call.
+    /// The times from the end of a trial to the next write, sorted, since the last call.
     pub fn take_reactions(&self) -> Vec<Duration> {
         let mut all = std::mem::take(&mut lock(&self.writes).after);
         all.sort_unstable();
@@ -123,21 +126,19 @@ impl Cluster {
 }
 
 impl Writes {
-    /// Notes the Jobs that the world has ended.
-    fn note(&mut self, server: &ApiServer, since: u64) {
-        let now = Instant::now();
+    /// Notes the trials that have ended since the last call.
+    fn note(&mut self, server: &ApiServer) {
+        let (now, since) = (Instant::now(), self.noted);
+        self.noted = server.version();
         for changed in server
             .changes_since(since)
             .into_iter()
-            .filter(|changed| changed.plural == "jobs")
+            .filter(|changed| changed.plural == "pods")
         {
-            let job = &changed.object;
-            let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-            let is_over = conditions
-                .filter(|condition| condition["status"] == "True")
-                .any(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
-            let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
-            let name = job["metadata"]["labels"]["perfvalidation.dev/name"].as_str();
+            let pod = &changed.object;
+            let is_over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+            let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+            let name = pod["metadata"]["labels"]["perfvalidation.dev/name"].as_str();
             if let Some(name) = name.filter(|_| is_over && self.ended.insert(uid.to_owned())) {
                 self.waiting.insert(name.to_owned(), now);
             }
