@@ -12,14 +12,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("sizing", &["api"]),
     ("verdict", &["api"]),
+    ("fleet", &["api"]),
     ("run", &["api", "sizing", "verdict"]),
-    ("cluster", &["api", "sizing", "verdict", "run"]),
-    ("report", &["api", "run", "verdict"]),
+    ("cluster", &["api", "fleet", "sizing", "verdict", "run"]),
+    ("report", &["api", "fleet", "run", "verdict"]),
     ("commands", &["api", "sizing", "verdict", "run", "cluster"]),
-    ("operator", &["api", "sizing", "verdict", "run", "cluster", "commands"]),
+    (
+        "operator",
+        &["api", "fleet", "sizing", "verdict", "run", "cluster", "commands"],
+    ),
     (
         "cli",
-        &["api", "sizing", "verdict", "run", "cluster", "commands", "report"],
+        &[
+            "api", "fleet", "sizing", "verdict", "run", "cluster", "commands", "report",
+        ],
     ),
     ("runner", &["verdict"]),
 ];

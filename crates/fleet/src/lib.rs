@@ -1,0 +1,1 @@
+//! Statistics over many nodes, and the order in which nodes are measured. Pure: no client, no clock.
