@@ -14,6 +14,9 @@ use super::Outcome;
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Each poll makes the operator write the metrics of all objects.
 const POLL: Duration = Duration::from_millis(250);
+/// Lines of the log of a process that ended, and characters of each.
+const LAST_LINES: usize = 30;
+const LINE: usize = 400;
 
 /// A running operator; it ends with this value.
 pub struct Operator {
@@ -58,6 +61,8 @@ impl Operator {
             .arg("--in-flight-file")
             .arg(folder.join("in-flight"))
             .env("KUBECONFIG", kubeconfig)
+            // As config/operator has it.
+            .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -73,12 +78,20 @@ impl Operator {
         })
     }
 
-    /// The error says how the process ended.
+    /// Fails with the last lines of the log if the process ended.
     pub fn lives(&mut self) -> Outcome<()> {
         match self.child.try_wait()? {
             None => Ok(()),
-            Some(status) => Err(format!("the operator ended: {status}; see {}", self.log.display()).into()),
+            Some(status) => Err(format!("the operator ended: {status}\n{}", self.last_lines()).into()),
         }
+    }
+
+    /// The folder of the log goes with the bench.
+    fn last_lines(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let from = log.lines().count().saturating_sub(LAST_LINES);
+        let lines = log.lines().skip(from).map(|line| line.chars().take(LINE).collect());
+        lines.collect::<Vec<String>>().join("\n")
     }
 
     /// Seconds until it has looked at so many objects: those of its planner, and one pass for each other one.
