@@ -22,6 +22,7 @@ mdbook_version := "0.5.4"
 cyclonedx_version := "0.5.9"
 about_version := "0.9.3"
 check_jsonschema_version := "0.39.0"
+actionlint_version := "v1.7.7"
 argo_workflows_version := "v3.7.3"
 tekton_version := "v1.5.0"
 jobset_version := "v0.10.1"
@@ -281,6 +282,7 @@ pipelines: setup
     set -euo pipefail
     export PATH="{{cache}}/tools/bin:$PATH" PIPELINE_SCHEMAS="$(mktemp --directory)"
     trap 'rm -rf "$PIPELINE_SCHEMAS"' EXIT
+    go run github.com/rhysd/actionlint/cmd/actionlint@{{actionlint_version}} -ignore 'label "cluster" is unknown' .github/workflows/*.yaml config/pipelines/github-actions.yaml
     uv venv --quiet "$PIPELINE_SCHEMAS/venv"
     uv pip install --quiet --python "$PIPELINE_SCHEMAS/venv" check-jsonschema=={{check_jsonschema_version}}
     cp "$PIPELINE_SCHEMAS"/venv/lib/python3*/site-packages/check_jsonschema/builtin_schemas/vendor/{github-workflows,gitlab-ci}.json "$PIPELINE_SCHEMAS"
@@ -308,10 +310,10 @@ book:
     mdbook build
 
 # Write a release into dist/: chart, manifests, CRD, programs, what they are made of, licences, checksums.
-release version:
+release version *FLAGS:
     @command -v cargo-cyclonedx >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools cargo-cyclonedx@{{cyclonedx_version}}
     @command -v cargo-about >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools --features cli cargo-about@{{about_version}}
-    cargo run --quiet -p perfval-release -- {{version}}
+    cargo run --quiet -p perfval-release -- {{version}} {{FLAGS}}
 
 # Build the static release binaries: the operator, the runner, the kubectl plug-in.
 image:

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use perfval_lab::programs::{self, Family, HELM, KUSTOMIZE};
 
@@ -10,9 +11,8 @@ use crate::command::{line, output};
 use crate::names::PROGRAMS;
 use crate::source::Source;
 
-/// The static programs.
-pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+/// The static programs for a target.
+pub fn programs(source: &Source, target: &Path, triple: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let home = match std::env::var("CARGO_HOME") {
         Ok(home) => home,
         Err(_) => format!("{}/.cargo", std::env::var("HOME")?),
@@ -24,16 +24,39 @@ pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>
     let folder = target.join("release-build");
     let mut cargo = source.command("cargo");
     cargo
-        .args(["build", "--locked", "--release", "--target", &triple])
+        .args(["build", "--locked", "--release", "--target", triple])
         .args(["-p", "perfval-operator", "-p", "perfval-runner", "-p", "perfval-cli"])
         .arg("--target-dir")
         .arg(&folder)
         .env("RUSTFLAGS", flags)
         .env("PERFVAL_REVISION", &source.commit);
+    if let Some(linker) = linker(triple)? {
+        let variable = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace('-', "_"));
+        cargo.env(variable, linker);
+    }
     output(&mut cargo)?;
     let built = folder.join(triple).join("release");
     let read = |name: &str| Ok((name.to_owned(), fs::read(built.join(name))?));
     PROGRAMS.into_iter().map(|(name, _)| read(name)).collect()
+}
+
+/// The linker for a target of another architecture than this machine's. Debian names its packages this way.
+fn linker(triple: &str) -> Result<Option<String>> {
+    let architecture = triple.split('-').next().unwrap_or_default();
+    if architecture == std::env::consts::ARCH {
+        return Ok(None);
+    }
+    let linker = format!("{architecture}-linux-gnu-gcc");
+    match Command::new(&linker).arg("--version").output() {
+        Ok(_) => Ok(Some(linker)),
+        Err(error) => Err(format!(
+            "{linker} does not start ({error}); on Debian: apt-get install gcc-{}-linux-gnu libc6-dev-{}-cross; \
+             rustup target add {triple}",
+            architecture.replace('_', "-"),
+            if architecture == "aarch64" { "arm64" } else { "amd64" },
+        )
+        .into()),
+    }
 }
 
 /// What a program is made of, in `CycloneDX`.

@@ -19,7 +19,7 @@ use clap::Parser;
 use sha2::{Digest as _, Sha256};
 
 use crate::archive::File;
-use crate::names::{CRD, INSTALL, KREW, PLUG_IN, PROGRAMS, SUMS};
+use crate::names::{ARCHITECTURES, CRD, INSTALL, KREW, OPERATOR, PLUG_IN, PROGRAMS, SUMS};
 use crate::source::Source;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -28,6 +28,12 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 struct Args {
     /// The version, which Cargo.toml, the chart and config/default must have
     version: String,
+    /// Digest of the operator's image, `sha256:…`, for the chart and install.yaml; without it they have the tag
+    #[arg(long, value_parser = digest)]
+    operator_digest: Option<String>,
+    /// Digest of AIPerf's image
+    #[arg(long, value_parser = digest)]
+    aiperf_digest: Option<String>,
     /// Folder of the release; what is in it goes
     #[arg(long, default_value = "dist")]
     out: PathBuf,
@@ -49,6 +55,11 @@ fn main() -> ExitCode {
 fn release(args: &Args) -> Result<()> {
     let source = Source::unpack(&args.target.join("release-source"))?;
     source.check_version(&args.version)?;
+    for (image, digest) in [(OPERATOR, &args.operator_digest), ("aiperf", &args.aiperf_digest)] {
+        if let Some(digest) = digest {
+            source.pin(image, digest)?;
+        }
+    }
     let files = contents(&source, &args.version, &args.target)?;
     if args.out.exists() {
         fs::remove_dir_all(&args.out)?;
@@ -70,13 +81,17 @@ fn release(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// A digest as registries print it.
+fn digest(text: &str) -> std::result::Result<String, String> {
+    let hexadecimal = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    match text.strip_prefix("sha256:") {
+        Some(sum) if sum.len() == 64 && sum.chars().all(hexadecimal) => Ok(text.to_owned()),
+        _ => Err("expected sha256: and 64 hexadecimal digits".to_owned()),
+    }
+}
+
 /// Every file of the release, by name.
 fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
-    let architecture = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
     let mut files = BTreeMap::new();
     let licence = File::plain(source.read("LICENSE")?);
     let mut programs = BTreeMap::from([("LICENSE".to_owned(), licence.clone())]);
@@ -92,20 +107,23 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
             build::bill_of_materials(source, package)?,
         );
     }
-    for (name, program) in build::programs(source, target)? {
-        let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
-        archive.insert(name, File::program(program));
+    let mut sums = BTreeMap::new();
+    for (architecture, triple) in ARCHITECTURES {
+        for (name, program) in build::programs(source, target, triple)? {
+            let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
+            archive.insert(name, File::program(program));
+        }
+        let archive = archive::write(&programs, source.epoch)?;
+        files.insert(names::archive(OPERATOR, version, architecture), archive);
+        let archive = archive::write(&plug_in, source.epoch)?;
+        sums.insert(architecture, format!("{:x}", Sha256::digest(&archive)));
+        files.insert(names::archive(PLUG_IN, version, architecture), archive);
     }
-    let archive = archive::write(&programs, source.epoch)?;
-    files.insert(names::archive(names::OPERATOR, version, architecture), archive);
-    let archive = archive::write(&plug_in, source.epoch)?;
-    let krew = krew::manifest(source, version, architecture, &archive)?;
-    files.insert(KREW.to_owned(), krew.into_bytes());
-    files.insert(names::archive(PLUG_IN, version, architecture), archive);
+    files.insert(KREW.to_owned(), krew::manifest(source, version, &sums)?.into_bytes());
     files.insert(names::chart(version), build::chart(source)?);
     files.insert(INSTALL.to_owned(), build::manifests(source)?);
     files.insert(CRD.to_owned(), source.read(&format!("config/crd/{CRD}"))?);
-    names::check(files.keys().chain([&SUMS.to_owned()]), version, architecture)?;
+    names::check(files.keys().chain([&SUMS.to_owned()]), version)?;
     Ok(files)
 }
 

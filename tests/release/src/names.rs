@@ -10,6 +10,11 @@ pub const OPERATOR: &str = "perfvalidation-operator";
 pub const PLUG_IN: &str = "kubectl-perfval";
 /// Programs, each with the folder of its package under `crates/`.
 pub const PROGRAMS: [(&str, &str); 3] = [(OPERATOR, "operator"), ("perfval-runner", "runner"), (PLUG_IN, "cli")];
+/// Architectures of the programs: the name in files and images, and Rust's target.
+pub const ARCHITECTURES: [(&str, &str); 2] = [
+    ("amd64", "x86_64-unknown-linux-gnu"),
+    ("arm64", "aarch64-unknown-linux-gnu"),
+];
 /// All manifests in one file, for `kubectl apply --server-side -f`.
 pub const INSTALL: &str = "install.yaml";
 /// Definition of the resource alone.
@@ -40,11 +45,13 @@ pub fn bill_of_materials(program: &str) -> String {
 }
 
 /// Every file of a release.
-fn all(version: &str, architecture: &str) -> BTreeSet<String> {
+fn all(version: &str) -> BTreeSet<String> {
     let of_programs = PROGRAMS
         .iter()
         .flat_map(|(name, _)| [licences(name), bill_of_materials(name)]);
-    let archives = [OPERATOR, PLUG_IN].map(|name| archive(name, version, architecture));
+    let archives = ARCHITECTURES
+        .iter()
+        .flat_map(|(architecture, _)| [OPERATOR, PLUG_IN].map(|name| archive(name, version, architecture)));
     let single = [INSTALL, CRD, KREW, SUMS].map(str::to_owned);
     of_programs
         .chain(archives)
@@ -54,8 +61,8 @@ fn all(version: &str, architecture: &str) -> BTreeSet<String> {
 }
 
 /// Refuses a release that lacks a file to which a page may link, or has one that no page may link to.
-pub fn check<'a>(written: impl Iterator<Item = &'a String>, version: &str, architecture: &str) -> Result<()> {
-    let (written, all): (BTreeSet<_>, _) = (written.cloned().collect(), all(version, architecture));
+pub fn check<'a>(written: impl Iterator<Item = &'a String>, version: &str) -> Result<()> {
+    let (written, all): (BTreeSet<_>, _) = (written.cloned().collect(), all(version));
     if written == all {
         return Ok(());
     }
@@ -95,7 +102,7 @@ mod tests {
 
     #[test]
     fn pages_link_to_files_of_this_release() {
-        let (files, start) = (all(VERSION, "amd64"), format!("{REPOSITORY}/releases/download/"));
+        let (files, start) = (all(VERSION), format!("{REPOSITORY}/releases/download/"));
         let mut links = 0;
         for path in PAGES {
             for link in after(&page(path), &start) {
@@ -146,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_file_without_a_name_is_refused() {
-        let mut files = all(VERSION, "amd64");
-        assert!(check(files.iter(), VERSION, "amd64").is_ok());
+        let mut files = all(VERSION);
+        assert!(check(files.iter(), VERSION).is_ok());
         files.insert("other.yaml".to_owned());
-        let error = check(files.iter(), VERSION, "amd64").unwrap_err();
+        let error = check(files.iter(), VERSION).unwrap_err();
         assert!(error.to_string().contains("other.yaml"), "{error}");
     }
 }

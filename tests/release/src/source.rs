@@ -90,8 +90,58 @@ impl Source {
         Ok(())
     }
 
+    /// Writes an image's digest into the chart's values and into config/default of the unpacked sources.
+    pub fn pin(&self, image: &str, digest: &str) -> Result<()> {
+        let values = "charts/perfvalidation-operator/values.yaml";
+        let default = "config/default/kustomization.yaml";
+        self.edit(values, |text| pinned_values(text, image, digest))?;
+        self.edit(default, |text| pinned_images(text, image, digest))
+    }
+
+    fn edit(&self, path: &str, change: impl Fn(&str) -> Option<String>) -> Result<()> {
+        let text = String::from_utf8(self.read(path)?)?;
+        let changed = change(&text).ok_or_else(|| format!("{path} has no place for the digest"))?;
+        Ok(fs::write(self.root.join(path), changed)?)
+    }
+
     /// Writes the files of an archive again, sorted and with the commit's time.
     pub fn repack(&self, archive: &[u8]) -> Result<Vec<u8>> {
         archive::write(&archive::read(archive)?, self.epoch)
+    }
+}
+
+/// The chart's values with the digest in the first `digest` after the image's repository.
+fn pinned_values(values: &str, image: &str, digest: &str) -> Option<String> {
+    let (before, after) = values.split_once(&format!("repository: perfvalidation/{image}\n"))?;
+    let pinned = after.replacen("digest: \"\"", &format!("digest: {digest}"), 1);
+    (pinned != after).then(|| format!("{before}repository: perfvalidation/{image}\n{pinned}"))
+}
+
+/// A kustomization with the digest below the image's name.
+fn pinned_images(kustomization: &str, image: &str, digest: &str) -> Option<String> {
+    let name = format!("newName: ghcr.io/perfvalidation/{image}\n");
+    let pinned = kustomization.replacen(&name, &format!("{name}    digest: {digest}\n"), 1);
+    (pinned != kustomization).then_some(pinned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_stands_at_its_own_image() {
+        let values = include_str!("../../../charts/perfvalidation-operator/values.yaml");
+        let default = include_str!("../../../config/default/kustomization.yaml");
+        let read = |text: &str| serde_saphyr::from_str::<Value>(text).expect("YAML");
+        for (image, place, index) in [("perfvalidation-operator", "/image", 0), ("aiperf", "/aiperf/image", 1)] {
+            let pinned = read(&pinned_values(values, image, "sha256:ab").expect("a place"));
+            let mut expected = read(values);
+            expected.pointer_mut(place).expect("the image")["digest"] = "sha256:ab".into();
+            assert_eq!(pinned, expected);
+            let pinned = read(&pinned_images(default, image, "sha256:ab").expect("a place"));
+            assert_eq!(pinned["images"][index]["digest"], "sha256:ab");
+        }
+        assert_eq!(pinned_values(values, "other", "sha256:ab"), None);
+        assert_eq!(pinned_images(default, "other", "sha256:ab"), None);
     }
 }
