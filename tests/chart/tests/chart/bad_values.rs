@@ -52,6 +52,12 @@ fn a_value_out_of_its_bounds_is_named() {
     );
     refused(&json!({"resources": {"limits": {"memory": "128 MB"}}}), &["memory"]);
     refused(&json!({"serviceMonitor": {"interval": "30"}}), &["interval"]);
+    refused(&json!({"prometheusRule": {"runbookUrl": "wiki"}}), &["runbookUrl"]);
+    refused(&json!({"prometheusRule": {"disabled": ["Stuck"]}}), &["disabled"]);
+    refused(
+        &json!({"extraObjects": [{"kind": "Secret"}]}),
+        &["extraObjects", "apiVersion"],
+    );
 }
 
 #[test]

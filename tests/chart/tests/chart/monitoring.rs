@@ -124,6 +124,57 @@ fn every_alert_is_seen_to_fire() {
 }
 
 #[test]
+fn alerts_carry_the_labels_and_links_of_their_owner() {
+    let values = json!({"prometheusRule": {
+        "enabled": true,
+        "namespace": "monitoring",
+        "annotations": {"owner": "gpu"},
+        "ruleLabels": {"team": "gpu"},
+        "disabled": ["PerfValidationStuck"],
+        "runbookUrl": "https://wiki.example.com/alerts",
+    }});
+    let objects = objects(&values);
+    let rule = &objects["PrometheusRule monitoring/perfvalidation-operator"];
+    assert_eq!(rule["metadata"]["annotations"], json!({"owner": "gpu"}));
+    let rules = rule["spec"]["groups"][0]["rules"].as_array().expect("well-formed");
+    assert_eq!(rules.len(), alerts().len() - 1, "one alert is left out");
+    for rule in rules {
+        let name = rule["alert"].as_str().expect("well-formed");
+        assert_ne!(name, "PerfValidationStuck");
+        assert_eq!(rule["labels"]["team"], "gpu");
+        assert!(rule["labels"]["severity"].is_string());
+        let link = format!("https://wiki.example.com/alerts#{}", name.to_lowercase());
+        assert_eq!(rule["annotations"]["runbook_url"], link);
+    }
+}
+
+#[test]
+fn a_monitor_in_another_namespace_selects_that_of_the_release() {
+    let options = json!({
+        "enabled": true,
+        "namespace": "monitoring",
+        "relabelings": [{"targetLabel": "cluster", "replacement": "a"}],
+        "metricRelabelings": [{"regex": "le", "action": "labeldrop"}],
+    });
+    for (kind, value, endpoints) in [
+        ("ServiceMonitor", "serviceMonitor", "endpoints"),
+        ("PodMonitor", "podMonitor", "podMetricsEndpoints"),
+    ] {
+        let objects = objects(&json!({value: options}));
+        let spec = &objects[&format!("{kind} monitoring/perfvalidation-operator")]["spec"];
+        assert_eq!(
+            spec["namespaceSelector"],
+            json!({"matchNames": ["perfvalidation-system"]})
+        );
+        let endpoint = &spec[endpoints][0];
+        assert_eq!(endpoint["relabelings"], options["relabelings"]);
+        assert_eq!(endpoint["metricRelabelings"], options["metricRelabelings"]);
+    }
+    let objects = objects(&json!({"dashboard": {"enabled": true, "namespace": "monitoring"}}));
+    assert!(objects.contains_key("ConfigMap monitoring/perfvalidation-operator-dashboard"));
+}
+
+#[test]
 fn every_panel_asks_for_series_that_exist() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().expect("well-formed");

@@ -79,6 +79,36 @@ fn every_pod_is_restricted() {
     assert_eq!(test["automountServiceAccountToken"], false, "the test needs no right");
 }
 
+/// OpenShift's `restricted-v2` refuses a pod that asks for a user of its own.
+#[test]
+fn no_pod_asks_for_a_user() {
+    for (name, object) in objects(&json!({})) {
+        let definition = object["kind"] == "CustomResourceDefinition";
+        assert!(definition || !object.to_string().contains("runAsUser"), "{name}");
+    }
+    let user = json!({"runAsNonRoot": true, "runAsUser": 1234});
+    let objects = objects(&json!({"podSecurityContext": user, "deploymentAnnotations": {"a": "b"}}));
+    let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"];
+    assert_eq!(deployment["metadata"]["annotations"]["a"], "b");
+    let pod = &deployment["spec"]["template"]["spec"]["securityContext"];
+    assert_eq!((&pod["runAsUser"], &pod["runAsNonRoot"]), (&json!(1234), &json!(true)));
+}
+
+#[test]
+fn extra_objects_are_templates() {
+    let extra = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "{{ .Release.Name }}-extra", "namespace": "{{ .Release.Namespace }}"},
+    });
+    let objects = objects(&json!({"extraObjects": [extra]}));
+    let suffix = "-extra";
+    assert!(
+        objects
+            .keys()
+            .any(|name| name.starts_with("ConfigMap perfvalidation-system/") && name.ends_with(suffix))
+    );
+}
+
 #[test]
 fn values_reach_the_pod() {
     let deployment = deployment(&everything());

@@ -87,8 +87,13 @@ fn no_role_reads_secrets_or_holds_a_wildcard() {
 }
 
 #[test]
-fn the_roles_of_people_join_those_of_the_cluster() {
-    let objects = objects(&json!({}));
+fn the_roles_of_people_join_those_of_the_cluster_only_on_request() {
+    for role in ["view", "edit", "admin"] {
+        let name = format!("ClusterRole /perfvalidation-operator-{role}");
+        let labels = objects(&json!({}))[&name]["metadata"]["labels"].to_string();
+        assert!(!labels.contains("aggregate-to"), "{labels}");
+    }
+    let objects = objects(&json!({"rbac": {"aggregate": true}}));
     let joined = |name: &str| {
         let labels = objects[&format!("ClusterRole /perfvalidation-operator-{name}")]["metadata"]["labels"].clone();
         ["view", "edit", "admin"].map(|role| labels[format!("rbac.authorization.k8s.io/aggregate-to-{role}")] == "true")

@@ -41,6 +41,14 @@ fn with_two_replicas() {
 }
 
 #[test]
+fn with_aggregated_roles() {
+    assert_same(
+        &json!({"rbac": {"aggregate": true}}),
+        with_components(&["aggregate-roles"]),
+    );
+}
+
+#[test]
 fn with_a_network_policy() {
     assert_same(
         &json!({"networkPolicy": {"enabled": true}}),
