@@ -33,7 +33,7 @@ impl Default for Size {
         Self {
             nodes: 5_000,
             objects: 5_000,
-            mebibytes: 128,
+            mebibytes: 256,
         }
     }
 }

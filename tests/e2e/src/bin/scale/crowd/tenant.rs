@@ -45,7 +45,7 @@ pub async fn tenant(program: &Path, minutes: u64) -> Outcome<()> {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     row("the operator's process", "the same from start to end", "the same");
-    row("peak memory", &mebibytes(&operator), "≤ 128 MiB");
+    row("peak memory", &mebibytes(&operator), "≤ 256 MiB");
     row(
         "passes that panicked",
         &operator.logged("pass panicked").to_string(),
