@@ -185,7 +185,7 @@ async fn the_policys_expressions_fit_the_types_of_the_definition() {
 
 #[tokio::test]
 #[ignore = "needs the lab: just admission"]
-async fn view_reads_and_edit_writes() {
+async fn people_read_and_write_by_their_roles() {
     cluster().await;
     let namespace_name = "people";
     namespace(namespace_name, json!({})).await;
@@ -196,18 +196,36 @@ async fn view_reads_and_edit_writes() {
                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role}]})
     };
-    for role in ["view", "edit", "admin"] {
+    for role in [
+        "edit",
+        "perfvalidation-operator-view",
+        "perfvalidation-operator-edit",
+        "perfvalidation-operator-admin",
+    ] {
         kubectl(&["apply", "--server-side", "-f", "-"], &binding(role).to_string()).await;
     }
     for (role, verb, resource, wanted) in [
-        ("view", "get", "perfvalidations", true),
-        ("view", "create", "perfvalidations", false),
-        ("view", "patch", "perfvalidations", false),
-        ("edit", "watch", "perfvalidations", true),
-        ("edit", "create", "perfvalidations", true),
-        ("edit", "patch", "perfvalidations/status", false),
-        ("edit", "deletecollection", "perfvalidations", false),
-        ("admin", "deletecollection", "perfvalidations", true),
+        // Without the component `aggregate-roles` the cluster's own roles stay as they are.
+        ("edit", "create", "perfvalidations", false),
+        ("perfvalidation-operator-view", "get", "perfvalidations", true),
+        ("perfvalidation-operator-view", "create", "perfvalidations", false),
+        ("perfvalidation-operator-view", "patch", "perfvalidations", false),
+        ("perfvalidation-operator-edit", "watch", "perfvalidations", true),
+        ("perfvalidation-operator-edit", "create", "perfvalidations", true),
+        ("perfvalidation-operator-edit", "patch", "perfvalidations/status", false),
+        (
+            "perfvalidation-operator-edit",
+            "deletecollection",
+            "perfvalidations",
+            false,
+        ),
+        ("perfvalidation-operator-admin", "create", "perfvalidations", true),
+        (
+            "perfvalidation-operator-admin",
+            "deletecollection",
+            "perfvalidations",
+            true,
+        ),
     ] {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let (resource, subresource) = (
