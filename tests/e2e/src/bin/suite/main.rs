@@ -40,7 +40,7 @@ enum What {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
-    /// Whole runs; a test that fails is run once more.
+    /// Whole runs.
     Runs {
         /// Only the tests whose name holds this.
         #[arg(default_value = "")]

@@ -1,7 +1,4 @@
 //! Whole runs, in two labs side by side where the machine has a core for each lab's engines and one for its load generator.
-//!
-//! A test that fails is run once more, alone on a fresh lab, and reported: two cores under load, and a simulated engine
-//! that may hang, are not the product.
 
 use std::io;
 use std::path::Path;
@@ -31,7 +28,7 @@ pub fn labs(built: &Built, asked: Option<usize>) -> Vec<Fresh> {
 }
 
 /// Runs the tests whose name contains `name`, without a name those of every day, or `all`. Prints the names of those that
-/// failed twice; then the exit code is 1.
+/// failed; then the exit code is 1.
 pub async fn run(built: &Built, labs: &[Fresh], name: &str, all: bool) -> io::Result<u8> {
     let binary = built.test("e2e").await?;
     let mut names = listed(&binary, name).await?;
@@ -49,17 +46,8 @@ pub async fn run(built: &Built, labs: &[Fresh], name: &str, all: bool) -> io::Re
         lab.up(false).await?;
     }
     let failed = suite.side_by_side(some, &names).await?;
-    if failed.is_empty() {
-        return Ok(0);
-    }
-    println!("FAILED ONCE, running again: {}", failed.join(" "));
-    for lab in labs {
-        lab.down().await?;
-    }
-    labs[0].up(false).await?;
-    let failed = suite.side_by_side(&labs[..1], &failed).await?;
-    for name in &failed {
-        println!("{name}");
+    if !failed.is_empty() {
+        println!("FAILED: {}", failed.join(" "));
     }
     Ok(u8::from(!failed.is_empty()))
 }
