@@ -5,7 +5,6 @@ mod e2e {
     pub mod cleanup;
     pub mod device_plugin;
     pub mod dynamo_missing;
-    pub mod edits;
     pub mod faults;
     pub mod interrupted;
     pub mod plugin;

@@ -80,7 +80,6 @@ pub const TABLE: &[Failure] = &[
             spec["workload"]["dynamo"]["worker"]["resources"] = json!({"requests": {"cpu": "900"}});
             spec["timeouts"]["sizing"] = json!("0s");
         },
-        in_every_run: true,
         ..NOTHING
     },
     Failure {
@@ -101,7 +100,6 @@ pub const TABLE: &[Failure] = &[
                 object.metadata.labels['perfvalidation.dev/component'] != 'worker'";
             policy(namespace, "", "v1", "pods", rule, "no workers here")
         },
-        in_every_run: true,
         ..NOTHING
     },
     Failure {
@@ -112,7 +110,6 @@ pub const TABLE: &[Failure] = &[
             let kind = "dynamographdeployments";
             policy(namespace, "nvidia.com", "*", kind, "false", "no graphs here")
         },
-        in_every_run: true,
         ..NOTHING
     },
     Failure {
@@ -193,7 +190,6 @@ pub const TABLE: &[Failure] = &[
             spec["model"]["name"] = json!("lab/none");
             worker(spec, &["python3", "-m", "dynamo.mocker", "--model-path", "lab/none"]);
         },
-        in_every_run: true,
         ..NOTHING
     },
     Failure {
@@ -201,7 +197,6 @@ pub const TABLE: &[Failure] = &[
         reason: "ModelNotServed",
         says: "the frontend serves lab/tiny-qwen3, not lab/other",
         change: |spec, _| spec["model"]["name"] = json!("lab/other"),
-        in_every_run: true,
         ..NOTHING
     },
     Failure {
@@ -238,7 +233,6 @@ pub const TABLE: &[Failure] = &[
         reason: "VersionSkew",
         says: "1.6",
         change: |spec, _| spec["workload"]["dynamo"]["image"] = json!("localhost/dynamo-lab:1.6.1"),
-        in_every_run: true,
         ..NOTHING
     },
     Failure {

@@ -1,5 +1,6 @@
 //! Tests that take long: maintainers run them by `just e2e-all`.
 
+pub mod edits;
 pub mod model_cache;
 pub mod node_cpu;
 pub mod outage;
