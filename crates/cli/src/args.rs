@@ -11,7 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use perfval_commands::args::{JudgeArgs, SizeArgs};
 
-pub use evidence::{BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs};
+pub use evidence::{
+    BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs, VerifyArgs,
+};
 pub use format::Format;
 use run::duration;
 pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
@@ -96,6 +98,8 @@ pub enum Verb {
     Judge(JudgeArgs),
     /// Write the report of a run, or of recorded results: a page, test cases, a summary, metrics
     Report(ReportArgs),
+    /// Check that the files of a report are as they were written
+    Verify(VerifyArgs),
     /// Compare two runs: numbers with their spread, and what differs in what they ran on
     Diff(DiffArgs),
     /// List the runs of a validation

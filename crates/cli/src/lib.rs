@@ -26,6 +26,7 @@ pub mod screen;
 pub mod session;
 mod size;
 mod table;
+mod verify;
 mod watch;
 
 use std::io::{self, BufReader, IsTerminal as _, Write as _};
@@ -108,6 +109,7 @@ async fn carry_out(
         }
         Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
         Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
+        Verb::Verify(args) => verify::run(screen, &args),
         Verb::Completion { shell } => {
             screen.write(&completion::script(shell))?;
             Ok(0)

@@ -31,6 +31,9 @@ pub enum Error {
         /// `namespace/name`.
         name: String,
     },
+    /// The statement of a report cannot be read.
+    #[error("the statement cannot be used: {0}")]
+    Statement(String),
     /// No export was given.
     #[error("no export was given: name at least one profile_export_aiperf.json")]
     NoExport,

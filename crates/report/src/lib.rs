@@ -23,6 +23,7 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
+mod statement;
 mod timeline;
 mod words;
 
@@ -34,6 +35,7 @@ pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
 pub use perfval_verdict::requests::RequestTimes;
+pub use statement::{FileState, Predicate, STATEMENT, Statement};
 
 /// Report of one run.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ impl Report {
         Ok(Self { facts })
     }
 
-    /// Of exports of AIPerf, judged by the spec of the object as `perfvalidation-operator judge` does. `share` is what gates
+    /// Of exports of AIPerf, judged by the spec of the object. `share` is what gates
     /// that scale are scaled by.
     pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
         let facts = Facts::from_exports(object, share, exports)?;
@@ -102,15 +104,17 @@ impl Report {
         openmetrics::write(&self.facts)
     }
 
-    /// All of them, under the names that pipelines look for.
+    /// All of them, under the names that pipelines look for, and the statement with their digests.
     pub fn files(&self) -> Vec<File> {
         let file = |name, content| File { name, content };
-        vec![
+        let mut files = vec![
             file("report.html", self.html()),
             file("junit.xml", self.junit()),
             file("ctrf-report.json", self.ctrf()),
             file("summary.md", self.markdown()),
             file("metrics.openmetrics.txt", self.openmetrics()),
-        ]
+        ];
+        files.push(file(STATEMENT, statement::write(&self.facts, &files)));
+        files
     }
 }

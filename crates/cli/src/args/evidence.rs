@@ -29,6 +29,14 @@ pub struct ReportArgs {
     pub directory: Option<PathBuf>,
 }
 
+/// Flags of `verify`.
+#[derive(Clone, Debug, Args)]
+pub struct VerifyArgs {
+    /// Folder that `report --directory` or `run --report` wrote
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
 /// A form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {

@@ -27,6 +27,7 @@ async fn a_report_is_written_in_every_form() {
         "junit.xml",
         "metrics.openmetrics.txt",
         "report.html",
+        "statement.intoto.json",
         "summary.md",
     ];
     assert_eq!(names, expected);
@@ -99,4 +100,55 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
 async fn the_report_of_a_run_that_is_not_over_is_no_pass() {
     let answer = Desk::with("benchmarking").types("report run -o markdown").await;
     assert_eq!(answer.code, 3, "{}", answer.err);
+}
+
+#[tokio::test]
+async fn a_changed_or_missing_file_of_a_report_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::with("failed");
+    let verify = format!("verify {}", directory.display());
+    let answer = desk.types(&verify).await;
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(
+        answer.err.contains("statement.intoto.json does not exist"),
+        "{answer:?}"
+    );
+
+    desk.types(&format!("report run --directory {}", directory.display()))
+        .await;
+    let answer = desk.types(&verify).await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.out.contains(": Failed\n"), "{answer:?}");
+    assert_eq!(answer.out.matches("  unchanged  ").count(), 5, "{answer:?}");
+
+    let junit = directory.join("junit.xml");
+    let text = std::fs::read_to_string(&junit).expect("written");
+    std::fs::write(&junit, text.replace("failure", "skipped")).expect("changed");
+    std::fs::remove_file(directory.join("summary.md")).expect("removed");
+    let answer = desk.types(&verify).await;
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.out.contains("CHANGED    junit.xml"), "{answer:?}");
+    assert!(answer.out.contains("MISSING    summary.md"), "{answer:?}");
+    assert_eq!(answer.out.matches("  unchanged  ").count(), 3, "{answer:?}");
+
+    let statement = directory.join("statement.intoto.json");
+    for (text, why) in [
+        ("{}", "missing field"),
+        ("no JSON", "expected"),
+        (
+            r#"{"_type": "https://in-toto.io/Statement/v1", "predicateType": "https://perfvalidation.dev/verdict/v1", "predicate": {},
+                "subject": [{"name": "../../etc/passwd", "digest": {"sha256": ""}}]}"#,
+            "is not the name of a file",
+        ),
+        (
+            r#"{"_type": "https://in-toto.io/Statement/v1", "predicateType": "https://slsa.dev/provenance/v1", "predicate": {}, "subject": []}"#,
+            "its types are",
+        ),
+    ] {
+        std::fs::write(&statement, text).expect("written");
+        let answer = desk.types(&verify).await;
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.err.contains(why), "{why}: {answer:?}");
+    }
 }

@@ -1,0 +1,69 @@
+//! `verify`: whether the files of a report are those about which its statement was written.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use perfval_commands::input;
+use perfval_report::{FileState, Predicate, STATEMENT, Statement};
+use perfval_verdict::saved::FILE_BYTES;
+
+use crate::args::VerifyArgs;
+use crate::error::Error;
+use crate::screen::Screen;
+
+/// Exit code if a file was changed or is missing.
+const CHANGED: u8 = 1;
+
+/// Compares every file of the folder with the statement in it.
+pub fn run(screen: &mut Screen, args: &VerifyArgs) -> Result<u8, Error> {
+    let path = args.directory.join(STATEMENT);
+    let Some(text) = read(&path)? else {
+        return Err(Error::BadInput(format!(
+            "{} does not exist: give the folder that `kubectl perfval report --directory` wrote",
+            path.display()
+        )));
+    };
+    let statement = Statement::read(&text).map_err(|error| Error::BadInput(format!("{}: {error}", path.display())))?;
+    screen.say(&format!("{}\n", heading(&statement.predicate)))?;
+    let mut code = 0;
+    for name in statement.names() {
+        let content = read(&args.directory.join(name))?;
+        let state = match statement.check(name, content.as_deref()) {
+            FileState::Unchanged => "unchanged",
+            FileState::Changed => "CHANGED",
+            FileState::Missing => "MISSING",
+        };
+        if state != "unchanged" {
+            code = CHANGED;
+        }
+        screen.say(&format!("  {state:<9}  {name}\n"))?;
+    }
+    if code == CHANGED {
+        screen.say("Do not rely on this report. Write it again from the cluster with `kubectl perfval report`.\n")?;
+    }
+    Ok(code)
+}
+
+/// The run of a statement in one line.
+fn heading(run: &Predicate) -> String {
+    let verdict = run.verdict.map_or("no verdict yet", |verdict| verdict.as_str());
+    let number = run.run.map(|number| format!(", run {number}")).unwrap_or_default();
+    let node = run
+        .node
+        .as_deref()
+        .map(|node| format!(", on {node}"))
+        .unwrap_or_default();
+    format!("{}{number}{node}: {verdict}", run.validation)
+}
+
+/// A file of the folder; `None` if it does not exist.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match input::bytes(path, FILE_BYTES) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::File {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
