@@ -109,11 +109,16 @@ fn assert_at_most(most: usize, name: &str, repair: &str, find: fn(&str) -> Vec<F
 
 fn sources() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
-    let files = WalkDir::new(crates)
+    let files = WalkDir::new(&crates)
         .sort_by_file_name()
         .into_iter()
         .map(|entry| entry.expect("a folder can be listed").into_path());
-    let shipped = files.filter(|path| path.components().any(|part| part.as_os_str() == "src"));
+    // Folders above the checkout do not count.
+    let is_source = |path: &PathBuf| {
+        path.strip_prefix(&crates)
+            .is_ok_and(|path| path.components().any(|part| part.as_os_str() == "src"))
+    };
+    let shipped = files.filter(is_source);
     shipped
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .collect()
