@@ -300,15 +300,7 @@ pipelines: setup
 
 # Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:
-    @# Before a redirection empties anything.
-    cargo build --quiet -p perfval-operator
-    cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
-    cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
-    cargo run --quiet -p perfval-operator -- docs > docs/reference.md
-    cargo run --quiet -p perfval-operator -- docs reasons > docs/reasons.md
-    cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
-    cargo run --quiet -p perfval-operator -- docs api > docs/api.md
-    cargo run --quiet -p perfval-chart --bin chart-files
+    cargo run --quiet -p perfval-generate
 
 # Build the documentation as a book: target/book/index.html.
 book:

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod format;
+mod recorded;
 mod run;
 
 use std::path::PathBuf;
@@ -9,12 +10,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use perfval_commands::args::{JudgeArgs, SizeArgs};
 
 pub use evidence::{
     BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs, VerifyArgs,
 };
 pub use format::Format;
+pub use recorded::{JudgeArgs, SizeArgs};
 use run::duration;
 pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 

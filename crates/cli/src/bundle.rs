@@ -11,8 +11,6 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
-use perfval_commands::args::{Output, SizeArgs};
-use perfval_commands::size;
 use perfval_run::build::LOG;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::diagnosis::secret::Redactor;
@@ -22,9 +20,9 @@ use serde_json::{Value, json};
 use crate::args::BundleArgs;
 use crate::error::Error;
 use crate::logs::{self, Extent, Wanted};
-use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::{results, size};
 
 use archive::Archive;
 
@@ -226,17 +224,15 @@ async fn add_logs(
 
 /// Adds the result of sizing on the cluster, and the objects that it reads.
 async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Archive) {
-    let args = SizeArgs {
-        filename: None,
-        nodes: Vec::new(),
-        output: Output::Table,
-        from: None,
-    };
-    let connect = async || Ok((session.client.clone(), session.namespace.clone()));
     let mut sized = object.clone();
     sized.status = None;
-    match Box::pin(size::size_object(sized, &args, connect)).await {
-        Ok((text, _)) => archive.add("size.txt", "what sizing makes of the cluster now", text.into_bytes()),
+    let answer = size::size_object(&sized, session.client.clone(), session.namespace.clone());
+    match Box::pin(answer).await {
+        Ok(report) => archive.add(
+            "size.txt",
+            "what sizing makes of the cluster now",
+            report.to_string().into_bytes(),
+        ),
         Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
     }
     let what = "nodes, pods without their containers' settings, resource slices and claims, for `size --from`";

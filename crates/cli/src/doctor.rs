@@ -8,15 +8,14 @@ mod gpus;
 mod images;
 mod operator;
 
-use perfval_commands::{manifest, size};
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
 use crate::draw::wrap_on;
 use crate::error::Error;
-use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::{manifest, output, size};
 
 use asked::Asked;
 use check::{Check, Finding};

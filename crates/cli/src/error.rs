@@ -3,8 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::judge::bad_input;
+use crate::manifest;
+use crate::size::error as size;
 use kube::core::Status;
-use perfval_commands::{judge, manifest, size};
 
 /// Command that installs the operator of this release.
 pub const INSTALL: &str = concat!(
@@ -100,7 +102,7 @@ pub enum Error {
     Manifest(#[from] manifest::Error),
     /// `judge`.
     #[error(transparent)]
-    Judge(#[from] judge::BadInput),
+    Judge(#[from] bad_input::BadInput),
     /// `size`.
     #[error(transparent)]
     Size(#[from] size::Error),

@@ -12,12 +12,12 @@ use kube::ResourceExt as _;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use perfval_api::{PerfValidation, Phase, condition, meta};
-use perfval_commands::answer;
 use perfval_run::{Run, Settings};
 use tokio::time::{Instant, sleep_until};
 
 use crate::describe;
 use crate::error::Error;
+use crate::exit::{self, NOT_OVER};
 use crate::keys::Muted;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -28,8 +28,6 @@ use plain::Lines;
 
 /// Between two pictures: seconds are shown.
 const TICK: Duration = Duration::from_secs(1);
-/// Exit code of a run that is not over, or was left running.
-pub const NOT_OVER: u8 = 3;
 
 /// Time limit of following.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,7 +86,7 @@ pub async fn follow(
             shown.finish();
             screen.say(&format!("\n{}", describe::page(screen, &object)))?;
             let verdict = object.status.as_ref().and_then(|status| status.verdict);
-            return Ok(End::Over(verdict.map_or(NOT_OVER, answer::code)));
+            return Ok(End::Over(verdict.map_or(NOT_OVER, exit::code)));
         }
         if is_suspended(&object) {
             shown.finish();

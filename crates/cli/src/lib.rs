@@ -10,13 +10,17 @@ mod diff;
 mod doctor;
 mod draw;
 mod error;
+mod exit;
 mod follow;
 mod get;
 mod history;
 mod init;
+mod input;
+mod judge;
 pub mod keys;
 mod lifecycle;
 mod logs;
+mod manifest;
 mod output;
 mod preset;
 mod report;
@@ -24,7 +28,7 @@ mod results;
 mod run;
 pub mod screen;
 pub mod session;
-mod size;
+pub mod size;
 mod table;
 mod verify;
 mod watch;
@@ -34,7 +38,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use futures::channel::mpsc::unbounded;
-use perfval_commands::judge;
 
 use crate::args::{Cli, Target, Verb};
 use crate::screen::{Screen, Size};
@@ -77,7 +80,7 @@ pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) 
     match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
         // The reader of the lines left before the verdict: a pipeline must not take that for a pass.
-        Err(Error::Closed) if follows => follow::NOT_OVER,
+        Err(Error::Closed) if follows => exit::NOT_OVER,
         Err(error) => {
             if !matches!(error, Error::Closed) {
                 let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -102,11 +105,7 @@ async fn carry_out(
 ) -> Result<u8, Error> {
     let target = &cli.target;
     match cli.verb {
-        Verb::Judge(args) => {
-            let (text, code) = judge::run(&args)?;
-            screen.say(&text)?;
-            Ok(code)
-        }
+        Verb::Judge(args) => judge::run(screen, &args),
         Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
         Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
         Verb::Verify(args) => verify::run(screen, &args),

@@ -5,17 +5,16 @@ use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
 use perfval_api::PerfValidation;
-use perfval_commands::{answer, input, manifest};
 use perfval_report::{Export, Report, RequestTimes};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
-use crate::follow::NOT_OVER;
-use crate::results;
+use crate::exit::{self, NOT_OVER};
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::{input, manifest, results};
 
 /// Writes or prints the report of a run, or of recorded exports.
 pub async fn run(
@@ -29,7 +28,7 @@ pub async fn run(
     };
     match (args.output, &args.directory) {
         // The verdict is known, however much of it was read.
-        (Some(form), _) => screen.say(&in_form(&report, form)).or_else(unless_closed)?,
+        (Some(form), _) => screen.answer(&in_form(&report, form))?,
         (None, Some(directory)) => write_all(screen, &report, directory)?,
         (None, None) => {
             let path = format!("perfval-{}.html", label.replace('/', "-"));
@@ -37,7 +36,7 @@ pub async fn run(
             screen.say(&format!("{path} is written\n"))?;
         }
     }
-    Ok(report.verdict().map_or(NOT_OVER, answer::code))
+    Ok(report.verdict().map_or(NOT_OVER, exit::code))
 }
 
 /// The run on the command line; a file needs a manifest that judges it.
@@ -52,13 +51,6 @@ fn one(what: &[String]) -> Result<Option<&str>, Error> {
             "a report is of one run; of several exports of AIPerf it needs the manifest whose gates judge them, with -f"
                 .to_owned(),
         )),
-    }
-}
-
-fn unless_closed(error: Error) -> Result<(), Error> {
-    match error {
-        Error::Closed => Ok(()),
-        other => Err(other),
     }
 }
 

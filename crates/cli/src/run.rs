@@ -4,13 +4,14 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, PostParams};
 use perfval_api::PerfValidation;
 use perfval_api::admission::Admission;
-use perfval_commands::manifest;
 use serde_json::json;
 
 use crate::args::RunArgs;
 use crate::error::Error;
-use crate::follow::{self, End, NOT_OVER, Patience};
+use crate::exit::NOT_OVER;
+use crate::follow::{self, End, Patience};
 use crate::lifecycle::ask_for_rerun;
+use crate::manifest;
 use crate::preset::from_flags;
 use crate::report;
 use crate::screen::Screen;

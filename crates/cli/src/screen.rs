@@ -56,6 +56,14 @@ impl Screen {
         self.write(text.replace(reorders, "").as_bytes())
     }
 
+    /// Prints an answer. Its exit code is valid also if the reader leaves before the end.
+    pub fn answer(&mut self, text: &str) -> Result<(), Error> {
+        match self.say(text) {
+            Err(Error::Closed) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Prints bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = self.out.write_all(bytes).and_then(|()| self.out.flush());

@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use perfval_commands::input;
 use perfval_report::{FileState, Predicate, STATEMENT, Statement};
 use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::VerifyArgs;
 use crate::error::Error;
+use crate::input;
 use crate::screen::Screen;
 
 /// Exit code if a file was changed or is missing.

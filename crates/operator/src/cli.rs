@@ -1,11 +1,9 @@
 //! The command line. Every flag has a twin in the environment; the manifests under `config/` set the twins.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use perfval_commands::args::{JudgeArgs, SizeArgs};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use perfval_run::{Settings, settings};
 
 use crate::version;
@@ -24,42 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Reconcile `PerfValidation`s until asked to stop
     Run(Box<RunArgs>),
-    /// Print the CustomResourceDefinition (config/crd)
-    Crd,
-    /// Print the roles, or write them as the files of config/rbac
-    Rbac {
-        /// Folder to write the files to
-        #[arg(long)]
-        directory: Option<PathBuf>,
-    },
-    /// Print a page of the documentation: the tables of phases, flags and permissions, the reasons and causes, the
-    /// metrics, or the fields
-    Docs {
-        /// Page to print.
-        #[arg(value_enum, default_value_t)]
-        page: Page,
-    },
-    /// Judge recorded results without a cluster. Exit code: 0 Passed or Skipped, 1 Failed, 2 bad input, 3 Inconclusive, 4 Error
-    Judge(JudgeArgs),
-    /// Print what every node has for a run, and the plan that a run would get; reads only. Exit code: 0 a plan, 1 none, 2 bad
-    /// input, 4 the cluster cannot be read
-    Size(SizeArgs),
     /// Ask a running operator whether it is ready, until it is. Exit code: 0 ready, 1 not in time
     Ready(ReadyArgs),
-}
-
-/// A page that is printed from the code.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub enum Page {
-    /// docs/reference.md
-    #[default]
-    Reference,
-    /// docs/reasons.md
-    Reasons,
-    /// docs/metrics.md
-    Metrics,
-    /// docs/api.md
-    Api,
 }
 
 /// Flags of `ready`.
@@ -216,35 +180,6 @@ impl RunArgs {
         } else {
             named.into_iter().map(Some).collect()
         }
-    }
-
-    /// The flags as a Markdown table.
-    pub fn table() -> String {
-        let cli = Cli::command();
-        let run = cli
-            .find_subcommand("run")
-            .into_iter()
-            .flat_map(clap::Command::get_arguments);
-        let mut table = String::from("| flag | environment | default | |\n|---|---|---|---|\n");
-        for flag in run.filter(|flag| flag.get_env().is_some()) {
-            let default: Vec<_> = flag
-                .get_default_values()
-                .iter()
-                .map(|value| value.to_string_lossy())
-                .collect();
-            let default = if default.is_empty() {
-                "–".to_owned()
-            } else {
-                format!("`{}`", default.join(","))
-            };
-            let (long, env) = (
-                flag.get_long().unwrap_or_default(),
-                flag.get_env().unwrap_or_default().to_string_lossy(),
-            );
-            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(table, "| `--{long}` | `{env}` | {default} | {help} |");
-        }
-        table
     }
 }
 

@@ -1,7 +1,6 @@
 //! Errors of the process itself.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
@@ -72,29 +71,7 @@ pub enum Error {
         /// Description of the end.
         why: String,
     },
-    /// Input of `judge` that cannot be judged.
-    #[error(transparent)]
-    BadInput(#[from] perfval_commands::judge::BadInput),
-    /// `size` has no answer.
-    #[error(transparent)]
-    Size(#[from] perfval_commands::size::Error),
     /// `ready` heard no yes.
     #[error(transparent)]
     NotReady(#[from] crate::ready::NotReady),
-    /// Generated files cannot be written.
-    #[error("the files cannot be written to {}", path.display())]
-    Write {
-        /// The folder.
-        path: PathBuf,
-        /// Error of the file system.
-        source: std::io::Error,
-    },
-    /// A generated document has no YAML form.
-    #[error("{what} cannot be written as YAML")]
-    Render {
-        /// Kind of the rendered objects.
-        what: &'static str,
-        /// Error of the renderer.
-        source: serde_saphyr::ser::Error,
-    },
 }

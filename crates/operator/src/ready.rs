@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use perfval_commands::answer::Answer;
 use ureq::Agent;
 
 use crate::cli::ReadyArgs;
@@ -26,8 +25,8 @@ pub struct NotReady {
     pub last: String,
 }
 
-/// Repeats the request until the operator is ready, or the time is over.
-pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
+/// Repeats the request until the operator is ready, or the time is over. Returns its answer.
+pub fn run(args: &ReadyArgs) -> Result<String, NotReady> {
     let config = Agent::config_builder()
         .timeout_global(Some(ONE))
         .http_status_as_error(false)
@@ -38,7 +37,7 @@ pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
     let began = Instant::now();
     loop {
         let last = match ask(&agent, &args.url) {
-            Ok(answer) => return Ok((format!("{answer}\n"), 0)),
+            Ok(answer) => return Ok(format!("{answer}\n")),
             Err(refusal) => refusal,
         };
         if began.elapsed() + AGAIN > Duration::from_secs(args.timeout) {

@@ -1,8 +1,9 @@
 //! `ready` says by its exit code whether an operator is ready, and why not.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 /// Answers one question and ends.
@@ -26,10 +27,39 @@ fn answering_with(status: &'static str, headers: &'static str, text: String) -> 
 }
 
 fn ready(url: &str) -> Output {
+    ready_into(url, Stdio::piped())
+}
+
+fn ready_into(url: &str, stdout: impl Into<Stdio>) -> Output {
     Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"))
         .args(["ready", url, "--timeout", "0"])
-        .output()
-        .expect("the program runs")
+        .stdout(stdout)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+        .wait_with_output()
+        .expect("it ends")
+}
+
+#[test]
+fn a_reader_that_left_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = ready_into(&answering("200 OK", "ok"), writer);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn an_answer_that_is_lost_is_an_error() {
+    let full = File::create("/dev/full").expect("/dev/full");
+    let output = ready_into(&answering("200 OK", "ok"), full);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("cannot be written to standard output: No space left"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perfval_commands::size;
+use perfval_cli::size;
 use perfval_sizing::explain;
 
 pub fn run(input: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
-use perfval_commands::size;
+use perfval_cli::size;
 use perfval_sizing::inventory::protobuf::{Message, page};
 use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::{Naming, Seen, explain};

@@ -207,7 +207,7 @@ fn a_reader_that_left_is_no_error() {
 }
 
 #[test]
-fn judge_answers_without_a_cluster_as_the_operators_program_does() {
+fn judge_needs_no_cluster() {
     let export = "../verdict/tests/fixtures/aiperf-success.json";
     let manifest = "../../config/samples/quick.yaml";
     let output = program(&["judge", export, "-f", manifest, "--gpus", "1"], "/nonexistent")

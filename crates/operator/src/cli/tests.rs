@@ -1,3 +1,5 @@
+use clap::CommandFactory as _;
+
 use super::*;
 
 fn run(args: &[&str]) -> RunArgs {

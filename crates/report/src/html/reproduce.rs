@@ -32,7 +32,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
             h3 { "Judge the same trials again" }
             pre tabindex="0" { code {
                 "kubectl get configmap -n " (namespace) " " (quoted(&saved.name)) " -o json > results.json\n"
-                "perfvalidation-operator judge results.json -f perfvalidation.yaml"
+                "kubectl perfval judge results.json -f perfvalidation.yaml"
             } }
         }
         @if !commands.is_empty() {

@@ -16,16 +16,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("run", &["api", "sizing", "verdict"]),
     ("cluster", &["api", "fleet", "sizing", "verdict", "run"]),
     ("report", &["api", "fleet", "run", "verdict"]),
-    ("commands", &["api", "sizing", "verdict", "run", "cluster"]),
-    (
-        "operator",
-        &["api", "fleet", "sizing", "verdict", "run", "cluster", "commands"],
-    ),
+    ("operator", &["api", "fleet", "sizing", "verdict", "run", "cluster"]),
     (
         "cli",
-        &[
-            "api", "fleet", "sizing", "verdict", "run", "cluster", "commands", "report",
-        ],
+        &["api", "fleet", "sizing", "verdict", "run", "cluster", "report"],
     ),
     ("runner", &["verdict"]),
 ];

@@ -9,12 +9,7 @@ use perfval_e2e::documentation::{Mark, pages};
 use super::tree::{functions, repository};
 
 /// Who runs a command that begins so: `tests/e2e/tests/admission/commands.rs` runs every kubectl line of the pages.
-const RUN_BY: [(&str, &str); 4] = [
-    ("kubectl ", "the_commands_of_the_pages_work"),
-    ("perfvalidation-operator judge ", "crates/operator/tests/judge/main.rs"),
-    ("perfvalidation-operator size ", "crates/operator/tests/size.rs"),
-    ("helm ", "tests/chart"),
-];
+const RUN_BY: [(&str, &str); 2] = [("kubectl ", "the_commands_of_the_pages_work"), ("helm ", "tests/chart")];
 
 #[test]
 fn every_command_is_run_somewhere_or_needs_gpus() {

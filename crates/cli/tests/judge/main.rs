@@ -1,4 +1,4 @@
-//! `perfvalidation-operator judge`, run as people run it: exit codes, texts, and that no broken input ever passes.
+//! `kubectl perfval judge`, run as people run it: exit codes, texts, and that no broken input ever passes.
 
 mod arguments;
 mod exports;
@@ -71,7 +71,7 @@ fn text(name: &str) -> String {
 }
 
 fn judge(manifest: &Path, exports: &[PathBuf], flags: &[&str]) -> Answer {
-    run(Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"))
+    run(Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
         .arg("judge")
         .args(exports)
         .arg("-f")
@@ -183,7 +183,7 @@ fn thresholds_scale_with_the_gpus_that_are_named() {
 #[test]
 fn standard_input_is_a_file_too() {
     let desk = Desk::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
         .args(["judge", "-", "-f"])
         .arg(desk.manifest(&json!({})))
         .stdin(Stdio::piped())

@@ -1,19 +1,13 @@
 //! docs/reference.md: tables printed from the enums and flags that they describe.
 
-mod api;
-mod metrics;
-mod reasons;
-
 use std::fmt::Write as _;
 
+use clap::CommandFactory as _;
 use perfval_api::{Phase, condition};
+use perfval_operator::cli::Cli;
 
-use crate::cli::RunArgs;
-use crate::rbac;
-
-pub use api::api;
-pub use metrics::metrics;
-pub use reasons::reasons;
+use crate::page::section;
+use crate::roles;
 
 /// The whole page.
 pub fn reference() -> String {
@@ -38,34 +32,45 @@ pub fn reference() -> String {
     let _ = write!(
         page,
         "\n## Flags of `run`\n\nEach flag has a variable in the environment. The flag takes precedence.\n\n{}",
-        RunArgs::table()
+        flags()
     );
     section(
         &mut page,
         "Permissions",
         "Rights of the roles under `config/rbac`, with the calls that need them. The roles contain no Secrets and no wildcards.",
         &["role", "resource", "verbs", "for"],
-        rbac::table(),
+        roles::table(),
     );
     page
 }
 
-fn section<const N: usize>(
-    page: &mut String,
-    title: &str,
-    about: &str,
-    head: &[&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) {
-    let _ = write!(
-        page,
-        "\n## {title}\n\n{about}\n\n| {} |\n|{}\n",
-        head.join(" | "),
-        "---|".repeat(N)
-    );
-    for row in rows {
-        let _ = writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+/// The flags as a Markdown table.
+fn flags() -> String {
+    let cli = Cli::command();
+    let run = cli
+        .find_subcommand("run")
+        .into_iter()
+        .flat_map(clap::Command::get_arguments);
+    let mut table = String::from("| flag | environment | default | |\n|---|---|---|---|\n");
+    for flag in run.filter(|flag| flag.get_env().is_some()) {
+        let default: Vec<_> = flag
+            .get_default_values()
+            .iter()
+            .map(|value| value.to_string_lossy())
+            .collect();
+        let default = if default.is_empty() {
+            "–".to_owned()
+        } else {
+            format!("`{}`", default.join(","))
+        };
+        let (long, env) = (
+            flag.get_long().unwrap_or_default(),
+            flag.get_env().unwrap_or_default().to_string_lossy(),
+        );
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(table, "| `--{long}` | `{env}` | {default} | {help} |");
     }
+    table
 }
 
 fn phases() -> impl Iterator<Item = [String; 3]> {
@@ -117,8 +122,4 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

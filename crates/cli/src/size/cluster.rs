@@ -1,3 +1,5 @@
+//! A cluster, read for `size`.
+
 use std::collections::BTreeSet;
 
 use kube::Client;

@@ -1,11 +1,8 @@
 //! The roles as files: config/rbac.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::{fs, io};
 
-use super::{Role, roles};
-use crate::error::Error;
+use crate::roles::{Role, roles};
 
 const NAME: &str = "perfvalidation-operator";
 const NAMESPACE: &str = "perfvalidation-system";
@@ -28,7 +25,7 @@ pub fn files() -> Vec<(&'static str, String)> {
     for (_, text) in &mut files {
         text.insert_str(
             0,
-            "# Generated from crates/operator/src/rbac.rs: run `just generate`.\n",
+            "# Generated from the tables of rights in crates/cluster and crates/operator: run `just generate`.\n",
         );
     }
     files
@@ -73,26 +70,6 @@ fn role_file(role: &Role) -> String {
 
 fn service_account() -> String {
     format!("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {NAME}\n  namespace: {NAMESPACE}\n")
-}
-
-/// All of it in one manifest.
-pub fn manifest() -> String {
-    let manifests = files().into_iter().filter(|(file, _)| *file != "kustomization.yaml");
-    manifests.map(|(_, text)| text).collect::<Vec<_>>().join("---\n")
-}
-
-/// Writes the files into a folder.
-pub fn write(directory: &Path) -> Result<(), Error> {
-    let written = || -> io::Result<()> {
-        fs::create_dir_all(directory)?;
-        files()
-            .into_iter()
-            .try_for_each(|(file, text)| fs::write(directory.join(file), text))
-    };
-    written().map_err(|source| Error::Write {
-        path: directory.to_owned(),
-        source,
-    })
 }
 
 #[cfg(test)]

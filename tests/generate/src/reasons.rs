@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use perfval_api::{Help, Reason};
 use perfval_cluster::Word;
+use perfval_operator::event_words::EventWord;
 use perfval_run::diagnosis::obstacle::{Obstacle, Response};
 use perfval_verdict::diagnosis::cause::{Cause, Effect};
 
-use super::one_line;
-use crate::event_words::EventWord;
+use crate::page::one_line;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->

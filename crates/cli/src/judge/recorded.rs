@@ -1,3 +1,5 @@
+//! Files with recorded trials.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use super::one_line;
+use crate::page::one_line;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->

@@ -1,3 +1,5 @@
+//! A cluster from saved objects.
+
 use std::path::Path;
 
 use perfval_api::PerfValidation;

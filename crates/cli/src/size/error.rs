@@ -50,9 +50,6 @@ pub enum Error {
     /// The cluster could not be read.
     #[error("the cluster cannot be read: {0}")]
     Unreadable(String),
-    /// The answer has no JSON form.
-    #[error("the answer cannot be written as JSON")]
-    Render(#[source] serde_json::Error),
 }
 
 impl Error {

@@ -1,3 +1,5 @@
+//! The answer of `judge`.
+
 use std::fmt;
 
 use perfval_api::{Finding, GateResult, GateStatus, Metrics, TrialOutcome, Verdict};

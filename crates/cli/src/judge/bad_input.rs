@@ -50,7 +50,4 @@ pub enum BadInput {
         /// Of the node.
         node_gpus: i64,
     },
-    /// The answer has no JSON form.
-    #[error("the answer cannot be written as JSON")]
-    Render(#[source] serde_json::Error),
 }

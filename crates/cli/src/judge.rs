@@ -1,6 +1,6 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
-mod bad_input;
+pub mod bad_input;
 mod recorded;
 mod report;
 
@@ -10,17 +10,16 @@ use perfval_api::{Gate, Scaling};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge;
 
-use crate::answer::{self, Answer};
-use crate::args::{JudgeArgs, Output};
-use crate::manifest;
+use crate::args::JudgeArgs;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::{exit, manifest, output};
 
+use bad_input::BadInput;
 use recorded::RecordedTrial;
 
-pub use bad_input::BadInput;
-
-/// Judges what the arguments name. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
-/// the caller's code for bad input is 2.
-pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
+/// Judges the files of the arguments and prints the answer.
+pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
     let object = manifest::read(&args.manifest)?;
     let mut trials = Vec::new();
     let mut placed = None;
@@ -34,11 +33,9 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
     let report = report::JudgeReport::new(&judgement, &trials);
-    let text = match args.output {
-        Output::Table => report.to_string(),
-        Output::Json => serde_json::to_string_pretty(&report).map_err(BadInput::Render)? + "\n",
-    };
-    Ok((text, answer::code(judgement.verdict)))
+    let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
+    screen.answer(&text)?;
+    Ok(exit::code(judgement.verdict))
 }
 
 /// A trial that is counted twice would decide what it did not show.

@@ -1,4 +1,4 @@
-//! `perfvalidation-operator size`, run as people run it.
+//! `kubectl perfval size`, run as people run it.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ struct Answer {
 
 /// Runs `size` with a dump on standard input.
 fn size(dump: &str, arguments: &[&str]) -> Answer {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"));
     command.arg("size").args(arguments).env("KUBECONFIG", "/nonexistent");
     let streams = command
         .stdin(Stdio::piped())

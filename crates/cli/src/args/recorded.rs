@@ -1,8 +1,10 @@
-//! Flags of the commands.
+//! Flags of the verbs that need no cluster.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use super::format::Format;
 
 /// Flags of `judge`.
 #[derive(Clone, Debug, Args)]
@@ -25,8 +27,8 @@ pub struct JudgeArgs {
     pub node_gpus: Option<i64>,
 
     /// Format of the answer
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 }
 
 /// Flags of `size`.
@@ -41,20 +43,11 @@ pub struct SizeArgs {
     pub nodes: Vec<String>,
 
     /// Format of the answer
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 
     /// Read what `kubectl get nodes,pods,resourceslices,resourceclaims,deviceclasses -A -o yaml` printed instead of the
     /// cluster; - is standard input
     #[arg(long, value_name = "DUMP")]
     pub from: Option<PathBuf>,
-}
-
-/// Format of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people.
-    Table,
-    /// For scripts.
-    Json,
 }

@@ -1,6 +1,8 @@
 //! docs/metrics.md: the table of series that the registry is filled from.
 
-use crate::metrics::series::{self, Kind};
+use perfval_operator::metrics::series::{self, Kind};
+
+use crate::page::section;
 
 /// The whole page.
 pub fn metrics() -> String {
@@ -8,7 +10,7 @@ pub fn metrics() -> String {
         "<!-- Generated from the code: run `just generate`. -->\n# Metrics\n\n\
          The operator serves `/metrics` on port 8080 in the OpenMetrics text format. A follower serves them too; only the leader has objects.\n",
     );
-    super::section(
+    section(
         &mut page,
         "Series",
         "Units are in the names. Labels have fixed values, except `namespace`, `name`, `node` and `gpu_uuid`. Series with these labels disappear \

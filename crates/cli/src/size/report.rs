@@ -1,3 +1,5 @@
+//! The answer of `size`.
+
 use std::fmt;
 
 use perfval_api::{Allocation, Reason};

@@ -1,0 +1,48 @@
+//! Files of the repository that are generated from the code.
+
+mod api;
+mod metrics;
+mod page;
+mod rbac;
+mod reasons;
+mod reference;
+mod roles;
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Folder that contains generated files only.
+pub const ROLES: &str = "config/rbac";
+
+/// Every file that is generated from the code, by its path in the repository.
+///
+/// # Errors
+/// If the CRD has no YAML form.
+pub fn files() -> io::Result<Vec<(PathBuf, String)>> {
+    let crd = perfval_api::crd_yaml().map_err(io::Error::other)?;
+    let files = [
+        ("config/crd/perfvalidations.perfvalidation.dev.yaml", crd),
+        ("docs/reference.md", reference::reference()),
+        ("docs/reasons.md", reasons::reasons()),
+        ("docs/metrics.md", metrics::metrics()),
+        ("docs/api.md", api::api()),
+    ];
+    let files = files.map(|(file, text)| (PathBuf::from(file), text));
+    let roles = rbac::files().into_iter();
+    let roles = roles.map(|(file, text)| (Path::new(ROLES).join(file), text));
+    Ok(files.into_iter().chain(roles).collect())
+}
+
+/// Writes every generated file, and then the chart's copies of them.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub fn write(repository: &Path) -> io::Result<()> {
+    let write_all = |files: Vec<(PathBuf, String)>| {
+        files
+            .into_iter()
+            .try_for_each(|(file, text)| fs::write(repository.join(file), text))
+    };
+    write_all(files()?)?;
+    write_all(perfval_chart::files::generated(repository)?)
+}
