@@ -17,7 +17,7 @@ pub use evidence::{
 pub use format::Format;
 pub use recorded::{JudgeArgs, SizeArgs};
 use run::duration;
-pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
+pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 
 /// Measures a node's GPUs by serving a model on them: runs, watches and explains PerfValidation objects.
 ///
@@ -87,6 +87,8 @@ impl Verb {
 pub enum Verb {
     /// Create a validation, or run an unchanged one again, and follow it to its verdict
     Run(Box<RunArgs>),
+    /// Find the load and the gates for a node that you trust, and print a manifest with them
+    Calibrate(CalibrateArgs),
     /// Follow a validation until its run is over
     Watch(WatchArgs),
     /// List validations

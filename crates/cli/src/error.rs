@@ -97,6 +97,14 @@ pub enum Error {
     /// The request cannot be carried out.
     #[error("{0}")]
     BadInput(String),
+    /// A run that was needed has no verdict that counts.
+    #[error("{why}")]
+    NotMeasured {
+        /// Exit code of its verdict.
+        code: u8,
+        /// Load, verdict and reason.
+        why: String,
+    },
     /// A manifest.
     #[error(transparent)]
     Manifest(#[from] manifest::Error),
@@ -112,8 +120,8 @@ pub enum Error {
 }
 
 /// Role that allows reading, and role that allows writing.
-const VIEW: &str = "view";
-const EDIT: &str = "edit";
+const VIEW: &str = "perfvalidation-operator-view";
+const EDIT: &str = "perfvalidation-operator-edit";
 
 impl Error {
     /// The exit code.
@@ -128,6 +136,7 @@ impl Error {
             | Self::Manifest(_)
             | Self::Judge(_) => 2,
             Self::NotOver(_) => 3,
+            Self::NotMeasured { code, .. } => *code,
             Self::Size(error) => error.code(),
             Self::Output(_)
             | Self::NoCluster(_)

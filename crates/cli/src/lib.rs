@@ -4,6 +4,7 @@
 
 pub mod args;
 mod bundle;
+mod calibrate;
 mod completion;
 mod describe;
 mod diff;
@@ -122,6 +123,10 @@ async fn carry_out(
         Verb::Run(args) => {
             let namespace = target.namespace.as_deref();
             Box::pin(run::run(screen, &open(target).await?, &args, namespace)).await
+        }
+        Verb::Calibrate(args) => {
+            let namespace = target.namespace.as_deref();
+            Box::pin(calibrate::run(screen, &open(target).await?, &args, namespace)).await
         }
         Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
         Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,

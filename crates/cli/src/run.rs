@@ -82,7 +82,7 @@ fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
 }
 
 /// Session in the namespace of the manifest, or else of the flags, as with kubectl. The two may not differ.
-fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
+pub fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
     let mut session = session.clone();
     if let Some(namespace) = object.namespace() {
         if let Some(asked) = asked.filter(|asked| *asked != namespace) {

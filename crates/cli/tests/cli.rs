@@ -3,6 +3,7 @@
 mod cli {
     pub mod bad_input;
     pub mod bundle;
+    pub mod calibrate;
     pub mod changes;
     pub mod cluster;
     pub mod desk;

@@ -47,6 +47,35 @@ pub struct CommonCase {
     pub node: Option<String>,
 }
 
+/// Flags of `calibrate`.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrateArgs {
+    /// Manifest with model, image and placement; its load and its gates are replaced
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub filename: PathBuf,
+    /// Name of the validation that measures; the manifest's name and -calibrate when not given
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Node that you trust, by its kubernetes.io/hostname
+    #[arg(long)]
+    pub node: Option<String>,
+    /// Least load (requests in flight per GPU)
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
+    pub from: i32,
+    /// Largest load (requests in flight per GPU)
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
+    pub to: i32,
+    /// Runs at the recommended load, each with a new deployment; from three on, the gates are close to the slowest
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub runs: u32,
+    /// Keep the validation that measures, for its history and results
+    #[arg(long)]
+    pub keep: bool,
+    /// File for the manifest; standard output when not given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Flags of `watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {

@@ -199,6 +199,10 @@ impl Typed {
         }
     }
 
+    pub fn is_over(&self) -> bool {
+        !self.task.is_empty()
+    }
+
     /// Waits until it has printed a text.
     pub async fn shows(&self, text: &str) {
         self.wrote(&self.out, text).await;

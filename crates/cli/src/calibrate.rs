@@ -1,0 +1,262 @@
+//! `calibrate`: finds the knee of a node that the user trusts, and writes a manifest with gates for it.
+
+mod knee;
+mod outcome;
+
+use std::fs;
+use std::path::Path;
+
+use futures::StreamExt as _;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
+use perfval_api::{Gate, PerfValidation, TrialRule, Verdict};
+use serde_json::{Value, json};
+
+use self::knee::{Point, Step};
+use self::outcome::{Measured, calibrated, line, measured, print, whole};
+use crate::args::CalibrateArgs;
+use crate::error::Error;
+use crate::follow;
+use crate::lifecycle::ask_for_rerun;
+use crate::run::in_its_namespace;
+use crate::screen::Screen;
+use crate::session::Session;
+use crate::{exit, manifest};
+
+/// Exit code after Ctrl-C, as shells have it.
+const ENDED: u8 = 130;
+/// Exit code if the range of loads has no knee.
+const NO_KNEE: u8 = 3;
+/// Recommended load, as a share of the knee: below it the time to first token is steady (docs/gates.md).
+const BELOW_THE_KNEE: f64 = 0.8;
+/// Trials of each run at the recommended load.
+const TRIALS: i32 = 2;
+const SUFFIX: &str = "-calibrate";
+
+/// Measures loads until the knee is known, then the recommended load, and prints the manifest.
+pub async fn run(
+    screen: &mut Screen,
+    session: &Session,
+    args: &CalibrateArgs,
+    namespace: Option<&str>,
+) -> Result<u8, Error> {
+    if args.from >= args.to {
+        let (from, to) = (args.from, args.to);
+        return Err(Error::BadInput(format!(
+            "--from {from} is not below --to {to}: give a range of loads"
+        )));
+    }
+    let (text, wanted) = read(&args.filename)?;
+    let session = &in_its_namespace(session, &wanted, namespace)?;
+    let mut probe = probe(&wanted, args)?;
+    probe.metadata.namespace = Some(session.namespace.clone());
+    let name = probe.name_any();
+    screen.hear();
+    screen.note(&format!(
+        "{}/{name} measures one load after the other. Each takes a deployment and a trial.",
+        session.namespace
+    ));
+    let object = create(session, &probe).await?;
+    screen.say("IN FLIGHT/GPU  TOK/S/GPU  TTFT-P99\n")?;
+
+    let mut points: Vec<Point> = Vec::new();
+    let knee = loop {
+        let load = match knee::next(&points, args.from, args.to) {
+            Step::Measure(load) => load,
+            Step::Knee(knee) => break knee,
+            Step::StillGrowing => {
+                return no_knee(
+                    screen,
+                    session,
+                    &name,
+                    args,
+                    "the throughput still grows at the largest load: raise --to",
+                )
+                .await;
+            }
+            Step::AlreadyPast => {
+                return no_knee(
+                    screen,
+                    session,
+                    &name,
+                    args,
+                    "a larger load gives no more throughput: lower --from",
+                )
+                .await;
+            }
+        };
+        if !points.is_empty() {
+            let change = json!({"spec": {"benchmark": {"concurrencyPerGPU": load}}});
+            session.patch(&object, &change).await?;
+        }
+        let Some(measured) = measure(screen, session, &name, load).await? else {
+            return Ok(interrupted(screen, session, &name));
+        };
+        screen.say(&line(load, &measured))?;
+        points.push(Point {
+            load,
+            throughput: measured.throughput,
+        });
+    };
+
+    let load = whole(f64::from(knee) * BELOW_THE_KNEE).max(1);
+    screen.say(&format!(
+        "knee: {knee} requests in flight per GPU; measuring {load}, below it\n"
+    ))?;
+    let change = json!({"spec": {
+        "benchmark": {"concurrencyPerGPU": load},
+        "trials": {"rule": "All", "max": TRIALS},
+    }});
+    session.patch(&object, &change).await?;
+    let mut runs = Vec::new();
+    for number in 0..args.runs {
+        if number > 0 {
+            ask_for_rerun(screen, session, &object).await?;
+        }
+        let Some(measured) = measure(screen, session, &name, load).await? else {
+            return Ok(interrupted(screen, session, &name));
+        };
+        screen.say(&line(load, &measured))?;
+        runs.push(measured);
+    }
+    let manifest = calibrated(text, load, &runs)?;
+    clean_up(screen, session, &name, args).await?;
+    print(screen, args, &manifest, &runs)?;
+    Ok(0)
+}
+
+/// The manifest as it is written, and as the API server would store it.
+fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
+    if path == Path::new("-") {
+        return Err(Error::BadInput(
+            "calibrate reads the manifest twice: give a file".to_owned(),
+        ));
+    }
+    let object = manifest::read(path)?;
+    let unusable = |source| Error::File {
+        path: path.to_owned(),
+        source,
+    };
+    let text = fs::read_to_string(path).map_err(unusable)?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| Error::Render(error.to_string()))?;
+    let written = documents
+        .into_iter()
+        .find(|document| document["kind"] == "PerfValidation");
+    Ok((written.unwrap_or_default(), object))
+}
+
+/// The validation that measures: one trial of the least load, with a gate that every run meets.
+fn probe(wanted: &PerfValidation, args: &CalibrateArgs) -> Result<PerfValidation, Error> {
+    let mut object = wanted.clone();
+    let name = match (&args.name, &wanted.metadata.name) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) => format!("{name}{SUFFIX}"),
+        (None, None) => {
+            return Err(Error::BadInput(
+                "the manifest has no metadata.name: write one, or give --name".to_owned(),
+            ));
+        }
+    };
+    object.metadata.name = Some(name);
+    object.metadata.annotations = None;
+    object.status = None;
+    let spec = &mut object.spec;
+    spec.suspend = false;
+    if let Some(node) = &args.node {
+        spec.placement
+            .node_selector
+            .insert("kubernetes.io/hostname".to_owned(), node.clone());
+    }
+    spec.benchmark.concurrency_per_gpu = args.from;
+    spec.benchmark.soak = None;
+    spec.gates = vec![gate(
+        json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}),
+    )?];
+    spec.trials.rule = TrialRule::Single;
+    Ok(object)
+}
+
+fn gate(gate: Value) -> Result<Gate, Error> {
+    serde_json::from_value(gate).map_err(|error| Error::Render(error.to_string()))
+}
+
+async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValidation, Error> {
+    match session.validations().create(&PostParams::default(), object).await {
+        Ok(created) => Ok(created),
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+            let name = object.name_any();
+            Err(Error::BadInput(format!(
+                "{}/{name} exists: delete it (kubectl -n {} delete perfvalidation {name}), or give another --name",
+                session.namespace, session.namespace
+            )))
+        }
+        Err(error) => Err(Error::from_call("create PerfValidations", error)),
+    }
+}
+
+/// Waits for the end of the run that was requested last; `None` after Ctrl-C.
+async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<Measured>, Error> {
+    // An object that is gone ends the wait too.
+    let over = await_condition(session.validations(), name, |object: Option<&PerfValidation>| {
+        object.is_none_or(follow::is_over)
+    });
+    tokio::select! {
+        waited = over => {
+            waited.map_err(|error| Error::Unreachable { call: "watch PerfValidations".to_owned(), why: error.to_string() })?;
+        }
+        Some(()) = screen.interrupts.next() => return Ok(None),
+    }
+    let object = session.get(name).await?;
+    let status = object.status.unwrap_or_default();
+    if status.verdict != Some(Verdict::Passed) {
+        let verdict = status.verdict.map_or("no verdict", Verdict::as_str);
+        let code = status.verdict.map_or(exit::NOT_OVER, exit::code);
+        return Err(Error::NotMeasured {
+            code,
+            why: format!(
+                "the run with {load} requests in flight per GPU ended {verdict} ({}): {}; `{}` explains it",
+                status.reason.as_deref().unwrap_or("unknown"),
+                status.message.as_deref().unwrap_or_default(),
+                session.command("describe", name)
+            ),
+        });
+    }
+    measured(&status).map(Some)
+}
+
+async fn no_knee(
+    screen: &mut Screen,
+    session: &Session,
+    name: &str,
+    args: &CalibrateArgs,
+    why: &str,
+) -> Result<u8, Error> {
+    clean_up(screen, session, name, args).await?;
+    screen.note(&format!("no knee between {} and {}: {why}", args.from, args.to));
+    Ok(NO_KNEE)
+}
+
+/// Deletes the validation, unless it is to be kept.
+async fn clean_up(screen: &mut Screen, session: &Session, name: &str, args: &CalibrateArgs) -> Result<(), Error> {
+    if args.keep {
+        screen.note(&format!(
+            "{}/{name} is kept: {}",
+            session.namespace,
+            session.command("history", name)
+        ));
+        return Ok(());
+    }
+    let deleted = session.validations().delete(name, &DeleteParams::default()).await;
+    deleted.map_err(|error| session.missing(name, "delete PerfValidations", error))?;
+    Ok(())
+}
+
+/// A person pressed Ctrl-C: the run goes on until it is suspended or deleted.
+fn interrupted(screen: &mut Screen, session: &Session, name: &str) -> u8 {
+    screen.note(&format!(
+        "{name} still runs. Free its GPUs with `kubectl -n {} delete perfvalidation {name}`.",
+        session.namespace
+    ));
+    ENDED
+}

@@ -1,0 +1,152 @@
+//! `calibrate`: the load is raised until the throughput stops to grow, and the manifest has gates from it.
+
+use perfval_api::PerfValidation;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, Typed, stored};
+
+const MANIFEST: &str = "../../config/samples/gpu-h200.yaml";
+/// Requests in flight per GPU from which the engine has its full throughput.
+const KNEE: i64 = 100;
+
+/// Plays the operator: each requested run ends at once, on an engine with a largest batch.
+async fn operate(desk: &Desk, run: &Typed, verdict: &str) {
+    let mut seen = (0, Value::Null);
+    while !run.is_over() {
+        let object = desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate");
+        let asked = |object: &Value| {
+            let token = object["metadata"]["annotations"]["perfvalidation.dev/rerun"].clone();
+            (object["metadata"]["generation"].as_i64().unwrap_or_default(), token)
+        };
+        if let Some(object) = object.filter(|object| asked(object) != seen) {
+            seen = asked(&object);
+            let load = object["spec"]["benchmark"]["concurrencyPerGPU"]
+                .as_i64()
+                .expect("a load");
+            let trials = if object["spec"]["trials"]["rule"] == "Single" {
+                1
+            } else {
+                2
+            };
+            let status = status(&seen, load, trials, verdict);
+            desk.server
+                .edit("perfvalidations", "perf", "gpu-h200-calibrate", |object| {
+                    object["status"] = status;
+                });
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn status(asked: &(i64, Value), load: i64, trials: usize, verdict: &str) -> Value {
+    let mut status = stored("passed")["status"].clone();
+    status["verdict"] = json!(verdict);
+    status["observedGeneration"] = json!(asked.0);
+    status["run"]["generation"] = json!(asked.0);
+    status["run"]["rerunToken"] = asked.1.clone();
+    status["placement"]["gpus"] = json!(4);
+    let trial = json!({
+        "number": 1, "outcome": "Pass", "startedAt": "2026-09-21T14:13:20Z",
+        "outputTokensPerSecond": load.min(KNEE) * 90 * 4, "ttftP99Milliseconds": 200 + load,
+    });
+    status["trials"] = json!(vec![trial; trials]);
+    status
+}
+
+#[tokio::test]
+async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.yaml");
+    let desk = Desk::new();
+    let run = desk.start(&format!("calibrate -f {MANIFEST} --output {}", file.display()));
+    operate(&desk, &run, "Passed").await;
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let knee = answer
+        .out
+        .split("knee: ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let knee: i64 = knee.expect("a knee").parse().expect("a number");
+    assert!((90..=110).contains(&knee), "{answer:?}");
+    assert_eq!(
+        desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
+        None,
+        "it is removed"
+    );
+
+    let text = std::fs::read_to_string(&file).expect("written");
+    assert!(text.contains("with 4 GPUs: 3 runs with 6 trials"), "{text}");
+    let object: PerfValidation = serde_saphyr::from_str(&text).expect("a manifest");
+    assert_eq!(object.metadata.name.as_deref(), Some("gpu-h200"));
+    let load = i64::from(object.spec.benchmark.concurrency_per_gpu);
+    assert_eq!(load, (knee * 8 + 5) / 10);
+    let thresholds: Vec<_> = object
+        .spec
+        .gates
+        .iter()
+        .map(|gate| (gate.name.as_str(), gate.threshold.clone()))
+        .collect();
+    let throughput = load * 90 * 95 / 100;
+    let ttft = ((200 + load) * 3 + 1) / 2;
+    assert_eq!(
+        thresholds,
+        [
+            ("throughput", throughput.to_string()),
+            ("ttft-p99", ttft.to_string()),
+            ("slowest-worker", "90".to_owned())
+        ]
+    );
+    let again = desk.types(&format!("run -f {} --detach", file.display())).await;
+    assert_eq!(again.code, 0, "the manifest is admitted: {again:?}");
+}
+
+#[tokio::test]
+async fn a_range_without_a_knee_gives_no_manifest() {
+    for (range, why) in [
+        (
+            "--from 8 --to 64",
+            "the throughput still grows at the largest load: raise --to",
+        ),
+        (
+            "--from 200 --to 900",
+            "a larger load gives no more throughput: lower --from",
+        ),
+    ] {
+        let desk = Desk::new();
+        let run = desk.start(&format!("calibrate -f {MANIFEST} {range}"));
+        operate(&desk, &run, "Passed").await;
+        let answer = run.ends().await;
+        assert_eq!(answer.code, 3, "{answer:?}");
+        assert!(answer.err.contains(why), "{answer:?}");
+        assert_eq!(
+            desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
+            None,
+            "it is removed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_pass_ends_the_search_with_its_reason() {
+    let desk = Desk::new();
+    let run = desk.start(&format!("calibrate -f {MANIFEST}"));
+    operate(&desk, &run, "Error").await;
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 4, "{answer:?}");
+    assert!(
+        answer
+            .err
+            .contains("the run with 16 requests in flight per GPU ended Error"),
+        "{answer:?}"
+    );
+    assert!(answer.err.contains("describe"), "{answer:?}");
+    let again = desk.types(&format!("calibrate -f {MANIFEST}")).await;
+    assert_eq!(again.code, 2, "the object is kept, to be looked at: {again:?}");
+    assert!(
+        again.err.contains("perf/gpu-h200-calibrate exists: delete it"),
+        "{again:?}"
+    );
+    let range = desk.types(&format!("calibrate -f {MANIFEST} --from 64 --to 64")).await;
+    assert_eq!(range.code, 2, "{range:?}");
+}
