@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use jsonschema::error::ValidationErrorKind;
 use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
 use serde_json::Value;
+use strsim::jaro_winkler;
 
 use crate::{PerfValidation, crd};
+
+/// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
+const ALIKE: f64 = 0.85;
 
 /// Schema of the CRD, ready to judge manifests.
 pub struct Admission {
@@ -143,9 +147,21 @@ fn unknown_fields(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
             .keys()
             .filter(|field| !known.contains_key(*field) && !standard(field))
         {
-            refusals.push(refusal(below(path, field), "there is no such field", "unknown"));
+            let message = match nearest(field, known.keys()) {
+                Some(nearest) => format!("there is no such field; did you mean {nearest}?"),
+                None => "there is no such field".to_owned(),
+            };
+            refusals.push(refusal(below(path, field), message, "unknown"));
         }
     });
+}
+
+/// The known name that a misspelt one most likely stands for.
+fn nearest<'a>(field: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let field = field.to_lowercase();
+    let scored = known.map(|name| (jaro_winkler(&field, &name.to_lowercase()), name));
+    let (score, name) = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (score > ALIKE).then_some(name)
 }
 
 fn duplicates(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {

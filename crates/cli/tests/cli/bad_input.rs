@@ -48,9 +48,21 @@ async fn rights_that_are_missing() {
         "{}",
         answer.err
     );
-    assert!(answer.err.contains("ask for the cluster role perfvalidation-operator-view"), "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("ask for the cluster role perfvalidation-operator-view"),
+        "{}",
+        answer.err
+    );
     let answer = desk.types("suspend run").await;
-    assert!(answer.err.contains("ask for the cluster role perfvalidation-operator-edit"), "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("ask for the cluster role perfvalidation-operator-edit"),
+        "{}",
+        answer.err
+    );
     let watch = desk.types("watch run --timeout 1m").await;
     assert_eq!(watch.code, 0, "a run that is over needs no watch: {}", watch.err);
 }

@@ -63,7 +63,12 @@ fn what_is_wrong_with_the_arguments_is_named() {
         ),
         (manifest("none", ""), success.clone(), &[], "holds 0 PerfValidations"),
         (manifest("two", &two), success.clone(), &[], "holds 2 PerfValidations"),
-        (misspelt, success.clone(), &[], "spec.gate: there is no such field"),
+        (
+            misspelt,
+            success.clone(),
+            &[],
+            "spec.gate: there is no such field; did you mean gates?",
+        ),
         (
             threshold,
             success.clone(),
