@@ -37,7 +37,7 @@ impl Cluster {
         let done = match effect {
             Effect::EnsureFinalizer => return self.ensure_finalizer(run).await,
             Effect::ReleaseFinalizer => return self.release_finalizer(run).await,
-            Effect::CreateClaimTemplate(template) => self.create_claim_template(run, template).await,
+            Effect::CreateClaimTemplate(template) => self.create(run, &**template).await,
             Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
             Effect::CreateCacheJob(job) | Effect::CreateTrialJob(job) => self.create(run, job.as_ref()).await,
             Effect::CreateWorkersService(service) => self.create(run, service.as_ref()).await,
@@ -53,9 +53,6 @@ impl Cluster {
         done.map(|()| None)
     }
 }
-
-/// Kind of the workers' claim template.
-const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
 /// Name in errors of an object of the run's namespace.
 fn in_namespace(run: &Run<'_>, name: &str) -> String {

@@ -17,7 +17,6 @@ mod page;
 mod probe;
 mod rbac;
 mod record;
-mod resource_api;
 mod shared_reads;
 mod unreadable;
 mod word;

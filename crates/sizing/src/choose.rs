@@ -218,7 +218,9 @@ fn no_dra(fleet: &Fleet<'_>, of_run: OfRun<'_>, dra: &Dra<'_>, spec: &PerfValida
         return None;
     }
     let message = if !fleet.has_slices {
-        "resource.k8s.io is not served in any known version: this cluster has no Dynamic Resource Allocation".to_owned()
+        "this cluster has no Dynamic Resource Allocation: it does not serve resource.k8s.io/v1, which Kubernetes has from \
+         1.34 on"
+            .to_owned()
     } else if of_run.device_class.is_absent() && !dra.has_gpu_drivers() {
         format!(
             "neither the DeviceClass {class} nor any GPU in a ResourceSlice exists: no GPU driver for DRA is installed"

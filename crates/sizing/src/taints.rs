@@ -5,7 +5,7 @@ use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::pools::DeviceId;
-use super::resource_api::{GROUP, NEWEST};
+use super::resource_api::{GROUP, VERSION};
 use crate::inventory::Device;
 
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
@@ -61,7 +61,7 @@ pub fn device_taint(
 /// counted, never too many.
 fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
     let Some(selector) = selector_of(rule) else {
-        return rule["apiVersion"] != format!("{GROUP}/{NEWEST}");
+        return rule["apiVersion"] != format!("{GROUP}/{VERSION}");
     };
     [("driver", id.driver), ("pool", id.pool), ("device", id.device)]
         .into_iter()

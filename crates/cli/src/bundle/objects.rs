@@ -77,8 +77,6 @@ const fn kind(
     }
 }
 
-const DRA: &[&str] = &["v1", "v1beta2", "v1beta1"];
-
 /// Events of one call, and calls: a namespace may have more than fit into memory.
 const EVENTS: u32 = 500;
 const PAGES: usize = 40;
@@ -92,10 +90,10 @@ pub const CHILDREN: [Kind; 8] = [
     kind("", &["v1"], "Service", "services"),
     kind("", &["v1"], "PersistentVolumeClaim", "persistentvolumeclaims"),
     kind("batch", &["v1"], "Job", "jobs"),
-    kind("resource.k8s.io", DRA, "ResourceClaim", "resourceclaims"),
+    kind("resource.k8s.io", &["v1"], "ResourceClaim", "resourceclaims"),
     kind(
         "resource.k8s.io",
-        DRA,
+        &["v1"],
         "ResourceClaimTemplate",
         "resourceclaimtemplates",
     ),
@@ -120,9 +118,9 @@ pub const CHILDREN: [Kind; 8] = [
 const SIZED: [Kind; 5] = [
     kind("", &["v1"], "Node", "nodes"),
     kind("", &["v1"], "Pod", "pods"),
-    kind("resource.k8s.io", DRA, "ResourceSlice", "resourceslices"),
-    kind("resource.k8s.io", DRA, "ResourceClaim", "resourceclaims"),
-    kind("resource.k8s.io", DRA, "DeviceClass", "deviceclasses"),
+    kind("resource.k8s.io", &["v1"], "ResourceSlice", "resourceslices"),
+    kind("resource.k8s.io", &["v1"], "ResourceClaim", "resourceclaims"),
+    kind("resource.k8s.io", &["v1"], "DeviceClass", "deviceclasses"),
 ];
 
 /// The objects of a kind that belong to a validation, some of whose objects are known already.

@@ -1,16 +1,14 @@
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, PostParams};
 use kube::core::{DynamicObject, Resource, ResourceExt as _};
 use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::Run;
-use perfval_sizing::resource_api::{self, VERSIONS, resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{CLAIM_TEMPLATE, in_namespace};
+use super::in_namespace;
 use crate::observe::deployments_at;
 use crate::{Cluster, Error, Failure};
 
@@ -29,31 +27,6 @@ impl Cluster {
         let resource = deployments_at(object.types.as_ref().map_or("", |types| types.api_version.as_str()));
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
         self.create_in(run, &api, &resource.kind, object).await
-    }
-
-    /// Creates the claim template at the newest version that is served.
-    pub(super) async fn create_claim_template(
-        &self,
-        run: &Run<'_>,
-        template: &ResourceClaimTemplate,
-    ) -> Result<(), Error> {
-        let mut outcome = Ok(());
-        for version in VERSIONS {
-            let resource = resource(version, CLAIM_TEMPLATE, "resourceclaimtemplates");
-            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
-            outcome = match resource_api::claim_template(template, version) {
-                Ok(object) => self.create_in(run, &api, CLAIM_TEMPLATE, &object).await,
-                Err(error) => Err(Error::Create {
-                    kind: CLAIM_TEMPLATE.to_owned(),
-                    name: in_namespace(run, &template.name_any()),
-                    failure: Failure::Call(kube::Error::SerdeError(error)),
-                }),
-            };
-            if !matches!(&outcome, Err(Error::Create { failure, .. }) if failure.is_not_served()) {
-                break;
-            }
-        }
-        outcome
     }
 
     /// Creates, never applies: an apply would silently take over another's object. If the object exists and belongs

@@ -2,16 +2,16 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
+use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
+use kube::api::{Api, DeleteParams, Preconditions};
 use kube::core::ObjectMeta;
 use perfval_api::PerfValidation;
 use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::strays::Labelled;
 use perfval_run::{Run, Settings, teardown};
-use perfval_sizing::resource_api::{VERSIONS, resource};
 use serde::de::DeserializeOwned;
 
-use super::{CLAIM_TEMPLATE, in_namespace};
+use super::in_namespace;
 use crate::observe::dynamo;
 use crate::{Class, Cluster, Error, Failure};
 
@@ -31,7 +31,10 @@ impl Cluster {
                 let api: Api<ConfigMap> = Api::namespaced(client, namespace);
                 self.delete(run, &api, "ConfigMap", child).await
             }
-            ChildKind::ClaimTemplate => self.delete_claim_template(run, child).await,
+            ChildKind::ClaimTemplate => {
+                let api: Api<ResourceClaimTemplate> = Api::namespaced(client, namespace);
+                self.delete(run, &api, "ResourceClaimTemplate", child).await
+            }
             ChildKind::Deployment => self.delete_deployment(run, child).await,
         }
     }
@@ -52,19 +55,6 @@ impl Cluster {
                 failure: Failure::Call(kube::Error::SerdeError(error)),
             }),
         }
-    }
-
-    async fn delete_claim_template(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
-        let mut answer = Ok(());
-        for version in VERSIONS {
-            let resource = resource(version, CLAIM_TEMPLATE, "resourceclaimtemplates");
-            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
-            answer = self.try_delete(&api, &child.name, &child.uid).await;
-            if !matches!(&answer, Err(failure) if failure.is_not_served()) {
-                break;
-            }
-        }
-        deleted(run, CLAIM_TEMPLATE, &child.name, answer)
     }
 
     async fn delete_deployment(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {

@@ -11,13 +11,10 @@ use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::observed::{Child, ChildKind, ChildRef};
 use perfval_run::{Run, build};
-use perfval_sizing::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::page::Json;
-use crate::resource_api::WantedList;
 
 /// Selects what carries the object's name.
 pub(super) fn list_params(run: &Run<'_>) -> ListParams {
@@ -30,11 +27,12 @@ impl Cluster {
         let client = || self.client.clone();
         let jobs: Api<Job> = Api::namespaced(client(), run.namespace());
         let services: Api<Service> = Api::namespaced(client(), run.namespace());
+        let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
         let (jobs, deployments, services, templates) = futures::join!(
             self.children_of(run, ChildKind::Job, &jobs),
             self.child_deployments(run),
             self.children_of(run, ChildKind::Service, &services),
-            self.child_templates(run),
+            self.children_of(run, ChildKind::ClaimTemplate, &templates),
         );
         let mut all = Vec::new();
         for part in [jobs, deployments, services, templates] {
@@ -59,19 +57,6 @@ impl Cluster {
         let kind = ChildKind::Results;
         let found = read(&listing(run, kind), self.bounded(api.list_metadata(&params)).await)?;
         Ok(found.items.iter().map(|results| child(run, kind, results)).collect())
-    }
-
-    async fn child_templates(&self, run: &Run<'_>) -> Read<Vec<Child>> {
-        let kind = ChildKind::ClaimTemplate;
-        let wanted = WantedList {
-            call: &listing(run, kind),
-            versions: &VERSIONS,
-            plural: "resourceclaimtemplates",
-            namespace: Some(run.namespace()),
-            params: list_params(run),
-        };
-        let reduce = |template: ResourceClaimTemplate| Some(child(run, kind, &template));
-        self.list_served(Json, wanted, reduce).await
     }
 
     /// Found at any version: their metadata is the same at each.

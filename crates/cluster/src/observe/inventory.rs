@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
-use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::ApiResource;
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
-use perfval_sizing::resource_api::{GROUP, VERSIONS};
+use perfval_sizing::resource_api::GROUP;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,7 +17,6 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::look::{ReadForRun, RunWish};
 use crate::page::{Json, Protobuf};
-use crate::resource_api::WantedList;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
@@ -49,6 +49,12 @@ impl Cluster {
             quotas: seen(read("list ResourceQuotas", quotas)),
             limit_ranges: seen(read("list LimitRanges", limit_ranges)),
         }
+    }
+
+    /// The class of a name; absent if there is none, or if the kind is not served.
+    pub(crate) async fn device_class(&self, name: &str) -> Read<DeviceClass> {
+        let api: Api<DeviceClass> = Api::all(self.client.clone());
+        read(&format!("get DeviceClass {name}"), self.bounded(api.get(name)).await)
     }
 
     /// Inventory for one run; `cache_claim` is the name of the volume claim of the run's model cache.
@@ -137,35 +143,37 @@ impl Cluster {
     }
 
     async fn slices(&self) -> Read<Vec<Slice>> {
-        let wanted = WantedList {
-            call: "list ResourceSlices",
-            versions: &VERSIONS,
-            plural: "resourceslices",
-            namespace: None,
-            params: ListParams::default(),
-        };
+        let api: Api<ResourceSlice> = Api::all(self.client.clone());
         let interned = &mut Interned::default();
         let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, interned));
-        self.list_served(Protobuf, wanted, reduce).await
+        read(
+            "list ResourceSlices",
+            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
+                .await,
+        )
     }
 
     /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
     /// rule; absent if the cluster serves none.
     async fn taint_rules(&self) -> Read<Vec<Value>> {
         for version in TAINT_RULE_VERSIONS {
-            let wanted = WantedList {
-                call: "list DeviceTaintRules",
-                versions: &[version],
-                plural: "devicetaintrules",
-                namespace: None,
-                params: ListParams::default(),
+            let resource = ApiResource {
+                group: GROUP.to_owned(),
+                version: version.to_owned(),
+                api_version: format!("{GROUP}/{version}"),
+                kind: "DeviceTaintRule".to_owned(),
+                plural: "devicetaintrules".to_owned(),
             };
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
             let versioned = |mut rule: Value| {
                 let fields = rule.as_object_mut()?;
                 fields.insert("apiVersion".to_owned(), format!("{GROUP}/{version}").into());
                 Some(rule)
             };
-            match self.list_served(Json, wanted, versioned).await {
+            let rules = self
+                .list_reduced(Json, api.resource_url(), ListParams::default(), versioned)
+                .await;
+            match read("list DeviceTaintRules", rules) {
                 Err(Unread::Absent) => {}
                 known => return known,
             }
@@ -196,15 +204,13 @@ impl Cluster {
     }
 
     async fn claims(&self) -> Read<Vec<ClaimUse>> {
-        let wanted = WantedList {
-            call: "list ResourceClaims",
-            versions: &VERSIONS,
-            plural: "resourceclaims",
-            namespace: None,
-            params: ListParams::default(),
-        };
+        let api: Api<ResourceClaim> = Api::all(self.client.clone());
         let interned = &mut Interned::default();
         let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, interned);
-        self.list_served(Protobuf, wanted, reduce).await
+        read(
+            "list ResourceClaims",
+            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
+                .await,
+        )
     }
 }

@@ -14,13 +14,10 @@ use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::strays::Labelled;
 use perfval_run::time;
 use perfval_sizing::Seen;
-use perfval_sizing::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::page::Json;
-use crate::resource_api::WantedList;
 
 /// Objects in a page of owners.
 const PAGE: u32 = 100;
@@ -41,7 +38,7 @@ impl Cluster {
             self.labelled_of::<Job>(ChildKind::Job, namespace),
             self.labelled_deployments(namespace),
             self.labelled_of::<Service>(ChildKind::Service, namespace),
-            self.labelled_templates(namespace),
+            self.labelled_of::<ResourceClaimTemplate>(ChildKind::ClaimTemplate, namespace),
         );
         let mut all = Vec::new();
         for part in [jobs, deployments, services, templates] {
@@ -85,21 +82,6 @@ impl Cluster {
         };
         let found = self.bounded(api.list_metadata(&labelled_by_us())).await;
         Ok(all_of(kind, &read(&listing(kind), found)?.items))
-    }
-
-    async fn labelled_templates(&self, namespace: Option<&str>) -> Read<Vec<Labelled>> {
-        let kind = ChildKind::ClaimTemplate;
-        let wanted = WantedList {
-            call: &listing(kind),
-            versions: &VERSIONS,
-            plural: "resourceclaimtemplates",
-            namespace,
-            params: labelled_by_us(),
-        };
-        self.list_served(Json, wanted, |template: ResourceClaimTemplate| {
-            Some(labelled(kind, &template))
-        })
-        .await
     }
 
     /// Found at any version: their metadata is the same at each.

@@ -15,14 +15,11 @@ use perfval_run::diagnosis::log::wanted;
 use perfval_run::observed::{ErrorLog, PodEvent, PodLog};
 use perfval_run::{Run, readiness, time};
 use perfval_sizing::Seen;
-use perfval_sizing::resource_api::VERSIONS;
 
 use super::Workload;
 use super::children::list_params;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::page::Json;
-use crate::resource_api::WantedList;
 
 /// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
 const PODS: usize = 16;
@@ -72,14 +69,9 @@ impl Cluster {
 
     /// Claims of any run of this object.
     pub(super) async fn claims_of(&self, run: &Run<'_>) -> Read<Vec<ResourceClaim>> {
-        let its_claims = WantedList {
-            call: &listing(run, "ResourceClaims"),
-            versions: &VERSIONS,
-            plural: "resourceclaims",
-            namespace: Some(run.namespace()),
-            params: list_params(run),
-        };
-        match self.list_served(Json, its_claims, Some).await {
+        let api: Api<ResourceClaim> = Api::namespaced(self.client.clone(), run.namespace());
+        let claims = self.list(&api, list_params(run)).await;
+        match read(&listing(run, "ResourceClaims"), claims) {
             // No Dynamic Resource Allocation here: no claims.
             Err(Unread::Absent) => Ok(Vec::new()),
             known => known,

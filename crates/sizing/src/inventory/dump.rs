@@ -15,7 +15,6 @@ use serde_json::Value;
 pub use self::error::DumpError;
 pub use self::saved::Saved;
 use super::{ClaimUse, Interned, Node, PodUse, Slice};
-use crate::resource_api::AsV1;
 use crate::{OtherRun, holds_node};
 
 /// Objects of a cluster that were saved before, in any order.
@@ -79,17 +78,14 @@ impl Dump {
                 .push(Node::read(&read::<v1::Node>(kind, object)?, &mut self.interned)),
             "Pod" => self.add_pod(&read(kind, object)?),
             "ResourceSlice" => {
-                let AsV1(slice) = read(kind, object)?;
+                let slice = read(kind, object)?;
                 self.slices.push(Slice::read(&slice, &mut self.interned));
             }
             "ResourceClaim" => {
-                let AsV1(claim) = read(kind, object)?;
+                let claim = read(kind, object)?;
                 self.claims.extend(ClaimUse::read(&claim, &mut self.interned));
             }
-            "DeviceClass" => {
-                let AsV1(class) = read(kind, object)?;
-                self.classes.push(class);
-            }
+            "DeviceClass" => self.classes.push(read(kind, object)?),
             "DeviceTaintRule" => self.taint_rules.push(object),
             "ResourceQuota" => self.quotas.push(read(kind, object)?),
             "LimitRange" => self.limit_ranges.push(read(kind, object)?),

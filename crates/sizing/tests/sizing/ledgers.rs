@@ -169,7 +169,7 @@ fn claims_without_any_driver_are_refused() {
         panic!()
     };
     assert_eq!(reason, Reason::DeviceClassMissing);
-    assert!(message.contains("is not served"), "{message}");
+    assert!(message.contains("does not serve resource.k8s.io/v1"), "{message}");
     assert_eq!(
         not_chosen(&bare, &any(), "none of 1 nodes has a GPU"),
         Ok(Reason::NoCandidateNode)
