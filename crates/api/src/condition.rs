@@ -14,6 +14,8 @@ pub const COMPLETE: &str = "Complete";
 pub const READY: &str = "Ready";
 /// kstatus: the run is in progress.
 pub const RECONCILING: &str = "Reconciling";
+/// On a `NodePerformance`: the newest run that measured the node passed.
+pub const PERF_VALIDATED: &str = "PerfValidated";
 /// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
 pub const STALLED: &str = "Stalled";
 

@@ -1,4 +1,4 @@
-//! CustomResourceDefinition: the schema that the types derive, and the parts that the derive cannot express.
+//! CustomResourceDefinitions: the schemas that the types derive, and the parts that the derive cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::json;
 
+use crate::fleet::NodePerformance;
 use crate::{PerfValidation, Phase};
 
 /// Message of an object until an operator has read it.
@@ -51,14 +52,29 @@ pub fn crd() -> CustomResourceDefinition {
     crd
 }
 
+/// Every CustomResourceDefinition, ready to apply.
+pub fn crds() -> [CustomResourceDefinition; 2] {
+    let mut nodes = NodePerformance::crd();
+    for version in &mut nodes.spec.versions {
+        let root = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut());
+        for schema in root
+            .and_then(|r| r.properties.as_mut())
+            .into_iter()
+            .flat_map(|p| p.values_mut())
+        {
+            visit(schema, &mut drop_nullable);
+        }
+    }
+    [crd(), nodes]
+}
+
 /// CustomResourceDefinition as a YAML document.
 ///
 /// # Errors
 ///
-///
 /// Returns an error only if a value of the definition has no YAML form.
-pub fn crd_yaml() -> Result<String, serde_saphyr::ser::Error> {
-    let body = serde_saphyr::to_string(&crd())?;
+pub fn crd_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
+    let body = serde_saphyr::to_string(crd)?;
     Ok(format!("# Generated from crates/api: run `just generate`.\n{body}"))
 }
 

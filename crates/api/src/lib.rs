@@ -1,4 +1,4 @@
-//! Types of the `PerfValidation` resource: the spec that a user writes and the status that the operator reports.
+//! Types of the resources: the specs that a user writes and the statuses that the operator reports.
 //!
 //! These types are the single source of the CRD, its defaults, its CEL rules and its documentation. This crate does not
 //! communicate with a cluster.
@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod condition;
 mod crd;
+pub mod fleet;
 mod metric;
 mod reason;
 mod rules;
@@ -17,7 +18,7 @@ pub mod meta;
 pub mod quantity;
 pub mod text;
 
-pub use crd::{UNSEEN, crd, crd_yaml};
+pub use crd::{UNSEEN, crd, crd_yaml, crds};
 pub use metric::{GateOperator, Metric, Statistic};
 pub use reason::{Help, Reason, Why};
 pub use spec::*;

@@ -9,6 +9,8 @@ pub enum Scope {
     Cluster,
     /// In the namespaces of the `PerfValidation`s.
     Namespace,
+    /// In the whole cluster, and only for an operator that watches all namespaces.
+    Fleet,
     /// In those namespaces, and only for an operator that runs outside the cluster.
     Outside,
 }
@@ -58,6 +60,13 @@ const fn in_namespace(
     }
 }
 
+const fn in_fleet(resource: &'static str, verbs: &'static [&'static str], call: &'static str) -> Permission {
+    Permission {
+        scope: Scope::Fleet,
+        ..in_cluster("perfvalidation.dev", resource, verbs, call)
+    }
+}
+
 /// Every right that [`Cluster`](crate::Cluster) needs. Discovery and `/version` are open to every account.
 pub const PERMISSIONS: &[Permission] = &[
     in_cluster(
@@ -104,7 +113,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "",
         "nodes",
         &["get"],
-        "whether the node of a run is Ready while its pods are not",
+        "whether the node of a run is Ready while its pods are not; owner of a NodePerformance",
     ),
     in_cluster(
         "",
@@ -218,6 +227,12 @@ pub const PERMISSIONS: &[Permission] = &[
         "results of runs that are not kept",
     ),
     in_namespace("events.k8s.io", "events", &["create", "patch"], "events on the object"),
+    in_fleet(
+        "nodeperformances",
+        &["create", "delete"],
+        "newest measurement of each node",
+    ),
+    in_fleet("nodeperformances/status", &["patch"], "newest measurement of each node"),
     Permission {
         scope: Scope::Outside,
         ..in_cluster("", "services/proxy", &["get", "create"], "probe of the endpoint")

@@ -21,6 +21,7 @@ use tracing::{Instrument, debug, error, info, info_span, warn};
 use crate::announcer::Announcer;
 use crate::boundary::{Panicked, catch};
 use crate::event_words::{PANICKED, SET_ASIDE};
+use crate::fleet::measured::Measured;
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomers;
 use crate::objects::Objects;
@@ -64,6 +65,7 @@ pub struct Context {
     pub(crate) setbacks: Setbacks,
     pub(crate) suspects: Suspects,
     pub(crate) store_limits: StoreLimits,
+    pub(crate) measured: Measured,
     room: Room,
     /// Rings when a run is over.
     pub(crate) ended: Notify,
@@ -410,6 +412,7 @@ impl Context {
             setbacks: Setbacks::default(),
             suspects: Suspects::default(),
             store_limits: StoreLimits::default(),
+            measured: Measured::default(),
             room: Room::default(),
             ended: Notify::new(),
             announcer: Announcer::default(),
@@ -473,6 +476,7 @@ impl Context {
         let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
         if !is_over(before) && is_over(after) {
             self.ended.notify_one();
+            self.measured.add(written, after);
         }
         if frees || (!is_over(before) && is_over(after)) {
             self.queue.wake();

@@ -10,6 +10,7 @@ pub mod controller;
 pub mod error;
 pub mod event_words;
 pub mod fence;
+pub mod fleet;
 pub mod health;
 pub mod leader;
 mod logging;

@@ -21,6 +21,7 @@ use crate::clients::Clients;
 use crate::controller::Context;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::fleet::nodes;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
@@ -163,6 +164,7 @@ async fn work(
     scopes: Vec<Scope>,
     stop: CancellationToken,
 ) {
+    let nodes = Box::pin(nodes::record_until(context.clone(), watching.clone(), stop.clone()));
     let controllers = join_all(
         scopes
             .into_iter()
@@ -183,7 +185,7 @@ async fn work(
     let last = CancellationToken::new();
     let published = context.publish_until(last.clone());
     let decided = async {
-        join!(controllers, planned, swept);
+        join!(controllers, planned, swept, nodes);
         last.cancel();
     };
     let worked = async {

@@ -15,6 +15,13 @@ pub const PROCESS: &[Permission] = &[
         Scope::Cluster,
         "watch of the objects",
     ),
+    process(
+        "perfvalidation.dev",
+        "nodeperformances",
+        &["list", "watch"],
+        Scope::Fleet,
+        "watch of the measurements of nodes",
+    ),
     process("", "pods", &["list", "watch"], Scope::Cluster, "watch of a run's pods"),
     process(
         "resource.k8s.io",

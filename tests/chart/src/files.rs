@@ -9,9 +9,17 @@ use crate::values;
 pub const CHART: &str = "charts/perfvalidation-operator";
 
 /// Files under `config/` and the licence, and where the chart has them.
-const COPIES: [(&str, &str); 8] = [
+const COPIES: [(&str, &str); 10] = [
     ("LICENSE", "LICENSE"),
-    ("config/crd/perfvalidations.perfvalidation.dev.yaml", "files/crd.yaml"),
+    (
+        "config/crd/nodeperformances.perfvalidation.dev.yaml",
+        "files/crds/nodeperformances.yaml",
+    ),
+    (
+        "config/crd/perfvalidations.perfvalidation.dev.yaml",
+        "files/crds/perfvalidations.yaml",
+    ),
+    ("config/rbac/fleet_role.yaml", "files/rbac/fleet_role.yaml"),
     ("config/rbac/read_role.yaml", "files/rbac/read_role.yaml"),
     ("config/rbac/namespace_role.yaml", "files/rbac/namespace_role.yaml"),
     ("config/rbac/lease_role.yaml", "files/rbac/lease_role.yaml"),

@@ -27,7 +27,7 @@ static INSTALLED: OnceCell<()> = OnceCell::const_new();
 async fn cluster() -> Client {
     INSTALLED
         .get_or_init(|| async {
-            let crd = perfval_api::crd_yaml().expect("a YAML form");
+            let crd = perfval_api::crd_yaml(&perfval_api::crd()).expect("a YAML form");
             let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
             let (_, warnings) = kubectl(&apply, &crd).await;
             assert_eq!(warnings, "", "the API server warns about the definition");

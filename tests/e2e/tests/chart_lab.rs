@@ -29,7 +29,7 @@ fn earlier_chart() -> (TempDir, PathBuf) {
     let copy = folder.path().join(RELEASE);
     let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
     assert!(copied.expect("cp starts").success());
-    let crd = copy.join("files/crd.yaml");
+    let crd = copy.join("files/crds/perfvalidations.yaml");
     let (now, before) = COLUMN;
     let text = fs::read_to_string(&crd).expect("the chart has the CRD");
     let changed = text.replace(&format!("name: {now}\n"), &format!("name: {before}\n"));

@@ -10,11 +10,18 @@ use crate::page::one_line;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
-# API: PerfValidation
+# API
+
+## PerfValidation
 
 Group `perfvalidation.dev`, version `v1alpha1`, namespaced, short name `perfval`. `kubectl explain perfvalidation.spec.benchmark`
 prints the same in a terminal. Durations are Go durations such as `90s`. Numbers that may have decimals are quantities, as strings.
 `status.operatorState` is private: it may change with every version. *Refused* lists the API server's answers to a manifest that breaks a rule.
+
+## NodePerformance
+
+Group `perfvalidation.dev`, version `v1alpha1`, cluster-scoped, short name `nodeperf`. The operator writes it after each run; its spec is empty. Its status is
+[at the end](#nodeperformancestatus).
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
@@ -38,6 +45,12 @@ pub fn api() -> String {
     let roots = versions.filter_map(|version| version.schema?.open_api_v3_schema?.properties);
     for (name, schema) in roots.flatten() {
         object(&mut page, &name, &schema);
+    }
+    let [_, nodes] = perfval_api::crds();
+    let roots = nodes.spec.versions.into_iter();
+    let roots = roots.filter_map(|version| version.schema?.open_api_v3_schema?.properties);
+    for (name, schema) in roots.flatten().filter(|(name, _)| name == "status") {
+        object(&mut page, &format!("NodePerformance.{name}"), &schema);
     }
     page
 }

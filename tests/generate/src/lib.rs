@@ -11,17 +11,17 @@ mod roles;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use kube::ResourceExt as _;
+
 /// Folder that contains generated files only.
 pub const ROLES: &str = "config/rbac";
 
 /// Every file that is generated from the code, by its path in the repository.
 ///
 /// # Errors
-/// If the CRD has no YAML form.
+/// If a CRD has no YAML form.
 pub fn files() -> io::Result<Vec<(PathBuf, String)>> {
-    let crd = perfval_api::crd_yaml().map_err(io::Error::other)?;
     let files = [
-        ("config/crd/perfvalidations.perfvalidation.dev.yaml", crd),
         ("docs/reference.md", reference::reference()),
         ("docs/reasons.md", reasons::reasons()),
         ("docs/metrics.md", metrics::metrics()),
@@ -30,7 +30,12 @@ pub fn files() -> io::Result<Vec<(PathBuf, String)>> {
     let files = files.map(|(file, text)| (PathBuf::from(file), text));
     let roles = rbac::files().into_iter();
     let roles = roles.map(|(file, text)| (Path::new(ROLES).join(file), text));
-    Ok(files.into_iter().chain(roles).collect())
+    let crds = perfval_api::crds().into_iter().map(|crd| {
+        let text = perfval_api::crd_yaml(&crd).map_err(io::Error::other)?;
+        Ok((Path::new("config/crd").join(crd.name_any() + ".yaml"), text))
+    });
+    let crds = crds.collect::<io::Result<Vec<_>>>()?;
+    Ok(crds.into_iter().chain(files).chain(roles).collect())
 }
 
 /// Writes every generated file, and then the chart's copies of them.

@@ -35,7 +35,7 @@ pub struct Rule {
 }
 
 /// Every role.
-pub fn roles() -> [Role; 4] {
+pub fn roles() -> [Role; 5] {
     let all = || PERMISSIONS.iter().chain(PROCESS);
     let of = |scope| rules(all().filter(move |permission| permission.scope == scope));
     [
@@ -54,6 +54,14 @@ pub fn roles() -> [Role; 4] {
             about: "What is done in the namespaces of PerfValidations: here, all of them. config/namespaced and the chart's\n\
                     # watchNamespaces make it a Role of one, or of each.",
             rules: of(Scope::Namespace),
+            binding: Some("ClusterRoleBinding"),
+        },
+        Role {
+            file: "fleet_role.yaml",
+            kind: "ClusterRole",
+            name: "perfvalidation-operator-fleet",
+            about: "What an operator of all namespaces writes about nodes: its own kind, and no Node.",
+            rules: of(Scope::Fleet),
             binding: Some("ClusterRoleBinding"),
         },
         Role {

@@ -19,7 +19,7 @@ use clap::Parser;
 use sha2::{Digest as _, Sha256};
 
 use crate::archive::File;
-use crate::names::{ARCHITECTURES, CRD, INSTALL, KREW, OPERATOR, PLUG_IN, PROGRAMS, SUMS};
+use crate::names::{ARCHITECTURES, CRDS, INSTALL, KREW, OPERATOR, PLUG_IN, PROGRAMS, SUMS};
 use crate::source::Source;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -122,7 +122,9 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
     files.insert(KREW.to_owned(), krew::manifest(source, version, &sums)?.into_bytes());
     files.insert(names::chart(version), build::chart(source)?);
     files.insert(INSTALL.to_owned(), build::manifests(source)?);
-    files.insert(CRD.to_owned(), source.read(&format!("config/crd/{CRD}"))?);
+    for crd in CRDS {
+        files.insert(crd.to_owned(), source.read(&format!("config/crd/{crd}"))?);
+    }
     names::check(files.keys().chain([&SUMS.to_owned()]), version)?;
     Ok(files)
 }

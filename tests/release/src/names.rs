@@ -17,8 +17,11 @@ pub const ARCHITECTURES: [(&str, &str); 2] = [
 ];
 /// All manifests in one file, for `kubectl apply --server-side -f`.
 pub const INSTALL: &str = "install.yaml";
-/// Definition of the resource alone.
-pub const CRD: &str = "perfvalidations.perfvalidation.dev.yaml";
+/// Definitions of the resources alone.
+pub const CRDS: [&str; 2] = [
+    "nodeperformances.perfvalidation.dev.yaml",
+    "perfvalidations.perfvalidation.dev.yaml",
+];
 /// Manifest with which krew installs the plug-in.
 pub const KREW: &str = "perfval.yaml";
 /// Checksums of all other files.
@@ -52,7 +55,7 @@ fn all(version: &str) -> BTreeSet<String> {
     let archives = ARCHITECTURES
         .iter()
         .flat_map(|(architecture, _)| [OPERATOR, PLUG_IN].map(|name| archive(name, version, architecture)));
-    let single = [INSTALL, CRD, KREW, SUMS].map(str::to_owned);
+    let single = CRDS.into_iter().chain([INSTALL, KREW, SUMS]).map(str::to_owned);
     of_programs
         .chain(archives)
         .chain(single)

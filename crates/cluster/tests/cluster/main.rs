@@ -4,6 +4,7 @@ mod act;
 mod events;
 mod failures;
 mod inventory;
+mod node_performance;
 mod observe;
 mod probe;
 mod record;

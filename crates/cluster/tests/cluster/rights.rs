@@ -11,10 +11,12 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
 use perfval_run::observed::Need;
 use perfval_run::{Effect, Event, Run};
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::Call;
 use serde_json::json;
 
 use crate::act::{children, creations, save_results};
+use crate::node_performance::row;
 use crate::world::{NAMESPACE, World, validation};
 
 /// A namespace that another operator looks after.
@@ -82,6 +84,7 @@ async fn every_call() -> BTreeSet<Call> {
     for _ in 0..2 {
         world.cluster.publish(&object.object_ref(&()), &notice).await;
     }
+    record_a_node(&world).await;
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
     let newest = world.object();
@@ -96,6 +99,20 @@ async fn every_call() -> BTreeSet<Call> {
         .await
         .expect("all goes well");
     world.server.calls().into_iter().collect()
+}
+
+/// Writes of the measurement of a node that was made anew.
+async fn record_a_node(world: &World) {
+    let row = row("n1", "Passed");
+    let Seen::Absent = world.cluster.node_uid("n1").await else {
+        panic!("there is no node")
+    };
+    world.cluster.write_node_performance(&row).await.expect("all goes well");
+    world
+        .cluster
+        .delete_node_performance("n1", "uid")
+        .await
+        .expect("all goes well");
 }
 
 /// Reads of the planner while a run that another operator looks after waits for the node of its model cache.
@@ -122,7 +139,7 @@ fn covers(permission: &Permission, call: &Call) -> bool {
         && permission.resource == call.resource
         && permission.verbs.contains(&call.verb)
         && named
-        && (permission.scope == Scope::Cluster || call.namespace.is_some())
+        && ([Scope::Cluster, Scope::Fleet].contains(&permission.scope) || call.namespace.is_some())
 }
 
 #[tokio::test]

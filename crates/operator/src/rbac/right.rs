@@ -49,6 +49,11 @@ pub struct Duties {
 }
 
 impl Duties {
+    /// Returns true if it looks after every namespace, and so after every node.
+    pub fn covers_all(&self) -> bool {
+        self.namespaces.contains(&None)
+    }
+
     /// Every right that it needs.
     pub fn rights(&self) -> Vec<Right> {
         let of_passes = PERMISSIONS.iter().chain(PROCESS);
@@ -57,6 +62,8 @@ impl Duties {
                 let namespaces = match permission.scope {
                     Scope::Cluster => vec![None],
                     Scope::Namespace => self.namespaces.clone(),
+                    Scope::Fleet if self.covers_all() => vec![None],
+                    Scope::Fleet => Vec::new(),
                     Scope::Outside if self.outside => self.namespaces.clone(),
                     Scope::Outside => Vec::new(),
                 };
@@ -124,6 +131,7 @@ mod tests {
             "create jobs.batch (cluster-wide)",
             "get pods/log (cluster-wide)",
             "update leases.coordination.k8s.io (in namespace own)",
+            "create nodeperformances.perfvalidation.dev (cluster-wide)",
             "get customresourcedefinitions.apiextensions.k8s.io dynamographdeployments.nvidia.com (cluster-wide)",
         ] {
             assert!(

@@ -6,6 +6,7 @@ mod deletion;
 mod dynamo_later;
 mod health;
 mod lease;
+mod nodes;
 mod older_crd;
 mod panics;
 mod planning;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_operator::controller::Context;
+use perfval_operator::fleet::nodes as nodes_task;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};
 use perfval_operator::planner;
@@ -142,6 +144,11 @@ impl Operator {
         let context = Arc::new(context);
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
+        tasks.push(tokio::spawn(nodes_task::record_until(
+            context.clone(),
+            client(server),
+            stop.clone(),
+        )));
         let publishing = (context.clone(), stop.clone());
         tasks.push(tokio::spawn(
             async move { publishing.0.publish_until(publishing.1).await },

@@ -104,6 +104,14 @@ pub(super) fn built_in() -> Vec<Kind> {
     };
     vec![
         validation,
+        Kind::new(
+            "perfvalidation.dev",
+            "v1alpha1",
+            "nodeperformances",
+            "NodePerformance",
+            false,
+        )
+        .with_status(),
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
         Kind::new("", "v1", "limitranges", "LimitRange", true),

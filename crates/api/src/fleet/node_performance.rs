@@ -1,0 +1,159 @@
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Verdict;
+
+/// Empty: a user has nothing to write here.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "perfvalidation.dev",
+    version = "v1alpha1",
+    kind = "NodePerformance",
+    plural = "nodeperformances",
+    status = "NodePerformanceStatus",
+    derive = "PartialEq",
+    doc = "Newest measured performance of the node with the same name. The operator writes it after each run and the node owns it, so it \
+           is deleted with the node.",
+    shortname = "nodeperf",
+    category = "perf",
+    selectable = ".status.verdict",
+    printcolumn(name = "VERDICT", type_ = "string", json_path = ".status.verdict"),
+    printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.gpuCount"),
+    printcolumn(
+        name = "TOK/S",
+        type_ = "integer",
+        json_path = ".status.outputTokensPerSecond",
+        description = "Output tokens per second of the whole deployment"
+    ),
+    printcolumn(
+        name = "OF-GATE",
+        type_ = "integer",
+        json_path = ".status.percentOfGate",
+        description = "Result of the tightest enforced gate on an average (percent of its threshold)"
+    ),
+    printcolumn(
+        name = "OF-PAST",
+        type_ = "integer",
+        json_path = ".status.percentOfOwnPast",
+        description = "Decode speed of the slowest GPU (percent of its own earlier runs)"
+    ),
+    printcolumn(
+        name = "MEASURED",
+        type_ = "date",
+        json_path = ".status.measuredAt",
+        description = "Time since the run ended"
+    ),
+    printcolumn(
+        name = "OF-PEERS",
+        type_ = "integer",
+        json_path = ".status.percentOfPeers",
+        description = "Decode speed of the slowest GPU (percent of the node's other GPUs)",
+        priority = 1
+    ),
+    printcolumn(
+        name = "ENVIRONMENT",
+        type_ = "string",
+        json_path = ".status.environment",
+        priority = 1
+    ),
+    printcolumn(
+        name = "NAMESPACE",
+        type_ = "string",
+        json_path = ".status.validation.namespace",
+        priority = 1
+    ),
+    printcolumn(
+        name = "VALIDATION",
+        type_ = "string",
+        json_path = ".status.validation.name",
+        priority = 1
+    )
+)]
+pub struct NodePerformanceSpec {}
+
+/// Result of the newest run that measured the node. Runs with the verdict Error or Skipped measured nothing and leave it
+/// unchanged.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePerformanceStatus {
+    /// Verdict of the run.
+    pub verdict: Verdict,
+    /// Reason of the verdict, as a stable word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time at which the run ended that measured these numbers.
+    pub measured_at: DateTime<Utc>,
+    /// Run behind these numbers. Its object may be deleted by now.
+    pub validation: ValidationReference,
+    /// Digest of the run's environment. Two measurements can be compared only if their environments match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// Product name of the GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// GPUs that the run used.
+    #[serde(default, rename = "gpuCount", skip_serializing_if = "Option::is_none")]
+    pub gpu_count: Option<i64>,
+    /// Output tokens per second of the whole deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_second: Option<i64>,
+    /// Result of the tightest enforced gate on an average (percent of its effective threshold): below 100 is a miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_gate: Option<i64>,
+    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent until a GPU has five
+    /// of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_own_past: Option<i64>,
+    /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_peers: Option<i64>,
+    /// GPUs by UUID, at most 16. The slowest of the newest run comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
+    pub gpus: Vec<GpuPerformance>,
+    /// `PerfValidated`: True if the verdict is Passed, False if it is Failed, and Unknown if it is Inconclusive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Run of a `PerfValidation`.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidationReference {
+    /// Namespace of the PerfValidation.
+    pub namespace: String,
+    /// Name of the PerfValidation.
+    pub name: String,
+    /// Uid of the PerfValidation.
+    pub uid: String,
+    /// Number of the run.
+    pub run: i64,
+}
+
+/// GPU of the node.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuPerformance {
+    /// UUID of the GPU.
+    pub uuid: String,
+    /// Time from one token of a request to the next. Absent if the newest run did not measure this GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_microseconds: Option<i64>,
+    /// Decode speed (percent of its own earlier runs in the same environment).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_own_past: Option<i64>,
+    /// Internal statistics of the GPU's earlier runs, specific to the operator's version. They follow the GPU to another node.
+    /// Other software must not depend on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub operator_state: Option<serde_json::Value>,
+}
+
+fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}

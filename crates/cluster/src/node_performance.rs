@@ -1,0 +1,79 @@
+//! Reads and writes of `NodePerformance` objects.
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{Resource, ResourceExt as _};
+use perfval_api::fleet::NodePerformance;
+use perfval_api::meta::FIELD_MANAGER;
+use perfval_sizing::Seen;
+use serde_json::json;
+
+use crate::call::{read, seen};
+use crate::{Class, Cluster, Failure};
+
+/// Outcome of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// The object as it is now.
+    Done(Box<NodePerformance>),
+    /// The object moved on, so the decision was made on an old copy.
+    Conflict,
+}
+
+impl Cluster {
+    /// Uid of a node.
+    pub async fn node_uid(&self, name: &str) -> Seen<String> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let node = read(&format!("get Node {name}"), self.bounded(api.get_metadata(name)).await);
+        seen(node.map(|node| node.uid().unwrap_or_default()))
+    }
+
+    /// Creates the object if it has no uid yet, and writes its status. Nothing is written over a newer object.
+    pub async fn write_node_performance(&self, object: &NodePerformance) -> Result<Written, Failure> {
+        match self.write_row(object).await {
+            Ok(written) => Ok(Written::Done(Box::new(written))),
+            Err(failure) if failure.is_not_found() && !failure.is_not_served() => Ok(Written::Conflict),
+            Err(failure) if failure.class() == Class::Conflict => Ok(Written::Conflict),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, Failure> {
+        let api: Api<NodePerformance> = Api::all(self.client.clone());
+        let name = object.name_any();
+        let created = match object.metadata.uid {
+            Some(_) => None,
+            None => {
+                let params = PostParams {
+                    field_manager: Some(FIELD_MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                Some(self.bounded(api.create(&params, object)).await?)
+            }
+        };
+        let current = &created.as_ref().unwrap_or(object).metadata;
+        let body = json!({
+            "apiVersion": NodePerformance::api_version(&()),
+            "kind": NodePerformance::kind(&()),
+            "metadata": {"name": name, "uid": current.uid, "resourceVersion": current.resource_version},
+            "status": object.status,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.bounded(api.patch_status(&name, &params, &Patch::Apply(body)))
+            .await
+    }
+
+    /// Deletes the object of an earlier node of the same name; one that is gone already is no failure.
+    pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), Failure> {
+        let api: Api<NodePerformance> = Api::all(self.client.clone());
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        match self.bounded(api.delete(name, &params)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Measurement of one node: the part of a finished `PerfValidation` that statistics over nodes use.
+
+use chrono::{DateTime, Utc};
+use perfval_api::fleet::ValidationReference;
+use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
+
+/// One finished run that measured a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Name of the node.
+    pub node: String,
+    /// Run.
+    pub validation: ValidationReference,
+    /// Number of the earlier run whose trials this run judged again; `None` if it measured.
+    pub judged_run: Option<i64>,
+    /// Passed, Failed or Inconclusive.
+    pub verdict: Verdict,
+    /// Reason of the verdict.
+    pub reason: Option<String>,
+    /// End of the run.
+    pub ended_at: DateTime<Utc>,
+    /// Digest of the environment.
+    pub environment: Option<String>,
+    /// Product name of the GPUs.
+    pub product: Option<String>,
+    /// GPUs in use.
+    pub gpu_count: i64,
+    /// Output tokens per second of the deployment.
+    pub output_tokens_per_second: Option<i64>,
+    /// Result of the tightest enforced gate on an average (percent of its threshold).
+    pub percent_of_gate: Option<i64>,
+    /// Decode speed of the slowest GPU (percent of the node's other GPUs).
+    pub percent_of_peers: Option<i64>,
+    /// UUIDs of the GPUs with the time from one token to the next (µs), the slowest first.
+    pub gpus: Vec<(String, i64)>,
+}
+
+impl Measurement {
+    /// Reads a finished validation. The only function that reads a `PerfValidation`'s status for the fleet. `None` if no run
+    /// is over, or the run measured nothing.
+    pub fn read(object: &PerfValidation, status: &PerfValidationStatus) -> Option<Self> {
+        let (run, placement) = (status.run.as_ref()?, status.placement.as_ref()?);
+        let verdict = status.verdict.filter(|_| is_measured(status))?;
+        let metadata = &object.metadata;
+        let gpu = |name: &Option<String>| name.clone().filter(|name| name.starts_with("GPU-"));
+        let times = status.workers.iter();
+        let times =
+            times.filter_map(|worker| Some((gpu(&worker.gpu)?, worker.token_microseconds.filter(|time| *time > 0)?)));
+        let mut gpus: Vec<(String, i64)> = times.collect();
+        gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        gpus.dedup_by(|a, b| a.0 == b.0);
+        let peers = status.workers.iter().filter_map(|worker| worker.speed_of_peers);
+        Some(Self {
+            node: placement.node.clone(),
+            validation: ValidationReference {
+                namespace: metadata.namespace.clone()?,
+                name: metadata.name.clone()?,
+                uid: metadata.uid.clone()?,
+                run: run.number,
+            },
+            judged_run: run.judged_run,
+            verdict,
+            reason: status.reason.clone(),
+            ended_at: run.completed_at?,
+            environment: status
+                .environment
+                .as_ref()
+                .and_then(|environment| environment.digest.clone()),
+            product: placement.product.clone(),
+            gpu_count: placement.gpus,
+            output_tokens_per_second: status
+                .metrics
+                .as_ref()
+                .and_then(|metrics| metrics.output_tokens_per_second),
+            percent_of_gate: percent_of_gate(object, status),
+            percent_of_peers: peers.map(|speed| speed.percent).min(),
+            gpus,
+        })
+    }
+}
+
+/// Returns true if a run is over that measured its node.
+pub fn is_measured(status: &PerfValidationStatus) -> bool {
+    let measured = [Verdict::Passed, Verdict::Failed, Verdict::Inconclusive];
+    status.phase == Some(Phase::Completed) && status.verdict.is_some_and(|verdict| measured.contains(&verdict))
+}
+
+/// Percentiles have heavy tails, and the comparisons of GPUs have fields of their own.
+fn percent_of_gate(object: &PerfValidation, status: &PerfValidationStatus) -> Option<i64> {
+    let compares_gpus = [Metric::SlowestWorkerPercent, Metric::OwnPastPercent];
+    let gates = object.spec.gates.iter().filter(|gate| {
+        gate.mode == GateMode::Enforce && gate.statistic == Statistic::Avg && !compares_gpus.contains(&gate.metric)
+    });
+    let margins = gates.filter_map(|gate| {
+        let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
+        judged.margin_percent.as_ref()?.parse::<f64>().ok()
+    });
+    margins.min_by(f64::total_cmp).and_then(|margin| whole(100.0 + margin))
+}
+
+/// Whole number for a status; `None` for a number that is none. A miss stays below 100.
+pub(crate) fn whole(value: f64) -> Option<i64> {
+    let rounded = if value < 100.0 {
+        value.round().min(99.0)
+    } else {
+        value.round()
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+    (rounded.abs() < 1e12).then_some(rounded as i64)
+}

@@ -1,0 +1,196 @@
+//! Next `NodePerformance` of a node, from a measurement and the earlier ones.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
+use kube::core::ResourceExt as _;
+use perfval_api::Verdict;
+use perfval_api::condition::PERF_VALIDATED;
+use perfval_api::fleet::{GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus};
+use serde_json::Value;
+
+use crate::measurement::{Measurement, whole};
+use crate::running::Running;
+
+/// Most GPUs of one object, so that it stays below 4 KiB.
+const MOST_GPUS: usize = 16;
+/// Microseconds per second.
+const MICRO: f64 = 1e6;
+
+/// Change of the stored objects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The object shows this measurement, or a newer one.
+    Nothing,
+    /// The object is to be written with this status.
+    Write(Box<NodePerformance>),
+    /// The object belongs to an earlier node of the same name: it is to be deleted, and this one written instead.
+    Replace(Box<NodePerformance>),
+}
+
+/// Returns true if an object does not show a measurement yet. `run` is the number that measured.
+pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) -> bool {
+    let Some(current) = current else { return true };
+    if current.validation == measured.validation {
+        return false;
+    }
+    match measured.judged_run {
+        Some(_) => is_judged_again(current, measured),
+        None => measured.ended_at > current.measured_at,
+    }
+}
+
+/// Decides what becomes of a node's object. `uid` is the node's; `all` are the objects of all nodes, in which a GPU is looked
+/// for that is new on this node.
+pub fn decide<'a>(measured: &Measurement, uid: &str, all: impl Iterator<Item = &'a NodePerformance> + Clone) -> Change {
+    let own = all.clone().find(|object| object.name_any() == measured.node);
+    let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == uid);
+    let current = own.filter(|object| is_owned(object));
+    let shown = current.and_then(|object| object.status.as_ref());
+    if !is_news(shown, measured) {
+        return Change::Nothing;
+    }
+    let status = match (measured.judged_run, shown) {
+        (Some(_), Some(shown)) => judge_again(measured, shown),
+        // The trials are older than this node, or another run has measured since.
+        (Some(_), None) => return Change::Nothing,
+        (None, shown) => measure(measured, shown, all),
+    };
+    let metadata = current.map_or_else(|| owned(&measured.node, uid), |object| object.metadata.clone());
+    let object = Box::new(NodePerformance {
+        metadata,
+        spec: NodePerformanceSpec {},
+        status: Some(status),
+    });
+    if own.is_some() && current.is_none() {
+        Change::Replace(object)
+    } else {
+        Change::Write(object)
+    }
+}
+
+fn is_judged_again(current: &NodePerformanceStatus, measured: &Measurement) -> bool {
+    let (shown, judged) = (&current.validation, &measured.validation);
+    shown.uid == judged.uid && measured.judged_run.is_some_and(|run| run <= shown.run) && judged.run > shown.run
+}
+
+/// The trials are the same, so their time and the statistics stay.
+fn judge_again(measured: &Measurement, shown: &NodePerformanceStatus) -> NodePerformanceStatus {
+    NodePerformanceStatus {
+        verdict: measured.verdict,
+        reason: measured.reason.clone(),
+        validation: measured.validation.clone(),
+        percent_of_gate: measured.percent_of_gate,
+        conditions: vec![condition(measured, Some(shown))],
+        ..shown.clone()
+    }
+}
+
+fn measure<'a>(
+    measured: &Measurement,
+    shown: Option<&NodePerformanceStatus>,
+    all: impl Iterator<Item = &'a NodePerformance>,
+) -> NodePerformanceStatus {
+    let mut pasts: BTreeMap<&str, &Value> = BTreeMap::new();
+    let length = |value: &Value| value["n"].as_u64().unwrap_or_default();
+    let gpus = all
+        .filter_map(|object| object.status.as_ref())
+        .flat_map(|status| &status.gpus);
+    for gpu in gpus {
+        let Some(past) = &gpu.operator_state else { continue };
+        let known = pasts.entry(&gpu.uuid).or_insert(past);
+        // A GPU that moved is in two objects: the one that went on has more runs.
+        if length(past) > length(known) {
+            *known = past;
+        }
+    }
+    let environment = measured.environment.as_deref();
+    let mut gpus: Vec<GpuPerformance> = measured
+        .gpus
+        .iter()
+        .map(|(uuid, time)| {
+            let past = Running::read(pasts.get(uuid.as_str()).copied(), environment);
+            #[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
+            let speed = MICRO / *time as f64;
+            GpuPerformance {
+                uuid: uuid.clone(),
+                token_microseconds: Some(*time),
+                percent_of_own_past: past.compare(speed).and_then(whole),
+                operator_state: past.update(speed).to_value(),
+            }
+        })
+        .collect();
+    // GPUs that this run did not use keep their past.
+    let absent = shown.into_iter().flat_map(|shown| &shown.gpus);
+    let absent = absent.filter(|gpu| measured.gpus.iter().all(|(uuid, _)| *uuid != gpu.uuid));
+    gpus.extend(absent.map(|gpu| GpuPerformance {
+        uuid: gpu.uuid.clone(),
+        operator_state: gpu.operator_state.clone(),
+        ..GpuPerformance::default()
+    }));
+    gpus.truncate(MOST_GPUS);
+    NodePerformanceStatus {
+        verdict: measured.verdict,
+        reason: measured.reason.clone(),
+        measured_at: measured.ended_at,
+        validation: measured.validation.clone(),
+        environment: measured.environment.clone(),
+        product: measured.product.clone(),
+        gpu_count: Some(measured.gpu_count),
+        output_tokens_per_second: measured.output_tokens_per_second,
+        percent_of_gate: measured.percent_of_gate,
+        percent_of_own_past: gpus.iter().filter_map(|gpu| gpu.percent_of_own_past).min(),
+        percent_of_peers: measured.percent_of_peers,
+        gpus,
+        conditions: vec![condition(measured, shown)],
+    }
+}
+
+fn condition(measured: &Measurement, shown: Option<&NodePerformanceStatus>) -> Condition {
+    let (status, meaning) = match measured.verdict {
+        Verdict::Passed => ("True", "met every gate"),
+        Verdict::Failed => ("False", "missed a gate"),
+        _ => ("Unknown", "gave no reliable result"),
+    };
+    let earlier = shown.and_then(|shown| {
+        shown
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == PERF_VALIDATED)
+    });
+    let since = earlier.filter(|earlier| earlier.status == status);
+    let run = &measured.validation;
+    Condition {
+        type_: PERF_VALIDATED.to_owned(),
+        status: status.to_owned(),
+        reason: measured
+            .reason
+            .clone()
+            .unwrap_or_else(|| measured.verdict.as_str().to_owned()),
+        message: format!(
+            "Run {} of PerfValidation {}/{} {meaning}.",
+            run.run, run.namespace, run.name
+        ),
+        // Only the operator writes the object, and its spec is empty.
+        observed_generation: Some(1),
+        last_transition_time: since.map_or_else(|| time(measured), |since| since.last_transition_time.clone()),
+    }
+}
+
+fn time(measured: &Measurement) -> Time {
+    Time(k8s_openapi::jiff::Timestamp::from_second(measured.ended_at.timestamp()).unwrap_or_default())
+}
+
+fn owned(node: &str, uid: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(node.to_owned()),
+        owner_references: Some(vec![OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            name: node.to_owned(),
+            uid: uid.to_owned(),
+            ..OwnerReference::default()
+        }]),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,256 @@
+//! The next `NodePerformance` of a node.
+
+use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
+use perfval_api::{PerfValidation, Verdict};
+use perfval_fleet::measurement::Measurement;
+use perfval_fleet::node::{Change, decide};
+use serde_json::{Value, json};
+
+const UID: &str = "node-uid";
+
+/// A finished run on `n1`. Each GPU has a time from one token to the next.
+fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
+    let workers = gpus.iter().map(|(gpu, time)| {
+        json!({"name": format!("worker-{gpu}"), "gpu": gpu, "tokenMicroseconds": time,
+               "speedOfPeers": {"percent": 97, "plusMinus": 1, "meanOf": 2}})
+    });
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"namespace": "perf", "name": "h100", "uid": "validation-uid"},
+        "spec": {
+            "model": {"name": "lab/tiny"},
+            "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
+            "gates": [
+                {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100"},
+                {"name": "tail", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "5"},
+                {"name": "reported", "metric": "RequestThroughput", "operator": ">=", "threshold": "5", "mode": "Warn"},
+            ],
+        },
+        "status": {
+            "observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "reason": "GatesMet",
+            "run": {"number": run, "id": "0011aabb", "trigger": "Created", "generation": 1,
+                    "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
+            "placement": {"node": "n1", "allocation": "DRA", "gpus": gpus.len(), "nodeGPUs": 8, "product": "H100"},
+            "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
+            "metrics": {"outputTokensPerSecond": 1234},
+            "gates": [
+                {"name": "throughput", "threshold": "100", "effective": "100", "result": "Met", "marginPercent": "7.6"},
+                {"name": "tail", "threshold": "5", "effective": "5", "result": "Met", "marginPercent": "1.0"},
+                {"name": "reported", "threshold": "5", "effective": "5", "result": "Warned", "marginPercent": "-50"},
+            ],
+            "workers": workers.collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn measured(object: Value) -> Option<Measurement> {
+    let object: PerfValidation = serde_json::from_value(object).expect("a PerfValidation");
+    Measurement::read(&object, object.status.as_ref().expect("a status"))
+}
+
+fn changed(object: Value, change: impl FnOnce(&mut Value)) -> Option<Measurement> {
+    let mut object = object;
+    change(&mut object);
+    measured(object)
+}
+
+/// The written object, as the API server would store it.
+fn written(change: Change) -> NodePerformance {
+    let (Change::Write(object) | Change::Replace(object)) = change else {
+        panic!("nothing is written")
+    };
+    let mut object = *object;
+    object.metadata.uid.get_or_insert_with(|| "row".to_owned());
+    object
+}
+
+fn status(object: &NodePerformance) -> &NodePerformanceStatus {
+    object.status.as_ref().expect("a status")
+}
+
+/// Object after runs 1 to `runs` with these GPUs.
+fn after(runs: i64, gpus: &[(&str, i64)]) -> NodePerformance {
+    let mut objects = Vec::new();
+    for run in 1..=runs {
+        let next = decide(&measured(validation(run, gpus)).expect("measured"), UID, objects.iter());
+        objects = vec![written(next)];
+    }
+    objects.swap_remove(0)
+}
+
+#[test]
+fn a_run_that_measured_is_written_with_its_numbers() {
+    let object = after(1, &[("GPU-a", 8000), ("GPU-b", 8100)]);
+    let status = status(&object);
+    assert_eq!(object.metadata.name.as_deref(), Some("n1"));
+    assert_eq!(
+        object
+            .metadata
+            .owner_references
+            .as_ref()
+            .map(|owners| owners[0].uid.as_str()),
+        Some(UID)
+    );
+    assert_eq!(
+        (status.verdict, status.reason.as_deref()),
+        (Verdict::Passed, Some("GatesMet"))
+    );
+    assert_eq!(
+        status.percent_of_gate,
+        Some(108),
+        "percentiles and warnings do not count"
+    );
+    assert_eq!((status.percent_of_peers, status.percent_of_own_past), (Some(97), None));
+    assert_eq!(
+        (status.output_tokens_per_second, status.gpu_count),
+        (Some(1234), Some(2))
+    );
+    let gpus: Vec<_> = status.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    assert_eq!(gpus, ["GPU-b", "GPU-a"], "the slowest first");
+    let condition = &status.conditions[0];
+    assert_eq!(
+        (condition.type_.as_str(), condition.status.as_str()),
+        ("PerfValidated", "True")
+    );
+}
+
+#[test]
+fn a_run_that_measured_nothing_leaves_the_node_alone() {
+    let run = || validation(1, &[("GPU-a", 8000)]);
+    assert!(measured(run()).is_some());
+    for verdict in ["Error", "Skipped"] {
+        assert_eq!(
+            changed(run(), |object| object["status"]["verdict"] = json!(verdict)),
+            None
+        );
+    }
+    assert_eq!(
+        changed(run(), |object| object["status"]["phase"] = json!("CleaningUp")),
+        None
+    );
+    assert_eq!(
+        changed(run(), |object| object["status"]["placement"] = json!(null)),
+        None
+    );
+}
+
+#[test]
+fn a_miss_is_below_one_hundred_percent() {
+    let margin = |object: &mut Value| object["status"]["gates"][0]["marginPercent"] = json!("-0.2");
+    let found = changed(validation(1, &[]), margin).expect("measured");
+    assert_eq!(found.percent_of_gate, Some(99));
+}
+
+#[test]
+fn a_repeated_pass_and_an_older_run_write_nothing() {
+    let gpus = [("GPU-a", 8000)];
+    let object = after(3, &gpus);
+    for run in [3, 2] {
+        let again = measured(validation(run, &gpus)).expect("measured");
+        assert_eq!(decide(&again, UID, [&object].into_iter()), Change::Nothing, "run {run}");
+    }
+}
+
+#[test]
+fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
+    let gpus = [("GPU-a", 8000), ("GPU-b", 8000)];
+    let object = after(5, &gpus);
+    assert_eq!(status(&object).percent_of_own_past, None);
+    let slower = measured(validation(6, &[("GPU-a", 10_000), ("GPU-b", 8000)])).expect("measured");
+    let next = written(decide(&slower, UID, [&object].into_iter()));
+    assert_eq!(status(&next).percent_of_own_past, Some(80));
+
+    // Another environment is another past.
+    let upgraded = validation(6, &[("GPU-a", 10_000)]);
+    let upgraded = changed(upgraded, |object| {
+        object["status"]["environment"]["digest"] = json!("ba9876543210")
+    });
+    let next = written(decide(&upgraded.expect("measured"), UID, [&object].into_iter()));
+    assert_eq!(status(&next).percent_of_own_past, None);
+}
+
+#[test]
+fn the_past_of_a_gpu_moves_with_it() {
+    let old = after(5, &[("GPU-a", 8000)]);
+    let moved = changed(validation(6, &[("GPU-a", 10_000)]), |object| {
+        object["status"]["placement"]["node"] = json!("n2")
+    });
+    let next = written(decide(&moved.expect("measured"), "other-uid", [&old].into_iter()));
+    assert_eq!(next.metadata.name.as_deref(), Some("n2"));
+    assert_eq!(status(&next).percent_of_own_past, Some(80));
+}
+
+#[test]
+fn a_gpu_that_a_run_did_not_use_keeps_its_past() {
+    let object = after(5, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let partial = measured(validation(6, &[("GPU-b", 8000)])).expect("measured");
+    let object = written(decide(&partial, UID, [&object].into_iter()));
+    let absent = status(&object)
+        .gpus
+        .iter()
+        .find(|gpu| gpu.uuid == "GPU-a")
+        .expect("kept");
+    assert_eq!(absent.token_microseconds, None);
+    let back = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
+    let object = written(decide(&back, UID, [&object].into_iter()));
+    assert_eq!(status(&object).percent_of_own_past, Some(80));
+}
+
+#[test]
+fn a_node_made_anew_gets_a_new_object_with_the_past_of_its_gpus() {
+    let object = after(5, &[("GPU-a", 8000)]);
+    let next = measured(validation(6, &[("GPU-a", 10_000)])).expect("measured");
+    let change = decide(&next, "new-uid", [&object].into_iter());
+    assert!(matches!(change, Change::Replace(_)), "{change:?}");
+    let Change::Replace(next) = change else { return };
+    assert_eq!(next.metadata.uid, None);
+    assert_eq!(
+        next.metadata
+            .owner_references
+            .as_ref()
+            .map(|owners| owners[0].uid.as_str()),
+        Some("new-uid")
+    );
+    assert_eq!(status(&next).percent_of_own_past, Some(80));
+}
+
+#[test]
+fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
+    let object = after(2, &[("GPU-a", 8000)]);
+    let judged = |of: i64| {
+        changed(validation(3, &[("GPU-a", 8000)]), |object| {
+            object["status"]["run"]["judgedRun"] = json!(of);
+            object["status"]["verdict"] = json!("Failed");
+        })
+    };
+    let next = written(decide(&judged(2).expect("measured"), UID, [&object].into_iter()));
+    let (before, after) = (status(&object), status(&next));
+    assert_eq!(
+        (after.verdict, after.measured_at),
+        (Verdict::Failed, before.measured_at)
+    );
+    assert_eq!(after.gpus, before.gpus);
+    assert_eq!(after.conditions[0].status, "False");
+    assert_ne!(
+        after.conditions[0].last_transition_time,
+        before.conditions[0].last_transition_time
+    );
+    let first = judged(2).expect("measured");
+    assert_eq!(
+        decide(&first, UID, std::iter::empty()),
+        Change::Nothing,
+        "its trials are older than the object"
+    );
+}
+
+#[test]
+fn sixteen_gpus_fit_into_four_kibibytes() {
+    let names: Vec<String> = (0..20)
+        .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
+        .collect();
+    let gpus: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 8123)).collect();
+    let object = after(9, &gpus);
+    let bytes = serde_json::to_string(&object).expect("JSON").len();
+    assert_eq!(status(&object).gpus.len(), 16);
+    assert!(bytes <= 4096, "{bytes} bytes");
+}

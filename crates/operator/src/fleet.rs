@@ -1,0 +1,4 @@
+//! Tasks of the leader about many nodes.
+
+pub(crate) mod measured;
+pub mod nodes;

@@ -1,0 +1,53 @@
+//! Measurements of finished runs, on their way into `NodePerformance`s.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use perfval_api::{PerfValidation, PerfValidationStatus};
+use perfval_fleet::measurement::Measurement;
+use tokio::sync::Notify;
+
+/// Measurements that are not written yet, by node.
+#[derive(Default)]
+pub(crate) struct Measured {
+    waiting: Mutex<BTreeMap<String, Measurement>>,
+    bell: Notify,
+}
+
+impl Measured {
+    /// Takes the measurement of a run that is over. Of two of one node the later one counts.
+    pub(crate) fn add(&self, object: &PerfValidation, status: &PerfValidationStatus) {
+        let Some(measured) = Measurement::read(object, status) else {
+            return;
+        };
+        self.put(measured);
+        self.bell.notify_one();
+    }
+
+    /// Resolves once a measurement was added.
+    pub(crate) async fn added(&self) {
+        self.bell.notified().await;
+    }
+
+    fn put(&self, measured: Measurement) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = waiting.get(&measured.node);
+        if earlier.is_none_or(|earlier| earlier.ended_at < measured.ended_at) {
+            waiting.insert(measured.node.clone(), measured);
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn list(&self) -> Vec<Measurement> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.values().cloned().collect()
+    }
+
+    /// Drops a measurement, unless a later one has replaced it.
+    pub(crate) fn drop(&self, measured: &Measurement) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.get(&measured.node) == Some(measured) {
+            waiting.remove(&measured.node);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The measurement of a node after a run.
+
+use perfval_testkit::api_server::{ApiServer, Fault};
+use serde_json::{Value, json};
+
+use crate::{NAMESPACE, Operator, eventually};
+
+const NODE: &str = "n1";
+
+/// A run with a verdict.
+fn put_run(server: &ApiServer, phase: &str, run: i64) {
+    let mut object = crate::manifest("h100");
+    object["status"] = json!({
+        "observedGeneration": 1, "phase": phase, "verdict": "Passed", "reason": "GatesMet",
+        "run": {"number": run, "id": "0011aabb", "trigger": "Created", "generation": 1,
+                "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
+        "placement": {"node": NODE, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1},
+        "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
+        "metrics": {"outputTokensPerSecond": 1234},
+        "workers": [{"name": "w", "gpu": "GPU-a", "tokenMicroseconds": 8000}],
+    });
+    server.put(object);
+}
+
+fn put_node(server: &ApiServer) -> Value {
+    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}))["metadata"]["uid"].clone()
+}
+
+fn row(server: &ApiServer) -> Value {
+    server.get("nodeperformances", "", NODE).unwrap_or_default()
+}
+
+fn shows(run: i64) -> impl Fn(&ApiServer) -> bool {
+    move |server| row(server)["status"]["validation"]["run"] == run
+}
+
+#[tokio::test]
+async fn a_leader_that_starts_records_what_the_one_before_did_not() {
+    let server = ApiServer::new();
+    let node = put_node(&server);
+    put_run(&server, "Completed", 1);
+    let operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    let first = row(&server);
+    assert_eq!(first["metadata"]["ownerReferences"][0]["uid"], node);
+    // The watch's store has no workers of a finished object.
+    assert_eq!(first["status"]["gpus"][0]["uuid"], "GPU-a");
+    operator.end().await;
+
+    server.forget_calls();
+    let _operator = Operator::start(&server);
+    put_run(&server, "Completed", 1);
+    server.put(crate::manifest("later"));
+    eventually(&server, "another object is looked at", |server| {
+        !crate::status(server, "later").is_null()
+    })
+    .await;
+    assert_eq!(row(&server), first, "nothing is written twice");
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_recorded_and_a_refusal_holds_up_only_the_record() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    server.fail(Fault::refuse("patch", "nodeperformances/status", 403).times(1));
+    end_run(&server, 2);
+    eventually(&server, "the run is over", |server| {
+        crate::phase(server, "h100") == "Completed"
+    })
+    .await;
+    eventually(&server, "the second run is recorded", shows(2)).await;
+    assert_eq!(server.objects("nodeperformances").len(), 1);
+}
+
+/// A run that has its verdict and only removes its objects.
+fn end_run(server: &ApiServer, run: i64) {
+    server.edit("perfvalidations", NAMESPACE, "h100", |object| {
+        object["status"]["phase"] = json!("CleaningUp");
+        object["status"]["run"]["number"] = json!(run);
+        object["status"]["run"]["completedAt"] = json!(null);
+    });
+}
+
+#[tokio::test]
+async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
+    let server = ApiServer::new();
+    put_run(&server, "Completed", 1);
+    let operator = Operator::start(&server);
+    server.put(crate::manifest("later"));
+    eventually(&server, "another object is looked at", |server| {
+        !crate::status(server, "later").is_null()
+    })
+    .await;
+    assert!(server.objects("nodeperformances").is_empty());
+    operator.end().await;
+
+    put_node(&server);
+    let operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    let first = row(&server);
+    operator.end().await;
+
+    server.delete("nodes", "", NODE);
+    let anew = put_node(&server);
+    put_run(&server, "Completed", 2);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the new node is recorded", shows(2)).await;
+    let second = row(&server);
+    assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
+    assert_eq!(second["metadata"]["ownerReferences"][0]["uid"], anew);
+    assert_eq!(
+        second["status"]["gpus"][0]["operatorState"]["n"], 2,
+        "the GPU keeps its past"
+    );
+}
