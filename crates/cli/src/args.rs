@@ -93,6 +93,8 @@ pub enum Verb {
     Watch(WatchArgs),
     /// List validations
     Get(GetArgs),
+    /// List the newest measurement of each node, the worst first, and the nodes that were never measured
+    Nodes(NodesArgs),
     /// Explain one validation: verdict, gates, trials, workers, causes and what to do about them
     Describe(NameArgs),
     /// Show the free GPUs of every node, and which of them a run would get
@@ -167,6 +169,17 @@ pub struct GetArgs {
     #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
     /// Format of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Flags of `nodes`.
+#[derive(Clone, Debug, Args)]
+pub struct NodesArgs {
+    /// Labels of the nodes, such as nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub selector: Option<String>,
+    /// Format of the answer; json and yaml list measured nodes only
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
 }

@@ -54,7 +54,7 @@ pub enum Error {
     )]
     NotInstalled,
     /// A right is missing.
-    #[error("you may not {call}: {why}; ask for the cluster role {role} in this namespace")]
+    #[error("you may not {call}: {why}; ask for the cluster role {role}")]
     Forbidden {
         /// The call.
         call: String,
@@ -120,8 +120,10 @@ pub enum Error {
 }
 
 /// Role that allows reading, and role that allows writing.
-const VIEW: &str = "perfvalidation-operator-view";
-const EDIT: &str = "perfvalidation-operator-edit";
+const VIEW: &str = "perfvalidation-operator-view in this namespace";
+const EDIT: &str = "perfvalidation-operator-edit in this namespace";
+/// Role that allows reading the measurements of nodes.
+const NODE_VIEWER: &str = "perfvalidation-operator-node-viewer in the whole cluster";
 
 impl Error {
     /// The exit code.
@@ -168,7 +170,11 @@ impl Error {
             // Quotas and webhooks answer 403 too, and no role helps.
             403 if !is_of_rights(&why) => Self::Refused { call, why },
             403 => Self::Forbidden {
-                role: if call.starts_with("read") { VIEW } else { EDIT },
+                role: match &*call {
+                    "read NodePerformances" => NODE_VIEWER,
+                    read if read.starts_with("read") => VIEW,
+                    _ => EDIT,
+                },
                 call,
                 why,
             },

@@ -22,6 +22,7 @@ pub mod keys;
 mod lifecycle;
 mod logs;
 mod manifest;
+mod nodes;
 mod output;
 mod preset;
 mod report;
@@ -117,6 +118,7 @@ async fn carry_out(
         Verb::Presets(args) => preset::run(screen, &args),
         Verb::Init(args) => init::run(screen, &args, target.namespace.as_deref()),
         Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
+        Verb::Nodes(args) => Box::pin(nodes::run(screen, &open(target).await?, &args)).await,
         Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
         Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
         Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,

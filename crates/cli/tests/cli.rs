@@ -14,6 +14,7 @@ mod cli {
     pub mod hostile;
     pub mod logs;
     pub mod narrow;
+    pub mod nodes;
     pub mod pages;
     pub mod pty;
     pub mod report;
