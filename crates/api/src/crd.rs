@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: the schemas that the types derive, and the parts that the derive cannot express.
+//! Each `CustomResourceDefinition`: the schema that the types derive, and the parts that the derive cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

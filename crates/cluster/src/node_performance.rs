@@ -41,15 +41,14 @@ impl Cluster {
     async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, Failure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
         let name = object.name_any();
-        let created = match object.metadata.uid {
-            Some(_) => None,
-            None => {
-                let params = PostParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                Some(self.bounded(api.create(&params, object)).await?)
-            }
+        let created = if object.metadata.uid.is_none() {
+            let params = PostParams {
+                field_manager: Some(FIELD_MANAGER.to_owned()),
+                ..PostParams::default()
+            };
+            Some(self.bounded(api.create(&params, object)).await?)
+        } else {
+            None
         };
         let current = &created.as_ref().unwrap_or(object).metadata;
         let body = json!({

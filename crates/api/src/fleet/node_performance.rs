@@ -1,3 +1,5 @@
+#![allow(clippy::duplicated_attributes, reason = "each printer column has a type")]
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

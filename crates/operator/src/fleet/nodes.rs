@@ -60,7 +60,7 @@ async fn watch(client: Client, writer: Writer<NodePerformance>) {
             debug!(
                 error = &error as &dyn std::error::Error,
                 "the watch of NodePerformances broke"
-            )
+            );
         })
         .for_each(|_| std::future::ready(()))
         .await;
@@ -136,7 +136,7 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
             }
             Ok(None) => {}
             Err(failure) => {
-                warn!(%failure, "a finished validation could not be read; its node keeps the earlier numbers")
+                warn!(%failure, "a finished validation could not be read; its node keeps the earlier numbers");
             }
         }
     }

@@ -63,9 +63,8 @@ impl Duties {
                     Scope::Cluster => vec![None],
                     Scope::Namespace => self.namespaces.clone(),
                     Scope::Fleet if self.covers_all() => vec![None],
-                    Scope::Fleet => Vec::new(),
                     Scope::Outside if self.outside => self.namespaces.clone(),
-                    Scope::Outside => Vec::new(),
+                    Scope::Fleet | Scope::Outside => Vec::new(),
                 };
                 expand(permission, namespaces)
             })
