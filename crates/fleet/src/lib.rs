@@ -1,5 +1,25 @@
 //! Statistics over many nodes, and the order in which nodes are measured. Pure: no client, no clock.
+//!
+//! All comparisons are between logarithms of speeds within one stratum: nodes with the same environment digest, and of
+//! these either the cold or the warm ones. Start with [`findings::assess`].
 
+pub mod baseline;
+pub mod calibration;
+mod candidate;
+pub mod centre;
+mod comparison;
+pub mod discovery;
+mod evidence;
+pub mod findings;
 pub mod measurement;
+pub mod metric;
 pub mod node;
+pub mod past;
+pub mod peers;
+pub mod prior;
+pub mod reading;
+pub mod risk;
 mod running;
+pub mod scale;
+pub mod shift;
+pub mod tail;

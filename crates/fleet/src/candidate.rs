@@ -1,0 +1,58 @@
+//! One comparison of a node's subject with its past or its peers.
+
+use std::collections::BTreeMap;
+
+use crate::metric::FleetMetric;
+use crate::past::Past;
+use crate::peers::Deviation;
+use crate::scale::Scale;
+
+/// Standard deviations that every tail exceeds with a probability of more than 0.06.
+const SURELY_USUAL: f64 = 1.5;
+
+/// Reference of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reference {
+    Past,
+    Peers,
+}
+
+/// Subject of a node beside one reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) metric: FleetMetric,
+    pub(crate) reference: Reference,
+    /// UUID; `None` for the node as a whole.
+    pub(crate) gpu: Option<String>,
+    pub(crate) deviation: Deviation,
+    pub(crate) scale: Scale,
+    /// Number of comparisons that stand beside this one on its node with the same reference.
+    pub(crate) choices: f64,
+}
+
+impl Candidate {
+    /// True if the p-value is above 0.06 in any case. So are most subjects of a fleet, and their tail is not worth its
+    /// computation.
+    pub(crate) fn is_surely_usual(&self, effect: f64) -> bool {
+        -self.deviation.value - effect < SURELY_USUAL * self.deviation.deviation(self.scale)
+    }
+
+    /// p-value for a loss of more than `effect` (logarithm), with all its choices.
+    pub(crate) fn p(&self, effect: f64) -> f64 {
+        if self.is_surely_usual(effect) {
+            return 1.0;
+        }
+        (self.deviation.slower(effect, self.scale) * self.choices).min(1.0)
+    }
+}
+
+/// Statistics of a node's subjects with this pass added.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NextPasts {
+    /// The node as a whole.
+    pub whole: Past,
+    /// By GPU UUID.
+    pub gpus: BTreeMap<String, Past>,
+    /// Subjects that drift: a GPU's UUID, or `None` for the node as a whole.
+    pub drifting: Vec<Option<String>>,
+}

@@ -1,0 +1,120 @@
+//! Measurements of one pass, and their logarithms.
+
+use std::collections::BTreeMap;
+
+use crate::centre::{mean, median, trimmed_mean};
+use crate::metric::{FleetMetric, count};
+use crate::past::Past;
+
+/// State of a machine while it was measured. Cold ones are 5 to 9 % slower from token to token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Warmth {
+    /// First run after boot, install or upgrade.
+    Cold,
+    /// Two successive windows agreed.
+    #[default]
+    Warm,
+}
+
+/// One node in one pass: everything that was measured in one deployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodePass {
+    /// Value of the label by which shared causes are looked for, as a rack.
+    pub group: Option<String>,
+    /// Cold machines are compared with cold ones only.
+    pub warmth: Warmth,
+    /// True if the run missed an enforced gate.
+    pub missed_gate: bool,
+    /// Measured speeds by metric.
+    pub metrics: BTreeMap<FleetMetric, NodeSpeeds>,
+}
+
+/// Speeds of one node in one metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeSpeeds {
+    /// The node as a whole. Its speeds are used for a metric without GPUs, as the throughput; its past is used always.
+    pub whole: Speeds,
+    /// By GPU UUID.
+    pub gpus: BTreeMap<String, Speeds>,
+}
+
+/// Speeds of one subject, one per trial of the deployment, and its own past in this stratum.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speeds {
+    /// Speed in each trial, in any unit that the stratum shares; more is better. Others than positive numbers are ignored.
+    pub trials: Vec<f64>,
+    /// Statistics of the passes before this one; empty at first.
+    pub past: Past,
+}
+
+/// Variance of the median of three trials beside that of their mean; 1.35 for three normal ones, 1.44 for five.
+const MEDIAN: f64 = 1.4;
+/// Fewest trials for a median.
+const TRIALS: usize = 3;
+
+/// Average over the trials of one deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Average {
+    Mean,
+    /// One of three trials may be an outlier. The tail of the median has twice the degrees of freedom of one trial's.
+    Median,
+}
+
+/// Logarithms of one node in one metric, averaged over the trials.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary<'a> {
+    pub(crate) whole: Value,
+    pub(crate) gpus: Vec<(&'a str, Value)>,
+}
+
+/// Mean logarithm of one subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value {
+    pub(crate) mean: f64,
+    /// Number of trials that a mean would need to vary as little.
+    pub(crate) trials: f64,
+    pub(crate) past: Past,
+}
+
+impl Value {
+    fn new(speeds: &Speeds, average: Average) -> Option<Self> {
+        let usable = speeds.trials.iter().filter(|speed| speed.is_finite() && **speed > 0.0);
+        let logarithms: Vec<f64> = usable.map(|speed| speed.ln()).collect();
+        let trials = count(logarithms.len());
+        let (mean, trials) = if average == Average::Median && logarithms.len() >= TRIALS {
+            (median(&logarithms)?, trials / MEDIAN)
+        } else {
+            (mean(&logarithms)?, trials)
+        };
+        Some(Self {
+            mean,
+            trials,
+            past: speeds.past,
+        })
+    }
+
+    /// Difference from the own past, if that has that number of passes.
+    pub(crate) fn residual(&self, runs: u32) -> Option<f64> {
+        (self.past.count >= runs.max(1)).then_some(self.mean - self.past.mean)
+    }
+}
+
+impl<'a> Summary<'a> {
+    /// The node is the trimmed mean of its GPUs, so that one slow GPU is not a slow node. `None` without any speed.
+    pub(crate) fn new(speeds: &'a NodeSpeeds, average: Average) -> Option<Self> {
+        let gpus = speeds.gpus.iter();
+        let gpus: Vec<(&str, Value)> = gpus
+            .filter_map(|(uuid, speeds)| Some((uuid.as_str(), Value::new(speeds, average)?)))
+            .collect();
+        let means: Vec<f64> = gpus.iter().map(|(_, value)| value.mean).collect();
+        let whole = match trimmed_mean(&means) {
+            Some(mean) => Value {
+                mean,
+                trials: gpus.iter().map(|(_, value)| value.trials).fold(f64::INFINITY, f64::min),
+                past: speeds.whole.past,
+            },
+            None => Value::new(&speeds.whole, average)?,
+        };
+        Some(Self { whole, gpus })
+    }
+}

@@ -1,0 +1,45 @@
+//! Whole passes over simulated fleets, through the public functions, with the knowledge of the product at that moment. The
+//! page shows the results beside the goals.
+
+mod cases;
+mod page;
+mod tally;
+mod world;
+
+use std::path::Path;
+
+use page::Page;
+
+/// Goals that the page shows as missed.
+const MISSED: [&str; 13] = [
+    "one GPU 10 % slower, 5 own runs, reported, usual, Gaussian",
+    "a node 10 % slower, 5 own runs, reported, usual, Gaussian",
+    "one GPU 10 % slower, 5 own runs, reported, usual, heavy",
+    "a node 10 % slower, 5 own runs, reported, usual, heavy",
+    "one GPU 10 % slower, 5 own runs, reported, usual, recorded",
+    "a node 10 % slower, 5 own runs, reported, usual, recorded",
+    "one GPU 5 % slower, 8 own runs, reported, quiet, Gaussian",
+    "a node 5 % slower, 8 own runs, reported, quiet, Gaussian",
+    "a node, usual, Gaussian",
+    "alarms of a CUSUM, per subject and pass, usual, heavy",
+    "alarms of a CUSUM, per subject and pass, usual, recorded",
+    "three healthy nodes: fleets with a false name, usual, heavy",
+    "baselines of 20 nodes that are off, usual, recorded",
+];
+
+#[test]
+fn the_page_shows_how_often_simulated_fleets_are_judged_right() {
+    let page = Page::write();
+    let missed = page.missed.clone();
+    let text = page.into_text();
+    let path = Path::new("../../docs/evidence/fleet-simulated.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &text).expect("the page");
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/evidence/fleet-simulated.md is stale: run `UPDATE_GOLDEN=1 just unit -p perfval-fleet --test calibration` and look at what changed"
+    );
+    assert_eq!(missed, MISSED);
+}
