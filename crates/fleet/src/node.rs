@@ -116,7 +116,9 @@ fn measure<'a>(
                 uuid: uuid.clone(),
                 token_microseconds: Some(*time),
                 percent_of_own_past: past.compare(speed).and_then(whole),
-                operator_state: past.update(speed).to_value(),
+                operator_state: past
+                    .update(speed, measured.product.as_deref().unwrap_or_default())
+                    .to_value(),
             }
         })
         .collect();

@@ -1,28 +1,22 @@
-//! Running mean of a GPU's decode speed, as a `NodePerformance` keeps it.
+//! Past of a GPU in one environment, as a `NodePerformance` keeps it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::past::Past;
+use crate::prior::prior;
+
 /// Runs from which on a comparison with the own past is published.
 const LEAST_RUNS: u32 = 5;
-/// Digits after the point that are stored: a millionth of a logarithm.
-const DIGITS: f64 = 1e6;
 
-/// Statistics of the runs of one GPU in one environment (Welford).
+/// Statistics of the decode speeds of one GPU in one environment.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Running {
     /// Digest of the environment. Runs in another one begin anew.
     #[serde(default)]
     environment: Option<String>,
-    /// Number of runs.
-    #[serde(default)]
-    pub(crate) n: u32,
-    /// Mean logarithm of the speed.
-    #[serde(default)]
-    mean: f64,
-    /// Sum of squared differences from the mean.
-    #[serde(default)]
-    m2: f64,
+    #[serde(flatten)]
+    past: Past,
 }
 
 impl Running {
@@ -38,21 +32,16 @@ impl Running {
 
     /// Decode speed (percent of the mean of the earlier runs), once there are enough of them.
     pub(crate) fn compare(&self, speed: f64) -> Option<f64> {
-        (self.n >= LEAST_RUNS).then(|| 100.0 * (speed.ln() - self.mean).exp())
+        (self.past.count >= LEAST_RUNS).then(|| 100.0 * (speed.ln() - self.past.mean).exp())
     }
 
-    /// Statistics with one more run.
-    pub(crate) fn update(self, speed: f64) -> Self {
+    /// Statistics with one more run of a GPU of this product.
+    pub(crate) fn update(self, speed: f64, product: &str) -> Self {
+        let spread = prior(product).spread;
+        let deviation = spread.trial.hypot(spread.pass).hypot(spread.noise);
         let value = speed.ln();
-        let n = self.n.saturating_add(1);
-        let delta = value - self.mean;
-        let mean = self.mean + delta / f64::from(n);
-        let m2 = self.m2 + delta * (value - mean);
-        let round = |value: f64| (value * DIGITS).round() / DIGITS;
         Self {
-            n,
-            mean: round(mean),
-            m2: round(m2),
+            past: self.past.update(value, value - self.past.mean, deviation),
             ..self
         }
     }

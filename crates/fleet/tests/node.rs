@@ -163,7 +163,7 @@ fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
     // Another environment is another past.
     let upgraded = validation(6, &[("GPU-a", 10_000)]);
     let upgraded = changed(upgraded, |object| {
-        object["status"]["environment"]["digest"] = json!("ba9876543210")
+        object["status"]["environment"]["digest"] = json!("ba9876543210");
     });
     let next = written(decide(&upgraded.expect("measured"), UID, [&object].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, None);
@@ -173,7 +173,7 @@ fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
 fn the_past_of_a_gpu_moves_with_it() {
     let old = after(5, &[("GPU-a", 8000)]);
     let moved = changed(validation(6, &[("GPU-a", 10_000)]), |object| {
-        object["status"]["placement"]["node"] = json!("n2")
+        object["status"]["placement"]["node"] = json!("n2");
     });
     let next = written(decide(&moved.expect("measured"), "other-uid", [&old].into_iter()));
     assert_eq!(next.metadata.name.as_deref(), Some("n2"));

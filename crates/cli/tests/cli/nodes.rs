@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, golden};
 
-fn measured(node: &str, verdict: &str, reason: &str, numbers: Value) -> Value {
+fn measured(node: &str, verdict: &str, reason: &str, numbers: &Value) -> Value {
     let mut status = json!({
         "verdict": verdict, "reason": reason, "measuredAt": "2026-09-21T12:20:00Z", "environment": "0123456789ab", "gpuCount": 8,
         "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
@@ -34,27 +34,27 @@ fn fleet() -> Desk {
             "good",
             "Passed",
             "GatesMet",
-            json!({"outputTokensPerSecond": 36_123, "percentOfGate": 108}),
+            &json!({"outputTokensPerSecond": 36_123, "percentOfGate": 108}),
         ),
         measured(
             "drifting",
             "Passed",
             "GatesMet",
-            json!({"percentOfGate": 109, "percentOfOwnPast": 95, "percentOfPeers": 99}),
+            &json!({"percentOfGate": 109, "percentOfOwnPast": 95, "percentOfPeers": 99}),
         ),
         measured(
             "unsure",
             "Inconclusive",
             "TrialsDisagree",
-            json!({"percentOfGate": 120}),
+            &json!({"percentOfGate": 120}),
         ),
         measured(
             "slow",
             "Failed",
             "GatesMissed",
-            json!({"outputTokensPerSecond": 28_001, "percentOfGate": 84}),
+            &json!({"outputTokensPerSecond": 28_001, "percentOfGate": 84}),
         ),
-        measured("removed", "Failed", "GatesMissed", json!({})),
+        measured("removed", "Failed", "GatesMissed", &json!({})),
         node("good", "8", "True", false),
         node("drifting", "8", "True", false),
         node("unsure", "8", "True", false),
