@@ -1,24 +1,24 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Good side of the threshold, including the threshold.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 pub enum GateOperator {
     /// Observed ≥ effective threshold.
     #[serde(rename = ">=")]
+    #[strum(serialize = ">=")]
     AtLeast,
     /// Observed ≤ effective threshold.
     #[serde(rename = "<=")]
+    #[strum(serialize = "<=")]
     AtMost,
 }
 
 impl GateOperator {
     /// Word in a gate.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AtLeast => ">=",
-            Self::AtMost => "<=",
-        }
+        self.into()
     }
 
     /// Sign that messages print.
@@ -31,7 +31,21 @@ impl GateOperator {
 }
 
 /// Metric that a gate can judge: from AIPerf's export, in AIPerf's units, or from the workers' own metrics.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    IntoStaticStr,
+    VariantArray,
+)]
 pub enum Metric {
     /// Output tokens per second of the whole deployment (tokens/s).
     OutputTokenThroughput,
@@ -66,20 +80,7 @@ pub enum Metric {
 
 impl Metric {
     /// Metrics, in the order of the documentation.
-    pub const ALL: [Self; 12] = [
-        Self::OutputTokenThroughput,
-        Self::OutputTokenThroughputPerUser,
-        Self::RequestThroughput,
-        Self::TimeToFirstToken,
-        Self::TimeToSecondToken,
-        Self::InterTokenLatency,
-        Self::RequestLatency,
-        Self::OutputSequenceLength,
-        Self::Goodput,
-        Self::SlowestWorkerPercent,
-        Self::OwnPastPercent,
-        Self::MemoryBandwidthPercent,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Name of this metric in AIPerf's export and in its `--goodput` flag; `None` if AIPerf does not measure it.
     pub fn aiperf_tag(self) -> Option<&'static str> {
@@ -129,20 +130,7 @@ impl Metric {
 
     /// Word in a gate.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OutputTokenThroughput => "OutputTokenThroughput",
-            Self::OutputTokenThroughputPerUser => "OutputTokenThroughputPerUser",
-            Self::RequestThroughput => "RequestThroughput",
-            Self::TimeToFirstToken => "TimeToFirstToken",
-            Self::TimeToSecondToken => "TimeToSecondToken",
-            Self::InterTokenLatency => "InterTokenLatency",
-            Self::RequestLatency => "RequestLatency",
-            Self::OutputSequenceLength => "OutputSequenceLength",
-            Self::Goodput => "Goodput",
-            Self::SlowestWorkerPercent => "SlowestWorkerPercent",
-            Self::OwnPastPercent => "OwnPastPercent",
-            Self::MemoryBandwidthPercent => "MemoryBandwidthPercent",
-        }
+        self.into()
     }
 
     /// Returns true if one number describes a whole trial, so that there is no distribution.
@@ -160,7 +148,23 @@ impl Metric {
 }
 
 /// Statistic of a metric over the requests of one trial.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)] // the names are the statistics
 pub enum Statistic {
     #[default]
@@ -181,38 +185,10 @@ pub enum Statistic {
 
 impl Statistic {
     /// Statistics.
-    pub const ALL: [Self; 13] = [
-        Self::Avg,
-        Self::Min,
-        Self::Max,
-        Self::P1,
-        Self::P5,
-        Self::P10,
-        Self::P25,
-        Self::P50,
-        Self::P75,
-        Self::P90,
-        Self::P95,
-        Self::P99,
-        Self::Std,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Key of this statistic in AIPerf's export.
     pub fn aiperf_key(self) -> &'static str {
-        match self {
-            Self::Avg => "avg",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::P1 => "p1",
-            Self::P5 => "p5",
-            Self::P10 => "p10",
-            Self::P25 => "p25",
-            Self::P50 => "p50",
-            Self::P75 => "p75",
-            Self::P90 => "p90",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::Std => "std",
-        }
+        self.into()
     }
 }

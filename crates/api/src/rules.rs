@@ -84,7 +84,8 @@ pub fn good_side(operator: GateOperator, amount: &str) -> Rule {
 /// Rule for a threshold that scales with the number of GPUs.
 pub fn only_rates_scale() -> Rule {
     let words: Vec<&str> = Metric::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|metric| metric.is_rate())
         .map(Metric::as_str)
         .collect();
@@ -101,7 +102,7 @@ pub fn only_rates_scale() -> Rule {
 
 /// Metrics that satisfy a predicate, as a list in CEL.
 fn listed(holds: impl Fn(Metric) -> bool) -> String {
-    let words = Metric::ALL.into_iter().filter(|metric| holds(*metric));
+    let words = Metric::ALL.iter().copied().filter(|metric| holds(*metric));
     let words: Vec<String> = words.map(|metric| format!("'{}'", metric.as_str())).collect();
     format!("[{}]", words.join(", "))
 }

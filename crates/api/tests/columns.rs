@@ -42,8 +42,8 @@ fn rows() -> Vec<Value> {
         Verdict::Error,
     ];
     let both = Phase::ALL
-        .into_iter()
-        .flat_map(|phase| verdicts.map(|verdict| (phase, verdict)));
+        .iter()
+        .flat_map(|&phase| verdicts.map(|verdict| (phase, verdict)));
     both.map(|(phase, verdict)| {
         let mut row = base.clone();
         row["metadata"]["name"] = json!("h100-baseline-eu-001");

@@ -485,5 +485,5 @@ impl Context {
 }
 
 fn is_over(status: &PerfValidationStatus) -> bool {
-    matches!(status.phase, Some(Phase::Completed | Phase::Suspended))
+    status.phase.is_some_and(Phase::is_over)
 }

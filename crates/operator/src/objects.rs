@@ -106,8 +106,7 @@ impl Objects {
 
     /// Has every object looked at whose run is not over.
     pub fn wake_active(&self) {
-        let rests = [Phase::Completed, Phase::Suspended];
-        let active: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| !rests.contains(phase)).collect();
+        let active: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| !phase.is_over()).collect();
         self.wake_in(&active);
     }
 

@@ -216,7 +216,7 @@ impl<'a> Pass<'a> {
     /// where a limit passes as soon as the next look confirms it; and in the queue, where other operators plan too and have
     /// to see that this one looks.
     fn record_look(&mut self, limit: Option<Limit>) {
-        let rests = matches!(self.status.phase, None | Some(Phase::Completed | Phase::Suspended));
+        let rests = self.status.phase.is_none_or(Phase::is_over);
         let is_news = self.status != *self.run.status() || self.looks_once_more;
         let is_queued = queue::is_queued(&self.status);
         if rests {

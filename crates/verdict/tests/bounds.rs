@@ -54,8 +54,14 @@ fn full() -> Payload {
             loop_delay_ms: Some(one),
         },
         metrics: Metric::ALL
-            .map(|metric| (metric, Statistic::ALL.map(|statistic| (statistic, one)).into()))
-            .into(),
+            .iter()
+            .map(|metric| {
+                (
+                    *metric,
+                    Statistic::ALL.iter().map(|statistic| (*statistic, one)).collect(),
+                )
+            })
+            .collect(),
         errors: vec![ErrorKind {
             code: Some(500),
             kind: "TimeoutError".to_owned(),

@@ -190,9 +190,13 @@ fn the_gpus_go_before_the_texts_of_errors() {
 fn the_largest_report_that_can_be_keeps_every_gate() {
     let longest: Decimal = "0.0000012345678901234567".parse().unwrap();
     let gated: Vec<Measure> = Metric::ALL
-        .into_iter()
+        .iter()
         .filter(|metric| metric.aiperf_tag().is_some())
-        .flat_map(|metric| Statistic::ALL.map(|statistic| Measure { metric, statistic }))
+        .flat_map(|&metric| {
+            Statistic::ALL
+                .iter()
+                .map(move |&statistic| Measure { metric, statistic })
+        })
         .filter(|m| !m.metric.is_rate() || m.statistic == Statistic::Avg)
         .collect();
     let mut metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>> = BTreeMap::new();

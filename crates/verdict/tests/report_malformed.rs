@@ -256,8 +256,8 @@ fn a_number_in_another_unit_is_refused() {
 
 #[test]
 fn a_measure_is_read_as_it_is_written() {
-    for metric in Metric::ALL {
-        for statistic in Statistic::ALL {
+    for &metric in Metric::ALL {
+        for &statistic in Statistic::ALL {
             let measure = Measure { metric, statistic };
             assert_eq!(measure.to_string().parse(), Ok(measure));
         }

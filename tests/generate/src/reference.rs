@@ -74,7 +74,7 @@ fn flags() -> String {
 }
 
 fn phases() -> impl Iterator<Item = [String; 3]> {
-    Phase::ALL.into_iter().map(|phase| {
+    Phase::ALL.iter().map(|phase| {
         let (what, ends) = match phase {
             Phase::Pending => (
                 "The operator checks gates, Dynamo's operator, versions and images.",

@@ -2,6 +2,7 @@ use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{PodPlacement, rules};
 
@@ -143,7 +144,8 @@ pub enum OnMissing {
 }
 
 /// Routing mode of Dynamo's frontend. `direct` is not available, because it needs a worker id in every request.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RouterMode {
     /// Worker with the fewest requests in flight (Dynamo 1.1 and later).
     #[default]
@@ -164,13 +166,6 @@ pub enum RouterMode {
 impl RouterMode {
     /// Value of `--router-mode` and `DYN_ROUTER_MODE`.
     pub fn flag(self) -> &'static str {
-        match self {
-            Self::LeastLoaded => "least-loaded",
-            Self::RoundRobin => "round-robin",
-            Self::Random => "random",
-            Self::PowerOfTwo => "power-of-two",
-            Self::Kv => "kv",
-            Self::DeviceAwareWeighted => "device-aware-weighted",
-        }
+        self.into()
     }
 }

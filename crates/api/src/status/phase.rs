@@ -1,8 +1,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Phase of a run.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    IntoStaticStr,
+    VariantArray,
+)]
 pub enum Phase {
     /// The operator checks the prerequisites.
     Pending,
@@ -26,30 +41,15 @@ pub enum Phase {
 
 impl Phase {
     /// Phases, in the order of a run.
-    pub const ALL: [Self; 9] = [
-        Self::Pending,
-        Self::Sizing,
-        Self::Deploying,
-        Self::WaitingForReady,
-        Self::Benchmarking,
-        Self::Evaluating,
-        Self::CleaningUp,
-        Self::Completed,
-        Self::Suspended,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Word in status, events and metrics.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Sizing => "Sizing",
-            Self::Deploying => "Deploying",
-            Self::WaitingForReady => "WaitingForReady",
-            Self::Benchmarking => "Benchmarking",
-            Self::Evaluating => "Evaluating",
-            Self::CleaningUp => "CleaningUp",
-            Self::Completed => "Completed",
-            Self::Suspended => "Suspended",
-        }
+        self.into()
+    }
+
+    /// Returns true if no run is active in this phase.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Suspended)
     }
 }

@@ -1,8 +1,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Verdict of a run.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr,
+)]
 pub enum Verdict {
     /// The run measured, and the deployment met every enforced gate.
     Passed,
@@ -19,12 +22,6 @@ pub enum Verdict {
 impl Verdict {
     /// Word in status, events and metrics.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "Passed",
-            Self::Failed => "Failed",
-            Self::Inconclusive => "Inconclusive",
-            Self::Skipped => "Skipped",
-            Self::Error => "Error",
-        }
+        self.into()
     }
 }

@@ -113,7 +113,7 @@ impl ObjectSeries {
         self.queue_length.set(0);
         for object in objects {
             let current = phase(object.status.as_ref());
-            if is_active(current) {
+            if !current.is_over() {
                 self.active(current).inc();
             }
             let Some(status) = &object.status else { continue };
@@ -220,7 +220,7 @@ impl ObjectSeries {
             self.leftovers.get_or_create(&left).set(1);
         }
         let current = phase(Some(status));
-        let Some(since) = phase_started_at(status).filter(|_| is_active(current)) else {
+        let Some(since) = phase_started_at(status).filter(|_| !current.is_over()) else {
             return;
         };
         let at = At {
@@ -237,11 +237,7 @@ impl ObjectSeries {
 
 /// Phases of a run that is not over.
 pub(super) fn active_phases() -> impl Iterator<Item = Phase> {
-    Phase::ALL.into_iter().filter(|phase| is_active(*phase))
-}
-
-fn is_active(phase: Phase) -> bool {
-    !matches!(phase, Phase::Completed | Phase::Suspended)
+    Phase::ALL.iter().copied().filter(|phase| !phase.is_over())
 }
 
 /// Phase of an object; an object without status is Pending.

@@ -113,7 +113,10 @@ fn the_largest_status_fits() {
             16
         ],
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
-        phases: Phase::ALL.map(|phase| PhaseSeconds { phase, seconds: 86_400 }).into(),
+        phases: Phase::ALL
+            .iter()
+            .map(|&phase| PhaseSeconds { phase, seconds: 86_400 })
+            .collect(),
         completed_at: now,
     };
     largest.state.history = vec![entry; 10];

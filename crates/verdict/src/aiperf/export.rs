@@ -193,13 +193,13 @@ fn exported_unit(metric: Metric) -> &'static str {
 
 fn metrics(export: &JsonObject) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
     let mut metrics = BTreeMap::new();
-    for metric in Metric::ALL {
+    for &metric in Metric::ALL {
         let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
             continue;
         };
         check_unit(&found, exported_unit(metric))?;
         let mut statistics = BTreeMap::new();
-        for statistic in Statistic::ALL {
+        for &statistic in Statistic::ALL {
             if metric.is_rate() && statistic != Statistic::Avg {
                 continue;
             }
