@@ -123,7 +123,7 @@ pub enum Error {
 const VIEW: &str = "perfvalidation-operator-view in this namespace";
 const EDIT: &str = "perfvalidation-operator-edit in this namespace";
 /// Role that allows reading the measurements of nodes.
-const NODE_VIEWER: &str = "perfvalidation-operator-node-viewer in the whole cluster";
+const NODE_VIEWER: &str = "perfvalidation-operator-node-view in the whole cluster";
 
 impl Error {
     /// The exit code.

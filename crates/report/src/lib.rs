@@ -19,6 +19,7 @@ mod ctrf;
 mod environment;
 mod error;
 mod facts;
+mod file;
 mod html;
 mod junit;
 mod markdown;
@@ -34,6 +35,7 @@ use perfval_verdict::gate::Share;
 pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
+pub use file::File;
 pub use perfval_verdict::requests::RequestTimes;
 pub use statement::{FileState, Predicate, STATEMENT, Statement};
 
@@ -41,15 +43,6 @@ pub use statement::{FileState, Predicate, STATEMENT, Statement};
 #[derive(Clone, Debug)]
 pub struct Report {
     facts: Facts,
-}
-
-/// A file of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    /// Its name in the folder of the report.
-    pub name: &'static str,
-    /// All of it.
-    pub content: String,
 }
 
 impl Report {

@@ -5,9 +5,9 @@ use perfval_api::{Environment, Verdict};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::File;
 use crate::error::Error;
 use crate::facts::Facts;
+use crate::file::File;
 
 /// Name of the statement in the folder of a report.
 pub const STATEMENT: &str = "statement.intoto.json";

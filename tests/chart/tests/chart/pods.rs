@@ -79,7 +79,7 @@ fn every_pod_is_restricted() {
     assert_eq!(test["automountServiceAccountToken"], false, "the test needs no right");
 }
 
-/// OpenShift's `restricted-v2` refuses a pod that asks for a user of its own.
+/// The level `restricted-v2` of `OpenShift` refuses a pod that asks for a user of its own.
 #[test]
 fn no_pod_asks_for_a_user() {
     for (name, object) in objects(&json!({})) {
