@@ -1,4 +1,4 @@
-//! The checked-in CustomResourceDefinitions are those that the types give.
+//! The checked-in definitions of the custom resources are those that the types give.
 
 use kube::ResourceExt as _;
 

@@ -21,8 +21,8 @@ pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunArgs, WatchAr
 
 /// Measures a node's GPUs by serving a model on them: runs, watches and explains PerfValidation objects.
 ///
-/// A validation names a model, and gates: the numbers that the GPUs must reach with it, such as tokens per second. The operator
-/// serves the model on the free GPUs of a node, measures in trials, judges by the gates, and removes what it made.
+/// A validation has a model and gates: numbers that the GPUs must reach, such as tokens per second. The operator serves the
+/// model on the free GPUs of a node, measures in trials, judges by the gates, and removes its objects.
 ///
 /// Begin with `kubectl perfval doctor`, then `presets`, then `run --preset h100-80gb`.
 ///
@@ -125,7 +125,7 @@ pub enum Verb {
     Bundle(BundleArgs),
     /// Check for everything that a first run needs, with the next command for each gap
     Doctor(DoctorArgs),
-    /// Write a commented manifest; asks for what no flag says
+    /// Write a commented manifest, and ask for missing values
     Init(InitArgs),
     /// List the presets, which are gates for known GPUs, or print one as a manifest
     Presets(PresetsArgs),

@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// The CRD is not installed.
     #[error(
-        "this cluster does not know PerfValidations: install the operator with `{}`, or choose another cluster with --context",
+        "this cluster has no PerfValidation API: install the operator with `{}`, or choose another cluster with --context",
         INSTALL
     )]
     NotInstalled,

@@ -60,7 +60,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
     }
     if history.runs.is_empty() {
         screen.note(&format!(
-            "{} has not run yet; {} says what it waits for.",
+            "{} has not run yet; {} shows the reason.",
             history.name,
             session.command("describe", &history.name)
         ));

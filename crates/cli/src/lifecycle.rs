@@ -108,7 +108,9 @@ pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -
     let object = session.pick(args.name.as_deref()).await?;
     let name = object.name_any();
     if !object.annotations().contains_key(meta::NO_CLEANUP) {
-        screen.say(&format!("{name} keeps nothing: every run of it is removed by itself\n"))?;
+        screen.say(&format!(
+            "{name} is not kept: the operator removes the objects of each run\n"
+        ))?;
         return Ok(0);
     }
     session

@@ -43,7 +43,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
             return Ok(0);
         }
         screen.note(&format!(
-            "No pod of {name} is there: a run removes its own. {} keeps those of the next one, and {} says what is saved.",
+            "No pod of {name} is there: a run removes its own. {} keeps those of the next one, and {} shows the saved results.",
             session.command("keep", &name),
             session.command("describe", &name)
         ));

@@ -97,7 +97,8 @@ pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
 pub fn from_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
     let Some(name) = &flags.preset else {
         return Err(Error::BadInput(
-            "say what to run: -f FILE, or --preset GPU (`kubectl perfval presets` lists them)".to_owned(),
+            "no manifest and no preset: write -f FILE, or --preset GPU (`kubectl perfval presets` lists them)"
+                .to_owned(),
         ));
     };
     let mut object = Preset::find(name)?.object()?;

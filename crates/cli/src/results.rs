@@ -79,7 +79,7 @@ pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
     let number = number.parse().map_err(|_| {
         let text = text.unwrap_or_default();
         Error::BadInput(format!(
-            "{text} names no run: write NAME, or NAME/RUN with the number of a run"
+            "{text} is no run: write NAME, or NAME/RUN with the number of a run"
         ))
     })?;
     Ok((Some(name), Some(number)))
@@ -88,7 +88,7 @@ pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
 /// There is nothing of an earlier run.
 pub fn not_saved(session: &Session, name: &str, number: i64) -> Error {
     Error::BadInput(format!(
-        "run {number} of {name} has no saved results: {} lists its runs, and spec.resultsHistoryLimit says how many are kept",
+        "run {number} of {name} has no saved results: {} lists its runs, and spec.resultsHistoryLimit sets how many are kept",
         session.command("history", name)
     ))
 }
@@ -96,7 +96,7 @@ pub fn not_saved(session: &Session, name: &str, number: i64) -> Error {
 /// There is nothing of any run.
 pub fn not_run(session: &Session, name: &str) -> Error {
     Error::BadInput(format!(
-        "{name} has not run yet: {} says what it waits for",
+        "{name} has not run yet: {} shows the reason",
         session.command("describe", name)
     ))
 }

@@ -87,7 +87,7 @@ pub fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Optio
     if let Some(namespace) = object.namespace() {
         if let Some(asked) = asked.filter(|asked| *asked != namespace) {
             return Err(Error::BadInput(format!(
-                "the manifest says namespace {namespace}, and the flags say {asked}: leave one of them out"
+                "the manifest has namespace {namespace}, and the flags have {asked}: leave one of them out"
             )));
         }
         session.namespace = namespace;

@@ -62,7 +62,7 @@ impl Cluster {
             .await
     }
 
-    /// Deletes the object of an earlier node of the same name; one that is gone already is no failure.
+    /// Deletes the object of an earlier node of the same name. An absent object is no failure.
     pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), Failure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
         let params = DeleteParams::default().preconditions(Preconditions {

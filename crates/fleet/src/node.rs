@@ -99,7 +99,7 @@ fn measure<'a>(
     for gpu in gpus {
         let Some(past) = &gpu.operator_state else { continue };
         let known = pasts.entry(&gpu.uuid).or_insert(past);
-        // A GPU that moved is in two objects: the one that went on has more runs.
+        // A GPU that moved is in two objects. The newer one has more runs.
         if length(past) > length(known) {
             *known = past;
         }

@@ -12,7 +12,7 @@ const LEAST_RUNS: u32 = 5;
 /// Statistics of the decode speeds of one GPU in one environment.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Running {
-    /// Digest of the environment. Runs in another one begin anew.
+    /// Digest of the environment. Another environment starts new statistics.
     #[serde(default)]
     environment: Option<String>,
     #[serde(flatten)]

@@ -7,7 +7,7 @@ use perfval_run::{Event, status};
 
 use crate::event_words::{PANICKED, SET_ASIDE};
 
-/// The API server refuses what was to be done for an object with this spec.
+/// Event for an action on an object with this spec that the API server refuses.
 pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
     let words = Redactor::new(spec).redact(&error.to_string());
     warning(error.reason(), action, words)

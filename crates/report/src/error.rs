@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 pub enum Error {
     /// The results ConfigMap cannot be read.
     #[error(
-        "ConfigMap {name}: {why}; give the one that status.resultsRef names, unchanged (kubectl get configmap -o json)"
+        "ConfigMap {name}: {why}; give the ConfigMap in status.resultsRef, unchanged (kubectl get configmap -o json)"
     )]
     Results {
         /// `namespace/name`, as far as it has them.
@@ -15,7 +15,7 @@ pub enum Error {
     },
     /// The results ConfigMap is of another run than the status.
     #[error(
-        "ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the one that status.resultsRef names"
+        "ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the ConfigMap in status.resultsRef"
     )]
     AnotherRun {
         /// `namespace/name`.

@@ -28,11 +28,11 @@ impl Interruption {
             ),
             Self::SpecChange => Why::new(
                 Reason::SpecChanged,
-                "what is measured or judged changed: this run stops, a new one follows",
+                "the measured or judged part of the spec changed: this run stops, a new one follows",
             ),
             Self::Rerun => Why::new(
                 Reason::RerunRequested,
-                "a rerun was asked for: this run stops, a new one follows",
+                "a rerun was requested: this run stops, a new one follows",
             ),
             Self::StateLost => Why::new(
                 Reason::RerunRequested,

@@ -54,7 +54,7 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     let seen = pass.seen;
     let reads = [seen.children.unknown(), seen.pods.unknown(), seen.claims.unknown()];
     if let Some(why) = reads.into_iter().flatten().next() {
-        return Removal::Unknown(format!("cannot see what is left: {why}"));
+        return Removal::Unknown(format!("cannot read the remaining objects: {why}"));
     }
     let mut ours: Vec<&Child> = seen
         .children

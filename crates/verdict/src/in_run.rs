@@ -123,7 +123,7 @@ pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judge
 /// Removes the causes of misses and voided trials that a pass has absorbed. The trials keep them.
 pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling) {
     let trials = &status.state.trials;
-    // A run that lost a worker does not pass, whatever its trials show.
+    // A run that lost a worker does not pass, even if its trials do.
     if ruling != Ruling::Pass || trials.iter().any(|trial| trial.worker_loss.is_some()) {
         return;
     }

@@ -84,7 +84,7 @@ fn judged(
     before: &TrialState,
     record: &TrialRecord,
 ) -> JudgedTrial {
-    // For the names of the workers' pods; that they are the same before and after says nothing of a restart.
+    // For the names of the workers' pods. Equal pods before and after do not exclude a restart.
     let workers = &status.state.worker_pods;
     let plan = status.placement.as_ref();
     let evidence = Evidence {

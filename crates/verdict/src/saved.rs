@@ -20,7 +20,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct SavedRun {
     /// The trials as they were judged.
     pub trials: Vec<TrialState>,
-    /// What was found.
+    /// Findings of the run.
     pub diagnosis: Vec<Finding>,
     /// Records that the runner handed over, by the trial's number.
     pub records: BTreeMap<i64, TrialRecord>,

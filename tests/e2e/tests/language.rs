@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
-const MAX_CLAUSES: usize = 13;
+const MAX_CLAUSES: usize = 9;
 /// Most uses of [`PHRASES`] in comments.
-const MAX_PHRASES: usize = 20;
+const MAX_PHRASES: usize = 7;
 /// Most functions whose name is neither a verb nor a noun.
 const MAX_FUNCTION_NAMES: usize = 0;
 

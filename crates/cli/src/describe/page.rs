@@ -58,7 +58,7 @@ impl Page {
             };
             text += &self.below(&format!("run {} ({:?}) {took}", run.number, run.trigger));
             if run.generation != object.metadata.generation.unwrap_or(run.generation) {
-                text += &self.below("the spec was edited since: this says nothing of it yet");
+                text += &self.below("the spec was edited: this page shows the result before the edit");
             }
             match run.leftovers {
                 Some(Leftovers::Kept) => {
@@ -69,7 +69,7 @@ impl Page {
                     ));
                 }
                 Some(Leftovers::Overdue) => {
-                    text += &self.below("something could not be removed in time; the operator goes on trying");
+                    text += &self.below("the operator could not remove all objects in time, and keeps trying");
                 }
                 None => {}
             }

@@ -96,7 +96,7 @@ fn changed(change: &MetricChange) -> String {
     let note = match (change.within_spread, change.chance_percent) {
         (Some(true), Some(most)) => format!("within the ± {most} % that trials differ by"),
         (Some(false), Some(most)) => format!("more than the ± {most} % that trials differ by"),
-        _ => "too few trials to tell".to_owned(),
+        _ => "too few trials to compare".to_owned(),
     };
     format!("{}, {note}", signed(percent))
 }

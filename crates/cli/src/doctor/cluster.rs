@@ -49,11 +49,11 @@ fn version_check(version: &Info) -> Check {
     match (number(&version.major), number(&version.minor)) {
         (Some(major), Some(minor)) if (major, minor) < (1, MINOR) => Check::missing(
             format!("Kubernetes is {name}, and 1.{MINOR} is needed"),
-            "upgrade the cluster (docs/compatibility.md says what was tested)",
+            "upgrade the cluster (docs/compatibility.md lists the tested versions)",
         ),
         (Some(_), Some(_)) => Check::good(format!("Kubernetes {name}")),
         _ => Check::unknown(
-            format!("whether Kubernetes {name:?} is 1.{MINOR} or later: the cluster names no version"),
+            format!("whether Kubernetes {name:?} is 1.{MINOR} or later: the cluster reports no version"),
             "kubectl version",
         ),
     }

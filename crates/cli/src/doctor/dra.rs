@@ -11,7 +11,7 @@ use super::check::Check;
 
 /// NVIDIA's DRA driver, as its slices name it.
 const DRIVER: &str = "gpu.nvidia.com";
-const INSTALL: &str = "install NVIDIA's DRA driver (docs/compatibility.md says which was tested)";
+const INSTALL: &str = "install NVIDIA's DRA driver (docs/compatibility.md lists the tested versions)";
 
 /// Checks if NVIDIA's DRA driver publishes GPUs. A run does without it if a device plugin gives them out. Without
 /// both, the line about the GPUs reports it, so the absence of the driver alone is no failure.

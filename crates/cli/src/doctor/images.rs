@@ -80,7 +80,7 @@ async fn secret(asked: &Asked<'_>, name: &str) -> Check {
     match api.get_metadata_opt(name).await {
         Ok(Some(_)) => Check::good(format!("Secret {name} is there")),
         Ok(None) => Check::missing(
-            format!("the manifest names Secret {name}, which is not in {namespace}"),
+            format!("the manifest uses Secret {name}, which is not in {namespace}"),
             format!("kubectl create secret generic {name} -n {namespace} --from-literal=token=…"),
         ),
         Err(error) => Check::unknown(

@@ -48,8 +48,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     // Releases of one minor read and write the same fields.
     if minor(&version) != minor(OWN) {
         checks.push(Check::worse(
-            format!("the operator is {version}, and this program is {OWN}: one may not know what the other writes"),
-            format!("take kubectl-perfval {version}, or upgrade the operator to {OWN}"),
+            format!("the operator is {version}, and this program is {OWN}: their fields may differ"),
+            format!("install kubectl-perfval {version}, or upgrade the operator to {OWN}"),
         ));
     }
     checks

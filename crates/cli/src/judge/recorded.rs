@@ -108,7 +108,7 @@ fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, Str
         })
         .collect();
     if trials.is_empty() {
-        return Err("no key trial-<n>.json.gz in this ConfigMap: give the one that status.resultsRef names".to_owned());
+        return Err("no key trial-<n>.json.gz in this ConfigMap: give the ConfigMap in status.resultsRef".to_owned());
     }
     let summary = texts
         .get(&"summary.json".to_owned())

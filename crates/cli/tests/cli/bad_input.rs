@@ -26,7 +26,7 @@ async fn a_cluster_without_the_definition() {
         assert!(
             answer
                 .err
-                .starts_with("kubectl perfval: this cluster does not know PerfValidations: install the operator with"),
+                .starts_with("kubectl perfval: this cluster has no PerfValidation API: install the operator with"),
             "{words}: {}",
             answer.err
         );

@@ -51,7 +51,7 @@ async fn a_rerun_has_a_token_of_its_own() {
 #[tokio::test]
 async fn what_is_kept_is_cleaned_up() {
     let desk = Desk::with("benchmarking");
-    assert!(desk.types("clean-up run").await.out.contains("keeps nothing"));
+    assert!(desk.types("clean-up run").await.out.contains("is not kept"));
     let kept = desk.types("keep run").await;
     assert!(kept.out.contains("holds 2 GPUs of n1"), "{}", kept.out);
     let annotations = |desk: &Desk| object(desk)["metadata"]["annotations"].clone();

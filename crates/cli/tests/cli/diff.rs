@@ -119,7 +119,7 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
     for (before, note) in [
         (&["1550", "1560"][..], "within the ± 17 % that trials differ by"),
         (&["2500", "2510"], "more than the ± 17 % that trials differ by"),
-        (&["2500"], "too few trials to tell"),
+        (&["2500"], "too few trials to compare"),
     ] {
         last_line(before);
         assert_eq!(told(&desk.types("diff run").await.out), note, "{before:?}");
@@ -173,7 +173,7 @@ async fn a_run_that_is_not_there_is_said() {
     let desk = Desk::with("passed");
     for (words, said) in [
         ("diff run", "run has one run only"),
-        ("diff run/x run", "run/x names no run: write NAME, or NAME/RUN"),
+        ("diff run/x run", "run/x is no run: write NAME, or NAME/RUN"),
         ("diff run other", "there is no PerfValidation other in namespace perf"),
     ] {
         let answer = desk.types(words).await;

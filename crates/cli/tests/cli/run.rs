@@ -144,7 +144,9 @@ async fn what_the_api_server_would_refuse_is_refused_before() {
     let nothing = desk.types("run").await;
     assert_eq!(nothing.code, 2);
     assert!(
-        nothing.err.contains("say what to run: -f FILE, or --preset GPU"),
+        nothing
+            .err
+            .contains("no manifest and no preset: write -f FILE, or --preset GPU"),
         "{}",
         nothing.err
     );
@@ -162,7 +164,7 @@ async fn a_manifest_and_a_flag_that_say_different_namespaces_are_refused() {
     let refused = desk.types(&format!("{run} -n other")).await;
     assert_eq!(refused.code, 2, "{}", refused.out);
     assert!(
-        refused.err.contains("namespace perf, and the flags say other"),
+        refused.err.contains("namespace perf, and the flags have other"),
         "{}",
         refused.err
     );

@@ -59,7 +59,7 @@ async fn a_newer_object_is_not_overwritten() {
             .unwrap(),
     );
     world.server.edit("nodeperformances", "", "n1", |object| {
-        object["status"]["verdict"] = "Failed".into()
+        object["status"]["verdict"] = "Failed".into();
     });
     assert_eq!(
         world.cluster.write_node_performance(&old).await.unwrap(),

@@ -90,7 +90,7 @@ async fn record(context: &Context, store: &Store<NodePerformance>) {
     }
 }
 
-/// Looks for finished runs of which no object shows anything yet: the newest of each node.
+/// Looks for the newest finished run of each node, if its object does not show that run yet.
 async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
     let listed = async {
         while !context.objects.listed() {

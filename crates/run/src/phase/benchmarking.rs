@@ -238,7 +238,7 @@ fn mark_generator(trouble: Trouble) -> Trouble {
     }
 }
 
-/// Writes the trial down, and goes on as the rule says.
+/// Records the trial, and continues by the trial rule.
 fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerPod]) -> Step {
     patience::forget(pass);
     let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);
@@ -246,7 +246,7 @@ fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[Work
     announce(pass, number, judged);
     match ruling {
         Ruling::Continue if judged.outcome == TrialOutcome::Invalid => {
-            let why = format!("trial {number} shows nothing; before the next one the deployment has to serve again");
+            let why = format!("trial {number} is invalid; the next one starts once the deployment serves again");
             confirm_again(pass, Why::new(Reason::WorkloadNotReady, why))
         }
         Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),

@@ -138,7 +138,7 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     }
     state.resizes += 1;
     state.clears_first = true;
-    // The node stays this run's until what it created there is gone; the plan has to settle anew.
+    // The run keeps the node until its objects there are gone, and then confirms its plan again.
     state.chosen_at = None;
     state.failed_since = None;
     let again = format!("sizing again: {}", why.message);

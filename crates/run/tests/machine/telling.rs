@@ -192,7 +192,7 @@ fn a_removal_that_cannot_be_seen_is_told_while_it_is_waited_for() {
     let status = story.status();
     let told = condition::find(&status, condition::CLEANED_UP).expect("the condition");
     assert_eq!((told.status.as_str(), told.reason.as_str()), ("Unknown", "Removing"));
-    assert_eq!(told.message, "cannot see what is left: GET jobs: 403");
+    assert_eq!(told.message, "cannot read the remaining objects: GET jobs: 403");
     story.unreadable = false;
     story.until(Phase::Completed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));

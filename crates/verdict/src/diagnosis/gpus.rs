@@ -56,7 +56,7 @@ impl Gpu<'_> {
     }
 }
 
-/// What is wrong with the GPUs of the workers.
+/// Findings about the GPUs of the workers.
 pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
@@ -81,7 +81,7 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[Devic
     .collect()
 }
 
-/// Why a trial has no telemetry although it was asked for.
+/// Reason why a trial lacks the requested telemetry.
 pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);

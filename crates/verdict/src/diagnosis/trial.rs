@@ -48,8 +48,8 @@ pub fn changed(before: &[WorkerPod], after: &[WorkerPod], shortage: Option<&str>
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// The same pod with more restarts crashed, unless nobody saw that it did, or it was ended on a node without free CPUs; one
-/// that is gone was removed by another client.
+/// Cause of a change of a worker. The same pod with more restarts crashed, if the crash was visible and the node had free
+/// CPUs. Another client removed a pod that is gone.
 fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {

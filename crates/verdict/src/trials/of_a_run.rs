@@ -9,7 +9,7 @@ use super::wald::Ruling;
 /// are no rarity.
 const SOAKS: usize = 3;
 
-/// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
+/// Ruling on the trials of a run: the rule on the deciding ones, then the soak if the spec has one.
 pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialState]) -> Ruling {
     let (soaks, deciding): (Vec<TrialState>, Vec<TrialState>) = trials.iter().cloned().partition(|trial| trial.soak);
     let ruling = rule(&spec.trials, &finished(&deciding));
