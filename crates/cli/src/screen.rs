@@ -11,8 +11,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use futures::channel::oneshot;
 use futures::stream::FusedStream as _;
 use perfval_api::text::reorders;
-use tokio::signal::ctrl_c;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
 use crate::keys;
@@ -117,9 +116,16 @@ impl Screen {
     /// Listens for Ctrl-C from now on. Other signals end the program as ever, but leave no muted terminal.
     pub fn hear(&mut self) {
         if let Some(interrupt) = self.interrupt.take() {
-            tokio::spawn(async move { while ctrl_c().await.is_ok() && interrupt.unbounded_send(()).is_ok() {} });
+            // Handled from here on: on a busy machine a task may begin only after the terminal is muted.
+            if let Ok(mut interrupts) = signal(SignalKind::interrupt()) {
+                tokio::spawn(async move {
+                    while interrupts.recv().await.is_some() && interrupt.unbounded_send(()).is_ok() {}
+                });
+            }
             for kind in [SignalKind::hangup(), SignalKind::quit(), SignalKind::terminate()] {
-                tokio::spawn(ends_by(kind));
+                if let Ok(signals) = signal(kind) {
+                    tokio::spawn(ends_by(kind, signals));
+                }
             }
         }
     }
@@ -140,9 +146,8 @@ impl Screen {
     }
 }
 
-async fn ends_by(kind: SignalKind) {
-    // Without a handler it ends the program directly.
-    let Ok(mut signals) = signal(kind) else { return };
+/// Without a handler a signal ends the program directly.
+async fn ends_by(kind: SignalKind, mut signals: Signal) {
     signals.recv().await;
     keys::restore();
     process::exit(128 + kind.as_raw_value());
