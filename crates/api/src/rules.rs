@@ -61,9 +61,9 @@ pub fn percent_is_at_most_100() -> Rule {
 pub fn slowest_worker_needs_two() -> Rule {
     let metric = Metric::SlowestWorkerPercent.as_str();
     Rule::new(format!(
-        "self.placement.minGPUs >= 2 || !self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce')"
+        "!has(self.workload.dynamo) || self.placement.minGPUs >= 2 * self.workload.dynamo.worker.gpus || !self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce')"
     ))
-    .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs of at least 2, or mode Warn for this gate")
+    .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs for at least two workers (2, or twice worker.gpus), or mode Warn for this gate")
 }
 
 /// Rule for a gate on a rate of the whole trial.

@@ -85,10 +85,12 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
     validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration (60s by default) + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
     validation = rules::slowest_worker_needs_two(),
+    validation = Rule::new("!has(self.workload.dynamo) || !has(self.placement.maxGPUs) || (self.placement.minGPUs + self.workload.dynamo.worker.gpus - 1) / self.workload.dynamo.worker.gpus * self.workload.dynamo.worker.gpus <= self.placement.maxGPUs")
+        .message("a run uses whole workers, and no number of them fits: write placement.maxGPUs of at least workload.dynamo.worker.gpus, and of at least the next multiple of it from minGPUs"),
     validation = Rule::new("!has(self.workload.dynamo) || !has(self.workload.dynamo.worker.resources.limits) || !(self.placement.resourceName in self.workload.dynamo.worker.resources.limits)")
-        .message("leave the GPU out of workload.dynamo.worker.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+        .message("leave the GPU out of workload.dynamo.worker.resources.limits: write workload.dynamo.worker.gpus for the GPUs of one worker, placement.minGPUs and maxGPUs for all"),
     validation = Rule::new("!has(self.workload.dynamo) || !has(self.workload.dynamo.worker.resources.requests) || !(self.placement.resourceName in self.workload.dynamo.worker.resources.requests)")
-        .message("leave the GPU out of workload.dynamo.worker.resources.requests: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+        .message("leave the GPU out of workload.dynamo.worker.resources.requests: write workload.dynamo.worker.gpus for the GPUs of one worker, placement.minGPUs and maxGPUs for all"),
     validation = Rule::new("!has(self.model.tokenSecretRef) || !has(self.workload.dynamo) || !has(self.workload.dynamo.env) || !self.workload.dynamo.env.exists(e, e.name == 'HF_TOKEN')")
         .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.dynamo.env"),
     validation = Rule::new("!has(self.model.revision) || has(self.model.cache)")
@@ -165,6 +167,27 @@ impl PerfValidationSpec {
     pub fn dynamo_mut(&mut self) -> &mut Dynamo {
         let Workload::Dynamo(dynamo) = &mut self.workload;
         dynamo
+    }
+
+    /// GPUs of each worker.
+    pub fn gpus_per_worker(&self) -> i64 {
+        i64::from(self.dynamo().worker.gpus.max(1))
+    }
+
+    /// Workers that have room on this many GPUs.
+    pub fn workers(&self, gpus: i64) -> i64 {
+        gpus / self.gpus_per_worker()
+    }
+
+    /// Fewest workers of a run: those that use `placement.minGPUs`, and at least one.
+    pub fn min_workers(&self) -> i64 {
+        let (min, each) = (i64::from(self.placement.min_gpus.max(1)), self.gpus_per_worker());
+        (min + each - 1) / each
+    }
+
+    /// Fewest GPUs of a run, in whole workers.
+    pub fn min_gpus(&self) -> i64 {
+        self.min_workers() * self.gpus_per_worker()
     }
 }
 

@@ -182,6 +182,9 @@ pub struct NodesArgs {
     /// Format of the answer; json and yaml list measured nodes only
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
+    /// Write an HTML page about the nodes to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub html: Option<PathBuf>,
 }
 
 /// Flags of `history`.

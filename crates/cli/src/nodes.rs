@@ -1,6 +1,7 @@
 //! `nodes`: the newest measurement of each node, the worst first, and the nodes without one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::ResourceSlice;
@@ -8,6 +9,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use perfval_api::Verdict;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
+use perfval_report::Fleet;
 use serde_json::{Value, json};
 
 use crate::args::{NodesArgs, Output};
@@ -49,13 +51,20 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         rows.retain(|row| known.contains(&row.name_any()));
     }
     rows.sort_by_cached_key(|row| (rank(row.status.as_ref()), row.name_any()));
+    if let Some(path) = &args.html {
+        let never = unmeasured(client, nodes.as_deref(), &rows).await;
+        let never = never.into_iter().map(|(node, why)| (node, why.to_owned()));
+        let page = Fleet::new(&rows, never.collect(), screen.now()).html();
+        fs::write(path, page).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
+        screen.say(&format!("{} is written\n", path.display()))?;
+        return Ok(0);
+    }
     match args.output {
         Output::Table | Output::Wide => {
-            let published = match &nodes {
-                Some(_) => published(client).await,
-                None => BTreeSet::new(),
-            };
-            let never = never_measured(nodes.as_deref().unwrap_or_default(), &rows, &published);
+            let never = unmeasured(client, nodes.as_deref(), &rows).await;
             if rows.is_empty() && never.is_empty() {
                 screen.note("No node has GPUs or a measurement.");
                 return Ok(0);
@@ -106,6 +115,18 @@ fn rank(status: Option<&NodePerformanceStatus>) -> (u8, i64) {
     (group, losses.into_iter().flatten().min().unwrap_or(i64::MAX))
 }
 
+/// Nodes with GPUs and without a measurement, each with a visible obstacle; none where Nodes cannot be read.
+async fn unmeasured(
+    client: &Client,
+    nodes: Option<&[Node]>,
+    rows: &[NodePerformance],
+) -> BTreeMap<String, &'static str> {
+    match nodes {
+        Some(nodes) => never_measured(nodes, rows, &published(client).await),
+        None => BTreeMap::new(),
+    }
+}
+
 /// Nodes with GPUs under Dynamic Resource Allocation; none where the slices cannot be read.
 async fn published(client: &Client) -> BTreeSet<String> {
     let slices: Api<ResourceSlice> = Api::all(client.clone());
@@ -115,7 +136,6 @@ async fn published(client: &Client) -> BTreeSet<String> {
     nodes.filter_map(|slice| slice.spec.node_name).collect()
 }
 
-/// Nodes with GPUs and without a measurement, each with a visible obstacle.
 fn never_measured(
     nodes: &[Node],
     rows: &[NodePerformance],

@@ -31,7 +31,7 @@ pub struct Measurement {
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,
-    /// UUIDs of the GPUs with the time from one token to the next (µs), the slowest first.
+    /// UUIDs of the GPUs with the time from one token to the next of their workers (µs), the slowest first.
     pub gpus: Vec<(String, i64)>,
 }
 
@@ -42,10 +42,11 @@ impl Measurement {
         let (run, placement) = (status.run.as_ref()?, status.placement.as_ref()?);
         let verdict = status.verdict.filter(|_| is_measured(status))?;
         let metadata = &object.metadata;
-        let gpu = |name: &Option<String>| name.clone().filter(|name| name.starts_with("GPU-"));
-        let times = status.workers.iter();
-        let times =
-            times.filter_map(|worker| Some((gpu(&worker.gpu)?, worker.token_microseconds.filter(|time| *time > 0)?)));
+        let times = status.workers.iter().flat_map(|worker| {
+            let time = worker.token_microseconds.filter(|time| *time > 0);
+            let uuids = worker.gpus.iter().filter(|name| name.starts_with("GPU-"));
+            uuids.filter_map(move |uuid| Some((uuid.clone(), time?)))
+        });
         let mut gpus: Vec<(String, i64)> = times.collect();
         gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         gpus.dedup_by(|a, b| a.0 == b.0);

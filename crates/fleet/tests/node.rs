@@ -11,7 +11,7 @@ const UID: &str = "node-uid";
 /// A finished run on `n1`. Each GPU has a time from one token to the next.
 fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
     let workers = gpus.iter().map(|(gpu, time)| {
-        json!({"name": format!("worker-{gpu}"), "gpu": gpu, "tokenMicroseconds": time,
+        json!({"name": format!("worker-{gpu}"), "gpus": [gpu], "tokenMicroseconds": time,
                "speedOfPeers": {"percent": 97, "plusMinus": 1, "meanOf": 2}})
     });
     json!({

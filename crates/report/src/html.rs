@@ -3,7 +3,7 @@
 mod compared;
 mod distributions;
 mod over_time;
-mod parts;
+pub(crate) mod parts;
 mod reproduce;
 mod requests;
 mod rule;
@@ -37,6 +37,28 @@ const SECTIONS: [(&str, &str); 8] = [
 pub(crate) fn page(facts: &Facts) -> String {
     let timeline = Timeline::new(facts);
     let title = format!("{}: {}", facts.title(), words::verdict(facts));
+    let body = html! {
+        (verdict::header(facts))
+        nav aria-label="Contents" {
+            @for (anchor, heading) in SECTIONS { a href={ "#" (anchor) } { (heading) } " " }
+        }
+        main {
+            (section(0, &trials::table(facts)))
+            (section(1, &rule::path_of_the_run(facts)))
+            (section(2, &over_time::throughput(&timeline)))
+            (section(3, &html! { (distributions::all(facts)) (requests::over_time(facts)) (over_time::latency(&timeline)) }))
+            (section(4, &workers::side_by_side(facts, &timeline)))
+            (section(5, &workers::gpus(facts, &timeline)))
+            (section(6, &compared::environment(facts)))
+            (section(7, &reproduce::steps(facts)))
+        }
+        footer { p { "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) ". Every number is of the status or of the results of this run." } }
+    };
+    document(&title, &body)
+}
+
+/// A page around its body. A name of the cluster cannot reorder its text.
+pub(crate) fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -50,23 +72,7 @@ pub(crate) fn page(facts: &Facts) -> String {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                (verdict::header(facts))
-                nav aria-label="Contents" {
-                    @for (anchor, heading) in SECTIONS { a href={ "#" (anchor) } { (heading) } " " }
-                }
-                main {
-                    (section(0, &trials::table(facts)))
-                    (section(1, &rule::path_of_the_run(facts)))
-                    (section(2, &over_time::throughput(&timeline)))
-                    (section(3, &html! { (distributions::all(facts)) (requests::over_time(facts)) (over_time::latency(&timeline)) }))
-                    (section(4, &workers::side_by_side(facts, &timeline)))
-                    (section(5, &workers::gpus(facts, &timeline)))
-                    (section(6, &compared::environment(facts)))
-                    (section(7, &reproduce::steps(facts)))
-                }
-                footer { p { "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) ". Every number is of the status or of the results of this run." } }
-            }
+            body { (body) }
         }
     };
     page.into_string().replace(reorders, "")

@@ -1,4 +1,4 @@
-//! Result of a run, for people and for pipelines.
+//! Result of a run, for people and for pipelines, and the newest results of many nodes ([`Fleet`]).
 //!
 //! Pure: no client, no clock, and the same input gives the same bytes. Every word of the verdict and of its causes is
 //! from the status or from [`perfval_verdict`]; there is no judgement here.
@@ -20,6 +20,7 @@ mod environment;
 mod error;
 mod facts;
 mod file;
+mod fleet;
 mod html;
 mod junit;
 mod markdown;
@@ -36,6 +37,7 @@ pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
 pub use file::File;
+pub use fleet::Fleet;
 pub use perfval_verdict::requests::RequestTimes;
 pub use statement::{FileState, Predicate, STATEMENT, Statement};
 

@@ -4,7 +4,7 @@ mod clock;
 mod line;
 mod marks;
 
-use perfval_api::{DeviceStatus, WorkerPod};
+use perfval_api::WorkerPod;
 use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
 
@@ -27,6 +27,8 @@ pub(crate) struct Timeline {
     pub spans: Vec<Span>,
     /// Every worker of any trial, in order of their address.
     pub workers: Vec<Worker>,
+    /// Every GPU of these workers with readings.
+    pub gpus: Vec<Gpu>,
     pub marks: Vec<Mark>,
     /// Unit of the workers' progress.
     pub unit: Unit,
@@ -59,8 +61,8 @@ pub(crate) struct Worker {
     /// Its pod, where that is known, else its address.
     pub name: String,
     pub address: String,
-    /// UUID of its GPU, where that is known.
-    pub gpu: Option<String>,
+    /// UUIDs of its GPUs, where they are known.
+    pub gpus: Vec<String>,
     /// Tokens or requests per second.
     pub rate: Line,
     /// Time from one token of a request to the next (ms).
@@ -69,8 +71,16 @@ pub(crate) struct Worker {
     pub request_ms: Line,
     /// Time in its engine before the first token of the requests that ended (ms): queue and prefill.
     pub first_token_ms: Line,
-    /// Readings of its GPU.
-    pub gpu_lines: Vec<(Field, Line)>,
+}
+
+/// One GPU of a worker over all trials.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gpu {
+    pub uuid: String,
+    /// Name of the worker.
+    pub worker: String,
+    /// Readings.
+    pub lines: Vec<(Field, Line)>,
 }
 
 impl Unit {
@@ -152,7 +162,7 @@ impl Timeline {
                 let prefill = grown(then.engine.prefill_ms, now.engine.prefill_ms)?;
                 per(queue + prefill, now.finished - then.finished)
             }));
-            let gpu = worker.gpu.clone();
+            let gpus = worker.gpus.clone();
             let name = worker.name.clone();
             let summary = payload
                 .record
@@ -160,20 +170,35 @@ impl Timeline {
                 .iter()
                 .find(|summary| summary.address == series.address);
             self.marks.extend(marks::worker_marks(clock, &name, series, summary));
-            let samples = payload.gpus.iter().find(|samples| Some(&samples.uuid) == gpu.as_ref());
-            if let Some(samples) = samples {
-                clock.gpu(&mut self.workers[at].gpu_lines, samples);
+            for samples in payload.gpus.iter().filter(|samples| gpus.contains(&samples.uuid)) {
+                clock.gpu(self.lines(&name, &samples.uuid), samples);
             }
         }
         let summaries = payload.record.gpus.iter().flat_map(|record| &record.gpus);
         // Other GPUs of the node are other people's.
-        let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
+        let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpus.contains(&gpu.uuid));
         let marks: Vec<Mark> = summaries
             .filter(ours)
             .flat_map(|gpu| marks::gpu_marks(clock, gpu))
             .collect();
         self.marks.extend(marks);
         self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));
+    }
+
+    fn lines(&mut self, worker: &str, uuid: &str) -> &mut Vec<(Field, Line)> {
+        let known = self
+            .gpus
+            .iter()
+            .position(|gpu| gpu.worker == worker && gpu.uuid == uuid);
+        let at = known.unwrap_or_else(|| {
+            self.gpus.push(Gpu {
+                uuid: uuid.to_owned(),
+                worker: worker.to_owned(),
+                lines: Vec::new(),
+            });
+            self.gpus.len() - 1
+        });
+        &mut self.gpus[at].lines
     }
 
     fn worker(&mut self, facts: &Facts, series: &WorkerSeries) -> usize {
@@ -184,7 +209,7 @@ impl Timeline {
             self.workers.push(Worker {
                 name: pod.map_or_else(|| series.address.clone(), |pod| pod.pod.clone()),
                 address: series.address.clone(),
-                gpu: pod.and_then(|pod| gpu_of(facts, pod)),
+                gpus: pod.map_or_else(Vec::new, |pod| gpus_of(facts, pod)),
                 ..Worker::default()
             });
             self.workers.len() - 1
@@ -192,18 +217,19 @@ impl Timeline {
     }
 }
 
-/// UUID of the GPU that a worker holds: by its claim, or by the exporter's list of pods.
-fn gpu_of(facts: &Facts, pod: &WorkerPod) -> Option<String> {
-    let devices = facts.status.placement.iter().flat_map(|plan| &plan.devices);
-    let holds = |device: &&DeviceStatus| pod.device == Some(format!("{}/{}", device.pool, device.name));
-    let by_claim = devices.clone().find(holds).and_then(|device| device.uuid.clone());
-    by_claim.or_else(|| {
-        let mut series = facts.trials.iter().filter_map(|trial| trial.payload.as_ref());
-        series.find_map(|payload| {
-            let gpu = payload.gpus.iter().find(|gpu| gpu.pods.contains(&pod.pod))?;
-            Some(gpu.uuid.clone())
-        })
-    })
+/// UUIDs of the GPUs that a worker holds: by its claim, or by the exporter's list of pods.
+fn gpus_of(facts: &Facts, pod: &WorkerPod) -> Vec<String> {
+    let devices = facts.status.placement.iter().flat_map(|plan| pod.held(&plan.devices));
+    let by_claim: Vec<String> = devices.filter_map(|device| device.uuid.clone()).collect();
+    if !by_claim.is_empty() {
+        return by_claim;
+    }
+    let payloads = facts.trials.iter().filter_map(|trial| trial.payload.as_ref());
+    let mut listed = payloads.map(|payload| {
+        let gpus = payload.gpus.iter().filter(|gpu| gpu.pods.contains(&pod.pod));
+        gpus.map(|gpu| gpu.uuid.clone()).collect::<Vec<_>>()
+    });
+    listed.find(|uuids| !uuids.is_empty()).unwrap_or_default()
 }
 
 /// Tokens only where every worker counts them.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
+use perfval_api::text::number_of;
 use perfval_api::{Allocation, Phase, PlacementStatus, WorkerPod};
 use perfval_sizing::inventory::{Interned, PodUse};
 use perfval_sizing::{HeldByWorker, Seen};
@@ -77,8 +78,7 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
     let status = run.status();
     let id = run.id();
     let sorted = Pods::new(pods, &id);
-    let workers = run.placement().map_or(0, |plan| plan.gpus);
-    let deployment = || count(sorted.workers.len()) < workers || sorted.frontends.is_empty();
+    let deployment = || count(sorted.workers.len()) < run.workers() || sorted.frontends.is_empty();
     match status.phase {
         Some(Phase::Deploying) => fillers(pods, &id).next().is_none(),
         Some(Phase::WaitingForReady) => deployment(),
@@ -164,10 +164,17 @@ fn worker(pod: &Pod, claims: &[ResourceClaim], known: &[WorkerPod], events: &See
         last_exit: ended.filter(|ended| was_seen(ended)).map(in_words),
         ended_unseen: ended.is_some_and(|ended| !was_seen(ended)),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
-        device: results(pod, claims)
-            .next()
-            .map(|(_, result)| format!("{}/{}", result.pool, result.device)),
+        devices: devices(pod, claims),
     }
+}
+
+/// GPUs of a worker, in order: the driver lists them in no order of its own.
+fn devices(pod: &Pod, claims: &[ResourceClaim]) -> Vec<String> {
+    let mut devices: Vec<String> = results(pod, claims)
+        .map(|(_, result)| format!("{}/{}", result.pool, result.device))
+        .collect();
+    devices.sort();
+    devices
 }
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
@@ -213,8 +220,13 @@ fn results<'a>(
 }
 
 /// Fault in the workers' places: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far as
-/// pods and their claims show; `claims` are absent if they were not read.
-pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &PlacementStatus) -> Option<String> {
+/// pods and their claims show; `claims` are absent if they were not read. `each`: GPUs of each worker.
+pub fn misplaced(
+    pods: &Pods<'_>,
+    claims: Option<&[ResourceClaim]>,
+    plan: &PlacementStatus,
+    each: i64,
+) -> Option<String> {
     let node = &plan.node;
     let elsewhere = pods.workers.iter().find_map(|pod| {
         let actual = pod.spec.as_ref()?.node_name.as_deref()?;
@@ -228,20 +240,25 @@ pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &Place
     pods.workers.iter().find_map(|pod| {
         let worker = pod.name_any();
         let given: Vec<&DeviceRequestAllocationResult> = results(pod, claims).map(|(_, result)| result).collect();
-        let [result] = given.as_slice() else {
-            return Some(format!("worker {worker} holds {} GPUs instead of one", given.len()));
-        };
-        let (device, pool) = (&result.device, &result.pool);
-        if result.admin_access == Some(true) {
+        if count(given.len()) != each {
             return Some(format!(
-                "worker {worker} only looks at GPU {device} (adminAccess): it belongs to others"
+                "worker {worker} holds {} instead of {each}",
+                number_of(count(given.len()), "GPU")
             ));
         }
-        if result.share_id.is_some() {
-            return Some(format!("worker {worker} holds only a share of GPU {device} of {pool}"));
-        }
-        let is_new = held.insert((&result.driver, pool, device));
-        (!is_new).then(|| format!("GPU {device} of {pool} is held by two workers"))
+        given.into_iter().find_map(|result| {
+            let (device, pool) = (&result.device, &result.pool);
+            if result.admin_access == Some(true) {
+                return Some(format!(
+                    "worker {worker} only looks at GPU {device} (adminAccess): it belongs to others"
+                ));
+            }
+            if result.share_id.is_some() {
+                return Some(format!("worker {worker} holds only a share of GPU {device} of {pool}"));
+            }
+            let is_new = held.insert((&result.driver, pool, device));
+            (!is_new).then(|| format!("GPU {device} of {pool} is held by two workers"))
+        })
     })
 }
 

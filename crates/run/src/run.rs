@@ -40,6 +40,11 @@ impl<'a> Run<'a> {
         &self.object.spec
     }
 
+    /// Workers of the plan; none without a plan.
+    pub fn workers(&self) -> i64 {
+        self.placement().map_or(0, |plan| self.spec().workers(plan.gpus))
+    }
+
     /// Status as last recorded.
     pub fn status(&self) -> &'a PerfValidationStatus {
         self.status

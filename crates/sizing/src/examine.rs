@@ -121,10 +121,11 @@ impl<'a> Circumstances<'a> {
     pub fn plan(&self, node: &Node, report: &NodeReport, most: i64) -> Option<Plan> {
         let gpus = self.count(node).ok()?;
         let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
+        let workers = self.spec.workers(report.usable.min(max).min(most));
         let placement = PlacementStatus {
             node: report.node.clone(),
             allocation: gpus.allocation(),
-            gpus: report.usable.min(max).min(most),
+            gpus: workers * self.spec.gpus_per_worker(),
             node_gpus: report.total,
             faulty_gpus: report.faulty(),
             expected: report.expected,
@@ -270,7 +271,7 @@ impl<'a> Circumstances<'a> {
     }
 
     fn too_few(&self, report: &NodeReport) -> Option<Obstacle> {
-        let min = i64::from(self.spec.placement.min_gpus);
+        let min = self.spec.min_gpus();
         let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
         let never: i64 = never.map(|taken| taken.gpus).sum();
         if report.total < min {
@@ -290,7 +291,7 @@ impl<'a> Circumstances<'a> {
             Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
         };
-        let min = i64::from(self.spec.placement.min_gpus);
+        let min = self.spec.min_workers();
         let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
         if room.workers < min {
             return Some(Obstacle::NoRoom {
@@ -301,7 +302,12 @@ impl<'a> Circumstances<'a> {
         if let Some(forbidden) = namespace.forbids(min) {
             return Some(forbidden);
         }
-        report.usable = report.free.min(room.workers).min(namespace.workers());
+        let workers = self
+            .spec
+            .workers(report.free)
+            .min(room.workers)
+            .min(namespace.workers());
+        report.usable = workers * self.spec.gpus_per_worker();
         None
     }
 
@@ -311,6 +317,6 @@ impl<'a> Circumstances<'a> {
             Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
         };
-        report.free.min(namespace.workers())
+        self.spec.workers(report.free).min(namespace.workers()) * self.spec.gpus_per_worker()
     }
 }

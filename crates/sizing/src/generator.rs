@@ -18,7 +18,8 @@ pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Resu
         Allocation::Dra => &world.by_claims.pods,
         _ => &world.by_plugin.pods,
     };
-    if let Some(message) = tight(&ours.trial_for(plan.gpus)) {
+    let workers = |plan: &Plan| world.spec.workers(plan.gpus);
+    if let Some(message) = tight(&ours.trial_for(workers(&plan))) {
         let reason = Reason::LimitRangeViolated;
         return Err(Sizing::Refuse { reason, message });
     }
@@ -27,7 +28,7 @@ pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Resu
         return Ok(plan.gpus);
     }
     let open: Vec<&Node> = nodes.iter().copied().filter(|node| may_run_on(node, &plan)).collect();
-    let least = i64::from(world.spec.placement.min_gpus).min(plan.gpus);
+    let least = world.spec.min_gpus().min(plan.gpus);
     let homeless = |plan: &Plan| {
         !open
             .iter()
@@ -38,13 +39,13 @@ pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Resu
         if fewer.gpus <= least {
             return Err(nowhere(world, &fewer, ours, &open));
         }
-        fewer.placement.gpus -= 1;
+        fewer.placement.gpus -= ours.gpus_per_worker;
     }
     Ok(fewer.gpus)
 }
 
 fn nowhere(world: &Circumstances<'_>, plan: &Plan, ours: &OurPods, open: &[&Node]) -> Sizing {
-    let need = ours.trial_for(plan.gpus).total().requests;
+    let need = ours.trial_for(world.spec.workers(plan.gpus)).total().requests;
     let most = open
         .iter()
         .map(|node| (left(node, world.pods.on(node))(CPU), &node.name))

@@ -51,7 +51,7 @@ impl FromIterator<OtherRun> for HeldNodes {
 pub struct Granted<'a> {
     /// Its spec.
     pub spec: &'a PerfValidationSpec,
-    /// Its workers.
+    /// Its GPUs.
     pub gpus: i64,
     /// True if its workers get GPUs through claims, and not from a device plugin.
     pub by_claims: bool,

@@ -84,7 +84,10 @@ fn asked(
         limit_ranges,
     );
     let is_known = known.placement.device_class_name == *class;
-    let claim = || QuotaClaim::new(of_run.device_class.present().filter(|_| is_known), class);
+    let claim = || {
+        let class_object = of_run.device_class.present().filter(|_| is_known);
+        QuotaClaim::new(class_object, class, spec.gpus_per_worker())
+    };
     (pods, by_claims.then(claim))
 }
 
@@ -92,16 +95,17 @@ fn asked(
 /// again for each trial. The missing pods are unknown, so they are taken to be workers.
 fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there: usize) -> Other {
     let (pods, claim) = asked(of_run, known, run.spec, run.by_claims);
+    let workers = run.spec.workers(run.gpus);
     let whole = Count {
-        workers: run.gpus,
+        workers,
         frontend: true,
-        trial_for: Some(run.gpus),
+        trial_for: Some(workers),
     };
-    let missing = (run.gpus + 2 - i64::try_from(there).unwrap_or(i64::MAX)).max(0);
+    let missing = (workers + 2 - i64::try_from(there).unwrap_or(i64::MAX)).max(0);
     let to_come = Count {
-        workers: (missing - 1).clamp(0, run.gpus),
-        frontend: missing - 1 > run.gpus,
-        trial_for: (missing > 0).then_some(run.gpus),
+        workers: (missing - 1).clamp(0, workers),
+        frontend: missing - 1 > workers,
+        trial_for: (missing > 0).then_some(workers),
     };
     Other {
         pods,

@@ -23,12 +23,14 @@ const MOST_WORKERS: i64 = 1024;
 
 /// One pod of each kind. The Job that fills the model cache is over before the others begin.
 pub struct OurPods {
-    /// One worker; as a device plugin's user with its GPU.
+    /// One worker; as a device plugin's user with its GPUs.
     pub worker: OurPod,
     /// The frontend, with [`frontend_resources`].
     pub frontend: OurPod,
     /// The load generator of a run on `minGPUs`.
     pub trial: OurPod,
+    /// GPUs of each worker.
+    pub gpus_per_worker: i64,
     /// Requests in flight for each GPU, where the load generator's CPU follows from them.
     in_flight: Option<i32>,
 }
@@ -144,7 +146,7 @@ impl OurPods {
         for amounts in [&mut worker.requests, &mut worker.limits] {
             amounts.remove(&spec.placement.resource_name);
             if let Some(gpu) = gpu {
-                amounts.set(&Arc::from(gpu), Decimal::ONE);
+                amounts.set(&Arc::from(gpu), Decimal::from(spec.gpus_per_worker()));
             }
         }
         Self {
@@ -161,8 +163,9 @@ impl OurPods {
             trial: OurPod {
                 what: "load generator",
                 init: Some(container(&installer_resources())),
-                main: container(&generator_resources(&spec.benchmark, spec.placement.min_gpus.into())),
+                main: container(&generator_resources(&spec.benchmark, spec.min_gpus())),
             },
+            gpus_per_worker: spec.gpus_per_worker(),
             in_flight: derives_cpu(&spec.benchmark),
         }
     }
@@ -181,7 +184,8 @@ impl OurPods {
     pub fn trial_for(&self, workers: i64) -> OurPod {
         let mut trial = self.trial.clone();
         if let Some(each) = self.in_flight {
-            let cpus = Decimal::new(millicpus(each, workers), 3);
+            let gpus = workers.saturating_mul(self.gpus_per_worker);
+            let cpus = Decimal::new(millicpus(each, gpus), 3);
             trial.main.requests.set(&Arc::from(CPU), cpus);
         }
         trial

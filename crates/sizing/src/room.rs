@@ -84,9 +84,10 @@ pub fn generator_fits(
     pods: &[&PodUse],
 ) -> bool {
     let left = left(node, pods);
-    let mut need = one_pod(ours.trial_for(plan.gpus).total().requests);
+    let workers = spec.workers(plan.gpus);
+    let mut need = one_pod(ours.trial_for(workers).total().requests);
     if *node.name == *plan.node {
-        for _ in 0..plan.gpus {
+        for _ in 0..workers {
             need.add(&one_pod(ours.worker.total().requests));
         }
         if frontend_is_pinned(spec) {

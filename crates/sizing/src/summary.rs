@@ -56,7 +56,7 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
             message: format!("none of {all} nodes has a GPU"),
         };
     };
-    let wanted = match spec.placement.min_gpus {
+    let wanted = match spec.min_gpus() {
         1 => "a GPU".to_owned(),
         gpus => format!("{gpus} GPUs or more"),
     };

@@ -110,7 +110,7 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
         if judged.findings.iter().all(|(cause, _)| *cause != Cause::SlowWorker) {
             judged.add(Cause::SlowWorker, slowest.in_words());
         }
-        judged.slow_gpus.extend(slowest.gpu().map(str::to_owned));
+        judged.slow_gpus.extend(slowest.gpus().map(str::to_owned));
         judged.slow_gpus.dedup();
         return;
     }

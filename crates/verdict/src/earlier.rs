@@ -31,12 +31,12 @@ pub(crate) struct Earlier {
     now: Own,
 }
 
-/// A worker of a run with its speed and its GPU.
+/// A worker of a run with its speed and its GPUs.
 #[derive(Clone, Debug)]
 struct Own {
     worker: String,
     speed: DecodeSpeed,
-    device: Option<DeviceStatus>,
+    devices: Vec<DeviceStatus>,
 }
 
 /// Speeds that the history keeps of a run: none of a run that only judged another one's trials again.
@@ -49,24 +49,21 @@ pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
 }
 
 /// The speeds in the trial that was closed last, where the engines report them: of the only worker, and of each of several
-/// whose GPU has a UUID.
+/// whose GPUs have UUIDs.
 fn own(status: &PerfValidationStatus) -> Vec<Own> {
     let Some(placement) = status.placement.as_ref() else {
         return Vec::new();
     };
-    let alone = placement.gpus == 1;
+    let alone = placement.gpus == 1 || status.state.worker_pods.len() == 1;
     if alone != (status.state.workers.len() == 1) {
         return Vec::new();
     }
     let own = |load: &WorkerLoad| {
-        let device = match placement.devices.as_slice() {
-            [device] if alone => Some(device),
-            devices => held(status, &load.name).and_then(|held| {
-                let name = |device: &&DeviceStatus| held == format!("{}/{}", device.pool, device.name);
-                devices.iter().find(name)
-            }),
+        let devices = match placement.devices.as_slice() {
+            [device] if placement.gpus == 1 => vec![device.clone()],
+            devices => held(status, &load.name, devices),
         };
-        let gpu = device.and_then(|device| device.uuid.clone());
+        let gpu = one_name(&devices);
         let speed = DecodeSpeed {
             token_ms: load.token_ms.clone()?,
             batch: load.batch.clone()?,
@@ -75,21 +72,30 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
         (alone || speed.gpu.is_some()).then(|| Own {
             worker: load.name.clone(),
             speed,
-            device: device.cloned(),
+            devices,
         })
     };
     status.state.workers.iter().filter_map(own).collect()
 }
 
-/// The device that a worker's pod holds.
-fn held<'a>(status: &'a PerfValidationStatus, pod: &str) -> Option<&'a str> {
-    status
-        .state
-        .worker_pods
+/// The devices that a worker's pod holds.
+fn held(status: &PerfValidationStatus, pod: &str, devices: &[DeviceStatus]) -> Vec<DeviceStatus> {
+    let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod);
+    worker
+        .into_iter()
+        .flat_map(|worker| worker.held(devices))
+        .cloned()
+        .collect()
+}
+
+/// The UUIDs of a worker's GPUs as one name, in order: a model that is split over other GPUs has another speed.
+fn one_name(devices: &[DeviceStatus]) -> Option<String> {
+    let mut uuids: Vec<&str> = devices
         .iter()
-        .find(|worker| worker.pod == pod)?
-        .device
-        .as_deref()
+        .map(|device| device.uuid.as_deref())
+        .collect::<Option<_>>()?;
+    uuids.sort_unstable();
+    (!uuids.is_empty()).then(|| uuids.join(","))
 }
 
 /// Workers of the trial that was closed last next to the earlier runs that passed without a cause, with the very same
@@ -188,9 +194,9 @@ impl Earlier {
         &self.now.worker
     }
 
-    /// UUID of the GPU.
-    pub(crate) fn gpu(&self) -> Option<&str> {
-        self.now.speed.gpu.as_deref()
+    /// UUIDs of the GPUs.
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = &str> {
+        self.now.speed.gpu.iter().flat_map(|name| name.split(','))
     }
 
     /// For the table of the workers.
@@ -204,12 +210,19 @@ impl Earlier {
 
     /// For evidence.
     pub(crate) fn in_words(&self) -> String {
-        let gpu = match &self.now.device {
-            Some(DeviceStatus { pool, name, uuid }) => match uuid {
-                Some(uuid) => format!(" ({pool}/{name}, {uuid})"),
-                None => format!(" (GPU {pool}/{name})"),
-            },
-            None => String::new(),
+        let gpus: Vec<String> = self
+            .now
+            .devices
+            .iter()
+            .map(|DeviceStatus { pool, name, uuid }| match uuid {
+                Some(uuid) => format!("{pool}/{name}, {uuid}"),
+                None => format!("GPU {pool}/{name}"),
+            })
+            .collect();
+        let gpu = if gpus.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", gpus.join("; "))
         };
         format!(
             "worker {}{gpu} decodes at {} % ± {} % of the speed of its {} earlier runs: {} ms from token to token with {} requests at a time",

@@ -89,11 +89,11 @@ impl JudgedTrial {
     }
 
     /// Adds the telemetry of the GPUs.
-    fn with_gpus(mut self, evidence: Evidence<'_>) -> Self {
+    fn with_gpus(mut self, evidence: Evidence<'_>, each: i64) -> Self {
         let (record, workers, devices) = (evidence.record.gpus.as_ref(), evidence.after, evidence.devices);
         // What decides the trial keeps its place.
         let free = cause::SHOWN.saturating_sub(self.findings.len());
-        let found = gpus::found(record, workers, devices).into_iter().take(free);
+        let found = gpus::found(record, workers, devices, each).into_iter().take(free);
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
@@ -102,7 +102,7 @@ impl JudgedTrial {
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
         let unread = record
             .filter(|_| measured)
-            .and_then(|record| gpus::unread(record, workers, devices));
+            .and_then(|record| gpus::unread(record, workers, devices, each));
         self.unseen.extend(unread.map(|why| (Cause::GPUsNotSampled, why)));
         self
     }
@@ -154,7 +154,7 @@ impl JudgedTrial {
 pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
     JudgedTrial {
         cpu_shortage: cpu_shortage(evidence.record),
-        ..judge_load(evidence, spec).with_gpus(evidence)
+        ..judge_load(evidence, spec).with_gpus(evidence, spec.gpus_per_worker())
     }
 }
 

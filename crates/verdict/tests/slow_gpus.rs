@@ -85,6 +85,13 @@ fn spec(gates: &[serde_json::Value]) -> PerfValidationSpec {
 /// The status of a run of `trials` trials with workers of these speeds.
 fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Random) -> PerfValidationStatus {
     let names: Vec<String> = (0..speeds.len()).map(|at| format!("w{at}")).collect();
+    // The GPUs of a worker: one has the worker's name, several have numbers.
+    let gpus = |name: &String| -> Vec<String> {
+        match spec.gpus_per_worker() {
+            1 => vec![name.clone()],
+            each => (0..each).map(|gpu| format!("{name}-{gpu}")).collect(),
+        }
+    };
     let pod = |name: &String| WorkerPod {
         pod: name.clone(),
         uid: name.clone(),
@@ -93,15 +100,15 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
         ended_unseen: false,
         ended_by: None,
         address: Some(name.clone()),
-        device: Some(format!("n1/{name}")),
+        devices: gpus(name).iter().map(|gpu| format!("n1/{gpu}")).collect(),
     };
-    let device = |name: &String| DeviceStatus {
+    let device = |name: String| DeviceStatus {
         pool: "n1".into(),
-        name: name.clone(),
         uuid: Some(format!("GPU-{name}")),
+        name,
     };
     let pods: Vec<WorkerPod> = names.iter().map(pod).collect();
-    let devices: Vec<DeviceStatus> = names.iter().map(device).collect();
+    let devices: Vec<DeviceStatus> = names.iter().flat_map(gpus).map(device).collect();
     let mut status = PerfValidationStatus::default();
     for number in 1..=trials {
         let series: Vec<WorkerSeries> = names
@@ -187,6 +194,20 @@ fn median_of_others(speeds: &[f64], at: usize) -> f64 {
     } else {
         f64::midpoint(others[middle - 1], others[middle])
     }
+}
+
+#[test]
+fn every_gpu_of_a_slow_worker_is_named() {
+    let mut spec = spec(&[]);
+    spec.dynamo_mut().worker.gpus = 2;
+    let status = run(&[0.0, 0.0, -0.3, 0.0], 2, &spec, &mut Random(3));
+    assert_eq!(blamed(&status), ["GPU-w2-0", "GPU-w2-1"]);
+    let found = status.diagnosis.iter().find(|finding| finding.cause == "SlowWorker");
+    let evidence = &found.expect("a finding").evidence;
+    assert!(
+        evidence.starts_with("worker w2 (n1/w2-0, n1/w2-1, GPU-w2-0, GPU-w2-1) decodes at "),
+        "{evidence}"
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ class Worker:
     def row(self) -> dict:
         """As `status.workload.workers` has it."""
         row = {"pod": self.name, "uid": self.name, "restarts": self.restarts, "address": self.host}
-        return {**row, "device": self.device} if self.device else row
+        return {**row, "devices": [self.device]} if self.device else row
 
 
 class Mocker:

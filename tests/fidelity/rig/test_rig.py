@@ -205,7 +205,7 @@ class Plans(Folder):
         workers = self.session().workers("shared:1")
         self.assertEqual([worker.gpu for worker in workers], [0, 1, 1])
         self.assertEqual([worker.memory for worker in workers], [0.8, 0.4, 0.4])
-        self.assertEqual(workers[1].row()["device"], workers[2].row()["device"])
+        self.assertEqual(workers[1].row()["devices"], workers[2].row()["devices"])
 
     def test_a_session_is_found_again(self):
         session = self.session()
@@ -250,7 +250,7 @@ class Plans(Folder):
     def test_a_record_says_what_was_struck_and_on_what(self):
         record = self.record()
         self.assertEqual(record["trials"][0]["victim"], "worker-0")
-        self.assertEqual(record["trials"][0]["before"][1]["device"], "silicon/GPU-1")
+        self.assertEqual(record["trials"][0]["before"][1]["devices"], ["silicon/GPU-1"])
         self.assertEqual(record["conditions"]["burner"]["products"], 7)
         self.assertEqual(record["spec"]["benchmark"]["minRequests"], 8192)
 

@@ -61,7 +61,7 @@ fn compared(runs: &[LabRun]) -> Vec<Compared> {
     for (at, run) in dated {
         for (trial, worker, own) in run.trials.iter().flat_map(workers) {
             let history = histories
-                .entry((Setting::of(run), worker.device.clone().unwrap_or_default()))
+                .entry((Setting::of(run), worker.devices.join(",")))
                 .or_default();
             let status = alone(run, trial, worker, own, history);
             let struck = trial.victim.as_deref() == Some(worker.pod.as_str());
@@ -114,7 +114,7 @@ fn alone(
     record.gpus = None;
     let hardware = run.hardware.clone().unwrap_or_default();
     let held = |device: &&perfval_api::DeviceStatus| {
-        let own = worker.device.as_deref().unwrap_or_default();
+        let own = worker.devices.first().map_or("", String::as_str);
         device.uuid.as_deref().is_some_and(|uuid| own.ends_with(uuid))
     };
     let devices: Vec<_> = hardware.devices.iter().filter(held).cloned().collect();

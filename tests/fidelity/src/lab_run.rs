@@ -79,8 +79,8 @@ async fn switch_on(lab: &Lab, case: &Case) -> Option<String> {
 /// The worker that holds a device.
 fn holder(device: &str, workers: &[WorkerPod]) -> Option<String> {
     let holds = |worker: &&WorkerPod| {
-        let held = worker.device.as_deref().and_then(|held| held.rsplit_once('/'));
-        held.is_some_and(|(_, name)| name == device)
+        let mut held = worker.devices.iter().filter_map(|held| held.rsplit_once('/'));
+        held.any(|(_, name)| name == device)
     };
     workers.iter().find(holds).map(|worker| worker.pod.clone())
 }

@@ -67,9 +67,9 @@ impl Seen<'_> {
             self.trial
                 .before
                 .iter()
-                .find(|worker| worker.pod == pod)?
-                .device
-                .as_ref()
+                .find(|worker| worker.pod == pod)
+                .map(|worker| &worker.devices)
+                .filter(|held| !held.is_empty())
         };
         one == other || device(one).is_some_and(|held| device(other) == Some(held))
     }
@@ -342,7 +342,7 @@ mod tests {
         let right = |run: &LabRun| seen(run, "SlowWorker", &format!("worker {guest} decodes at 70 %")).first_is_right();
         assert!(!right(run));
         for worker in &mut run.trials[0].before {
-            worker.device = Some("silicon/GPU-a".to_owned());
+            worker.devices = vec!["silicon/GPU-a".to_owned()];
         }
         assert!(right(run));
     }

@@ -33,5 +33,5 @@ fn the_corpus_reads_what_the_rig_writes() {
     let hardware = run.hardware.expect("the machine");
     assert_eq!(hardware.devices[1].uuid.as_deref(), Some("GPU-1"));
     assert_eq!(run.trials[0].victim.as_deref(), Some("worker-0"));
-    assert_eq!(run.trials[0].before[0].device.as_deref(), Some("silicon/GPU-0"));
+    assert_eq!(run.trials[0].before[0].devices, ["silicon/GPU-0"]);
 }

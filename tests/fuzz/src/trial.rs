@@ -52,7 +52,7 @@ fn judged(record: TrialRecord) {
         ended_unseen: false,
         ended_by: None,
         address: Some(format!("10.0.0.{name}")),
-        device: Some(format!("n1/{name}")),
+        devices: vec![format!("n1/{name}")],
     };
     let trial = Recorded {
         before: vec![worker("1", 0), worker("2", 0)],

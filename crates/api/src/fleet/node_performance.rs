@@ -115,7 +115,7 @@ pub struct NodePerformanceStatus {
     pub percent_of_peers: Option<i64>,
     /// GPUs by UUID, at most 16. The slowest of the newest run comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,
     /// `PerfValidated`: True if the verdict is Passed, False if it is Failed, and Unknown if it is Inconclusive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,7 +10,7 @@ use crate::{Metric, PodPlacement, rules};
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
-    .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests; an object that v0.1.0 stored holds the numbers, set them to null"))]
+    .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests"))]
 pub struct Benchmark {
     /// Image that contains `aiperf`. Empty: the operator's `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -121,9 +121,9 @@ pub struct Benchmark {
 
 /// Default time for which a trial sends requests. Eight H100 serve eight requests per slot in under ten seconds.
 const DURATION: &str = "60s";
-/// Default of v0.1.0 if only `minRequests` is set.
+/// Default if only `minRequests` is set.
 const REQUESTS_PER_CONCURRENCY: i32 = 8;
-/// Default of v0.1.0 if only `requestsPerConcurrency` is set.
+/// Default if only `requestsPerConcurrency` is set.
 const MIN_REQUESTS: i32 = 1000;
 
 /// Flags of AIPerf 0.13 that the Job sets, with their aliases.

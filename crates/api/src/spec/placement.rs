@@ -50,11 +50,12 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Minimum number of GPUs for a run (1 to 64). The run waits for them up to `timeouts.sizing`.
+    /// Minimum number of GPUs for a run (1 to 64), rounded up to whole workers. The run waits for them up to
+    /// `timeouts.sizing`.
     #[serde(default = "default_min_gpus", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
     pub min_gpus: i32,
-    /// Maximum number of GPUs to use (1 to 64). Absent: all free GPUs of the node.
+    /// Maximum number of GPUs to use (1 to 64), rounded down to whole workers. Absent: all free GPUs of the node.
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,

@@ -25,7 +25,7 @@ pub(super) struct WorkloadMembers {
     dynamo: Option<Dynamo>,
 }
 
-/// DynamoGraphDeployment with one frontend, and one worker per GPU.
+/// DynamoGraphDeployment with one frontend, and as many workers as the GPUs in use allow.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -52,7 +52,7 @@ pub struct Dynamo {
     /// `Skip` gives Skipped.
     #[serde(default)]
     pub on_missing: OnMissing,
-    /// Workers, one per GPU.
+    /// Workers. Each has `gpus` GPUs.
     #[serde(default)]
     pub worker: DynamoWorker,
     /// Frontend that receives the requests.
@@ -67,14 +67,22 @@ pub struct Dynamo {
     pub env: Vec<EnvVar>,
 }
 
-/// Program of the workers.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+/// Program of the workers, and the GPUs of each.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
+    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^(--tensor-parallel-size|-tp)(=.*)?$'))")
+        .message("the default command sets the tensor parallelism: write worker.gpus instead of --tensor-parallel-size in args, or write your own command"),
     validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model-path|served-model-name)(=.*)?$'))")
         .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
 )]
 pub struct DynamoWorker {
+    /// GPUs of each worker, in one pod (1 to 8). The default command splits the model over them
+    /// (`--tensor-parallel-size`), and your own command must do the same. A run uses whole workers only, so some GPUs
+    /// of the node may stay unused.
+    #[serde(default = "default_gpus")]
+    #[schemars(range(min = 1, max = 8))]
+    pub gpus: i32,
     /// Worker command. Empty: `python3 -m dynamo.vllm --model <model>`. No shell interprets it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -85,11 +93,26 @@ pub struct DynamoWorker {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     pub args: Vec<String>,
-    /// Resources of the worker container. The operator adds its one GPU.
+    /// Resources of the worker container. The operator adds its GPUs.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
-        .message("leave claims out: the claim of a worker's GPU is made for it; write placement.deviceClassName"))]
+        .message("leave claims out: the claim of a worker's GPUs is made for it; write placement.deviceClassName"))]
     pub resources: ResourceRequirements,
+}
+
+impl Default for DynamoWorker {
+    fn default() -> Self {
+        Self {
+            gpus: default_gpus(),
+            command: Vec::new(),
+            args: Vec::new(),
+            resources: ResourceRequirements::default(),
+        }
+    }
+}
+
+fn default_gpus() -> i32 {
+    1
 }
 
 /// Program and place of the frontend.

@@ -80,9 +80,9 @@ pub struct TrialStatus {
 pub struct WorkerStatus {
     /// Pod of the worker, or its address if the pod is unknown.
     pub name: String,
-    /// UUID of the worker's GPU, or its pool and device if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<String>,
+    /// UUIDs of the worker's GPUs, or their pools and devices if they have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
     /// Restarts of the worker's containers before or during the last trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i64>,

@@ -58,7 +58,8 @@ pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
     let gpu = |pod: &str| {
         let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod);
         worker
-            .and_then(|worker| worker.device.clone())
+            .map(|worker| worker.devices.join(", "))
+            .filter(|devices| !devices.is_empty())
             .unwrap_or_else(|| "-".to_owned())
     };
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());

@@ -169,7 +169,7 @@ impl Picture {
     fn workers(&self, status: &PerfValidationStatus) -> Vec<String> {
         let device = |pod: &str| {
             let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod)?;
-            worker.device.as_deref()?.rsplit('/').next().map(str::to_owned)
+            worker.device_names()
         };
         let speeds: Vec<(String, f64, &str)> = status
             .state

@@ -1,8 +1,8 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
-use perfval_api::PerfValidation;
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
+use perfval_api::{PerfValidation, WorkerPod};
 use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::{Run, Settings};
@@ -80,8 +80,9 @@ pub async fn sources(
             let Some((part, label)) = part_of(pod, object) else {
                 continue;
             };
-            let device = label.rsplit(' ').next().unwrap_or_default().to_owned();
-            let on_gpu = wanted.gpus.is_empty() || (part == Part::Worker && wanted.gpus.contains(&device));
+            let mut devices = label.rsplit(' ').next().unwrap_or_default().split(',');
+            let is_wanted = |device: &str| wanted.gpus.iter().any(|wanted| wanted == device);
+            let on_gpu = wanted.gpus.is_empty() || (part == Part::Worker && devices.any(is_wanted));
             if asked(part) && on_gpu {
                 found.extend(containers(pod, &label, false));
             }
@@ -100,7 +101,7 @@ pub async fn sources(
     Ok((found, unread))
 }
 
-/// Part of a run that a pod is, and its label: workers by their GPU.
+/// Part of a run that a pod is, and its label: workers by their GPUs.
 fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
     match pod.labels().get(COMPONENT_LABEL)?.as_str() {
         "frontend" => Some((Part::Frontend, "frontend".to_owned())),
@@ -110,7 +111,7 @@ fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
                 .as_ref()
                 .map_or(&[][..], |status| &status.state.worker_pods);
             let worker = workers.iter().find(|worker| worker.pod == pod.name_any());
-            let device = worker.and_then(|worker| worker.device.as_deref()?.rsplit('/').next().map(str::to_owned));
+            let device = worker.and_then(WorkerPod::device_names);
             Some((
                 Part::Worker,
                 format!("worker {}", device.unwrap_or_else(|| pod.name_any())),

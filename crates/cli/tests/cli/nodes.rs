@@ -118,3 +118,38 @@ async fn a_cluster_without_gpus_gets_one_sentence() {
     assert_eq!((answer.code, answer.out.as_str()), (0, ""));
     assert_eq!(answer.err, "No node has GPUs or a measurement.\n");
 }
+
+#[tokio::test]
+async fn a_page_shows_each_gpu_beside_all_of_its_environment() {
+    let desk = fleet();
+    let gpus = |times: [i64; 2]| {
+        let gpu = |(at, time)| json!({"uuid": format!("GPU-{at}-{time}"), "tokenMicroseconds": time});
+        json!({"percentOfGate": 105, "gpus": times.into_iter().enumerate().map(gpu).collect::<Vec<_>>()})
+    };
+    for (name, times) in [("fast", [10_000, 10_100]), ("<b>odd</b>", [10_050, 12_600])] {
+        desk.server.put(measured(name, "Passed", "GatesMet", &gpus(times)));
+        desk.server.put(node(name, "2", "True", false));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.html");
+    let answer = desk.types(&format!("nodes --html {}", path.display())).await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert_eq!(answer.out, format!("{} is written\n", path.display()));
+    let page = std::fs::read_to_string(&path).unwrap();
+    // The median of the four is 10,050 µs.
+    for part in [
+        "<h1>6 nodes measured, 1 failed</h1>",
+        r#"<td class="number heat-0" title="GPU-1-12600">80</td>"#,
+        r#"<td class="number heat-3" title="GPU-0-10000">101</td>"#,
+        "&lt;b&gt;odd&lt;/b&gt;",
+        "the node is not ready",
+        "6 of 8 nodes with GPUs",
+    ] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
+    assert!(!page.contains("<b>odd"), "a name became markup");
+
+    let refused = desk.types("nodes --html /no/such/directory/nodes.html").await;
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("/no/such/directory/nodes.html"), "{}", refused.err);
+}

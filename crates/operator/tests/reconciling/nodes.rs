@@ -17,7 +17,7 @@ fn put_run(server: &ApiServer, phase: &str, run: i64) {
         "placement": {"node": NODE, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1},
         "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
         "metrics": {"outputTokensPerSecond": 1234},
-        "workers": [{"name": "w", "gpu": "GPU-a", "tokenMicroseconds": 8000}],
+        "workers": [{"name": "w", "gpus": ["GPU-a"], "tokenMicroseconds": 8000}],
     });
     server.put(object);
 }

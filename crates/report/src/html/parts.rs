@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 /// A table that scrolls within its own frame on a narrow screen, also by keyboard.
-pub(super) fn scrolling(label: &str, table: &Markup) -> Markup {
+pub(crate) fn scrolling(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
 }
 
 /// A value, or that there is none.
-pub(super) fn or_dash(value: Option<&str>) -> Markup {
+pub(crate) fn or_dash(value: Option<&str>) -> Markup {
     html! {
         @match value {
             Some(value) => (value),

@@ -6,7 +6,7 @@ use super::over_time::second;
 use super::parts::{or_dash, scrolling};
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
-use crate::timeline::{Line, Timeline, Worker};
+use crate::timeline::{Gpu, Line, Timeline, Worker};
 
 const SIZE: (f64, f64) = (270.0, 145.0);
 
@@ -63,11 +63,12 @@ pub(super) fn side_by_side(facts: &Facts, timeline: &Timeline) -> Markup {
     }
 }
 
-/// Findings whose evidence contains this worker or its GPU.
+/// Findings whose evidence contains this worker or one of its GPUs.
 fn named(facts: &Facts, worker: &Worker) -> Vec<String> {
-    let names: Vec<&str> = [Some(worker.name.as_str()), worker.gpu.as_deref()]
+    let names: Vec<&str> = [&worker.name]
         .into_iter()
-        .flatten()
+        .chain(&worker.gpus)
+        .map(String::as_str)
         .collect();
     let names_it = |evidence: &str| names.iter().any(|name| holds(evidence, name));
     let found = facts
@@ -203,7 +204,7 @@ fn table(facts: &Facts) -> Markup {
 }
 
 pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
-    let sampled = timeline.workers.iter().any(|worker| !worker.gpu_lines.is_empty());
+    let sampled = timeline.gpus.iter().any(|gpu| !gpu.lines.is_empty());
     let mut records = facts
         .trials
         .iter()
@@ -217,7 +218,7 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
     let why = why.unwrap_or_else(|| "no samples of the GPUs' exporter are in the results".to_owned());
     html! {
         @if sampled {
-            p.legend { "The GPU of each worker in the same seconds, all on the same axes; dashed: the median of the others." }
+            p.legend { "The GPUs of the workers in the same seconds, all on the same axes; dashed: the median of the others." }
             @for (field, what, unit, per) in GPU { (field_chart(timeline, field, what, unit, per)) }
         } @else { (absent("Clocks, power and temperature over time", &why)) }
         @if let Some((trial, record)) = last { (summaries(timeline, trial, record)) }
@@ -225,12 +226,12 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
 }
 
 fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f64) -> Markup {
-    let line = |worker: &Worker| -> Line {
-        let found = worker.gpu_lines.iter().find(|(known, _)| *known == field);
+    let line = |gpu: &Gpu| -> Line {
+        let found = gpu.lines.iter().find(|(known, _)| *known == field);
         let scaled = |part: &Vec<(f64, f64)>| part.iter().map(|point| (point.0, point.1 / per)).collect();
         found.map_or_else(Vec::new, |(_, line)| line.iter().map(scaled).collect())
     };
-    let lines: Vec<Line> = timeline.workers.iter().map(line).collect();
+    let lines: Vec<Line> = timeline.gpus.iter().map(line).collect();
     let largest = lines
         .iter()
         .flatten()
@@ -242,10 +243,10 @@ fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f
     }
     html! {
         h3 { "GPU " (what) " (" (unit) ")" }
-        div.small { @for (index, worker) in timeline.workers.iter().enumerate() {
+        div.small { @for (index, gpu) in timeline.gpus.iter().enumerate() {
             @let others = lines.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, line)| line).collect::<Vec<_>>();
             @let chart = {
-                let mut chart = small(timeline, &format!("gpu-{what}-{index}"), &worker.name, Axis::from_zero(unit, largest));
+                let mut chart = small(timeline, &format!("gpu-{what}-{index}"), &gpu.worker, Axis::from_zero(unit, largest));
                 chart.lines = vec![
                     Drawn { class: "line peers", line: median(&others) },
                     Drawn { class: "line own", line: lines[index].clone() },
@@ -254,7 +255,7 @@ fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f
                 chart
             };
             figure {
-                figcaption { (worker.name) @if let Some(gpu) = &worker.gpu { span.sub { (gpu) } } }
+                figcaption { (gpu.worker) span.sub { (gpu.uuid) } }
                 (chart.svg())
             }
         } }
@@ -283,14 +284,9 @@ fn text(number: Option<i64>) -> Option<String> {
 }
 
 fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
-    let worker = |gpu: &GpuSummary| {
-        timeline
-            .workers
-            .iter()
-            .find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid))
-    };
+    let worker = |gpu: &GpuSummary| timeline.workers.iter().find(|worker| worker.gpus.contains(&gpu.uuid));
     // Without samples of the GPUs the GPU of each worker is unknown.
-    let known = timeline.workers.iter().any(|worker| worker.gpu.is_some());
+    let known = timeline.workers.iter().any(|worker| !worker.gpus.is_empty());
     let table = html! {
         table {
             caption { "The GPUs under load in trial " (trial) ": means, highest temperatures, errors" }

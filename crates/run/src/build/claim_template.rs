@@ -12,7 +12,7 @@ use crate::{Run, names};
 /// Name of the one request in a worker's claim, and of the claim in its pod.
 pub const GPU: &str = "gpu";
 
-/// The claim template of the workers: one whole device of the class each, and none that the plan excludes. The labels are on the claims too, so that
+/// The claim template of the workers: the whole devices of one worker, and none that the plan excludes. The labels are on the claims too, so that
 /// cleanup can wait for them.
 pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
     let selectors = run.status().state.plan.selectors.clone();
@@ -24,7 +24,7 @@ pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
         exactly: Some(ExactDeviceRequest {
             device_class_name: run.spec().placement.device_class_name.clone(),
             allocation_mode: Some("ExactCount".to_owned()),
-            count: Some(1),
+            count: Some(run.spec().gpus_per_worker()),
             selectors: non_empty(selectors.into_iter().map(selector).collect()),
             tolerations: non_empty(tolerations(&run.spec().placement.device_tolerations)),
             ..ExactDeviceRequest::default()

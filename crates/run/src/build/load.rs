@@ -4,7 +4,7 @@ use perfval_api::Benchmark;
 
 use crate::{Run, time};
 
-/// Fewest prompts where the spec leaves the number open: it was the number of v0.1.0 and is AIPerf's own default.
+/// Fewest prompts where the spec leaves the number open: AIPerf's own default.
 const FEWEST_PROMPTS: i64 = 100;
 /// Most of them, and of their tokens together. AIPerf 0.13.0 makes them before each trial: 100 of 128 tokens took 1.2 s on two
 /// cores, 5,000 took 3.8 s, 20,000 took 10.9 s; 20,000 of 4,000 tokens were not made after two and a half minutes. The

@@ -46,7 +46,9 @@ pub fn lost(
     let short = pods.workers.iter().filter(|pod| is_unschedulable(pod));
     let short = short.filter(|pod| !is_served(pod, inventory)).count();
     let report = sizing::examine(inventory, spec, &plan.node)?;
-    if report.allocation.as_ref() != Some(&plan.allocation) || i64::try_from(short).ok()? <= report.free {
+    if report.allocation.as_ref() != Some(&plan.allocation)
+        || i64::try_from(short).ok()? * spec.gpus_per_worker() <= report.free
+    {
         return None;
     }
     let (holder, takers) = if plan.allocation == Allocation::Dra {
@@ -54,10 +56,10 @@ pub fn lost(
     } else {
         (Holder::Pod, plugin_users(inventory, spec, plan, pods))
     };
-    let (planned, node) = (plan.gpus, &plan.node);
+    let (planned, node) = (spec.workers(plan.gpus), &plan.node);
     let who = some_of(&takers, holder, &inventory.naming)?;
     Some(format!(
-        "{short} of {planned} workers are left without a GPU on {node}: {who}"
+        "{short} of {planned} workers are left without GPUs on {node}: {who}"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! The DynamoGraphDeployment: one frontend, and one worker per GPU.
+//! The DynamoGraphDeployment: one frontend, and the workers of the plan.
 
 mod component;
 mod v1alpha1;

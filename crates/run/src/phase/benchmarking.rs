@@ -103,7 +103,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         );
         return Step::wait(Reason::WorkloadNotReady, still);
     }
-    let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
+    let wanted = pass.run.workers();
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
         return match signs::worst(pass, pods.all()) {
@@ -121,7 +121,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         };
     }
     if let Some(plan) = pass.run.placement() {
-        if let Some(wrong) = readiness::misplaced(pods, Some(claims), plan) {
+        if let Some(wrong) = readiness::misplaced(pods, Some(claims), plan, pass.run.spec().gpus_per_worker()) {
             return Step::error(Reason::PlacementBroken, wrong);
         }
         if let Some(moved) = readiness::moved(pods, claims, plan) {

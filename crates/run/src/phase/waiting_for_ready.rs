@@ -103,16 +103,16 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let Some(plan) = pass.run.placement() else {
         return Step::error(Reason::PlacementBroken, "the plan is gone from the status: rerun");
     };
-    let ready = pods.ready_workers();
+    let (wanted, ready) = (pass.run.workers(), pods.ready_workers());
     let all_ready = reported.current
         && reported.state != State::Failed
-        && reported.ready.get(WORKER).copied().unwrap_or(0) >= plan.gpus
+        && reported.ready.get(WORKER).copied().unwrap_or(0) >= wanted
         && reported.ready.get(FRONTEND).copied().unwrap_or(0) >= 1
-        && ready >= plan.gpus
-        && i64::try_from(pods.workers.len()) == Ok(plan.gpus)
+        && ready >= wanted
+        && i64::try_from(pods.workers.len()) == Ok(wanted)
         && pods.frontend_ready();
     if !all_ready {
-        return starting(pass, &pods, plan.gpus, &reported, sign);
+        return starting(pass, &pods, wanted, &reported, sign);
     }
     if let Some(step) = gpus::broken(pass, &pods, claims, plan) {
         return step;
@@ -211,7 +211,7 @@ fn so_far(pass: &Pass<'_>) -> String {
         return "it is not known which pods are ready".to_owned();
     };
     let pods = Pods::new(all_pods, &pass.run.id());
-    let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
+    let wanted = pass.run.workers();
     let frontend = if pods.frontend_ready() { "is" } else { "is not" };
     let (made, ready) = (pods.workers.len(), pods.ready_workers());
     format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready")

@@ -33,11 +33,57 @@ fn workers_with_shares_of_a_gpu_are_misplaced() {
             frontends: Vec::new(),
             load_generators: Vec::new(),
         };
-        misplaced(&pods, None, &plan)
+        misplaced(&pods, None, &plan, 1)
     };
     assert_eq!(misplaced(["GPU-a", "GPU-b"]), None);
     for devices in [["GPU-a", "GPU-b::1"], ["GPU-a::0", "GPU-a::1"]] {
         let wrong = misplaced(devices).unwrap_or_default();
         assert!(wrong.contains("holds only a share of a GPU"), "{wrong}");
     }
+}
+
+fn claim(owner: &str, devices: &[&str]) -> ResourceClaim {
+    let results: Vec<_> = devices
+        .iter()
+        .map(|device| json!({ "request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": device }))
+        .collect();
+    from_value(json!({
+        "metadata": { "name": owner, "ownerReferences": [
+            { "apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner } ] },
+        "spec": {},
+        "status": { "allocation": { "devices": { "results": results } } },
+    }))
+    .expect("a claim")
+}
+
+#[test]
+fn each_worker_must_hold_all_of_its_gpus() {
+    let plan = PlacementStatus {
+        node: "n1".to_owned(),
+        allocation: Allocation::Dra,
+        ..PlacementStatus::default()
+    };
+    let mut pods = [worker("w-0", ""), worker("w-1", "")];
+    for pod in &mut pods {
+        pod.metadata.uid.clone_from(&pod.metadata.name);
+    }
+    let pods = Pods {
+        workers: pods.iter().collect(),
+        frontends: Vec::new(),
+        load_generators: Vec::new(),
+    };
+    let misplaced = |first: &[&str], second: &[&str]| {
+        let claims = [claim("w-0", first), claim("w-1", second)];
+        misplaced(&pods, Some(&claims), &plan, 2)
+    };
+    assert_eq!(misplaced(&["gpu-0", "gpu-3"], &["gpu-1", "gpu-2"]), None);
+    let short = misplaced(&["gpu-0", "gpu-3"], &["gpu-1"]);
+    assert_eq!(short.as_deref(), Some("worker w-1 holds 1 GPU instead of 2"));
+    let twice = misplaced(&["gpu-0", "gpu-3"], &["gpu-1", "gpu-3"]);
+    assert_eq!(twice.as_deref(), Some("GPU gpu-3 of n1 is held by two workers"));
+
+    let claims = [claim("w-0", &["gpu-3", "gpu-0"]), claim("w-1", &[])];
+    let recorded = workers(&pods, &claims, &[], &Seen::NotAsked);
+    assert_eq!(recorded[0].devices, ["n1/gpu-0", "n1/gpu-3"]);
+    assert!(recorded[1].devices.is_empty());
 }

@@ -124,7 +124,7 @@ fn workers(status: &PerfValidationStatus) -> Vec<WorkerStatus> {
         });
         let worker = &mut workers[place];
         worker.name.clone_from(&pod.pod);
-        worker.gpu = gpu(status, pod);
+        worker.gpus = gpus(status, pod);
         worker.restarts = Some(pod.restarts).filter(|restarts| *restarts > 0);
         worker.last_exit.clone_from(&pod.last_exit);
     }
@@ -136,17 +136,14 @@ fn microseconds(milliseconds: &str) -> Option<i64> {
     exact.round().to_i64()
 }
 
-/// UUID of a worker's GPU, or its pool and name.
-fn gpu(status: &PerfValidationStatus, pod: &WorkerPod) -> Option<String> {
-    let held = pod.device.as_ref()?;
-    let is_held = |pool: &str, name: &str| {
-        held.strip_prefix(pool)
-            .and_then(|rest| rest.strip_prefix('/'))
-            .is_some_and(|rest| rest == name)
-    };
-    let devices = status.placement.iter().flat_map(|placement| &placement.devices);
-    let mut known = devices.filter(|device| is_held(&device.pool, &device.name));
-    known
-        .find_map(|device| device.uuid.clone())
-        .or_else(|| Some(held.clone()))
+/// UUIDs of a worker's GPUs, or their pools and names.
+fn gpus(status: &PerfValidationStatus, pod: &WorkerPod) -> Vec<String> {
+    let devices = status
+        .placement
+        .as_ref()
+        .map_or(&[][..], |placement| &placement.devices);
+    let uuids: Option<Vec<String>> = pod.held(devices).map(|device| device.uuid.clone()).collect();
+    uuids
+        .filter(|uuids| uuids.len() == pod.devices.len())
+        .unwrap_or_else(|| pod.devices.clone())
 }

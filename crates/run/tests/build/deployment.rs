@@ -169,3 +169,45 @@ fn plain_deployments_are_asked_for_whatever_else_is_installed() {
         assert!(!deployment.to_string().contains("multinode"), "{deployment}");
     }
 }
+
+#[test]
+fn a_worker_with_several_gpus_claims_them_and_splits_the_model() {
+    let settings = settings();
+    let mut object = typical();
+    object.spec.dynamo_mut().worker.gpus = 4;
+    let run = Run::new(&object, &settings);
+    let claim = json!(build::claim_template(&run));
+    assert_eq!(
+        claim.pointer("/spec/spec/devices/requests/0/exactly/count"),
+        Some(&json!(4))
+    );
+    let deployment = json!(dynamo::deployment(&run));
+    let worker = &deployment["spec"]["components"][1];
+    assert_eq!(worker["replicas"], json!(2), "eight GPUs");
+    assert_eq!(
+        worker["sharedMemorySize"],
+        Value::Null,
+        "the operator of Dynamo gives 8Gi"
+    );
+    let args = worker
+        .pointer("/podTemplate/spec/containers/0/args")
+        .unwrap()
+        .as_array()
+        .unwrap();
+    let at = args
+        .iter()
+        .position(|arg| arg == "--tensor-parallel-size")
+        .expect("a split model");
+    assert_eq!(args[at + 1], "4");
+
+    // Through a device plugin, with the user's own command: the operator leaves that as it is.
+    let mut object = own_command();
+    object.spec.dynamo_mut().worker.gpus = 4;
+    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = Allocation::DevicePlugin;
+    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let main = deployment
+        .pointer("/spec/components/1/podTemplate/spec/containers/0")
+        .unwrap();
+    assert_eq!(main["resources"]["limits"]["nvidia.com/gpu"], json!("4"));
+    assert!(!main["args"].to_string().contains("tensor-parallel"), "{main}");
+}

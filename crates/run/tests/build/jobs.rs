@@ -177,7 +177,6 @@ fn a_trial_ends_after_a_time_or_after_a_number_of_requests() {
         ),
         (json!({"minRequests": 9000}), None, Some("9000"), "10024"),
         (json!({"requestsPerConcurrency": 4}), None, Some("4096"), "5120"),
-        // What v0.1.0 stored.
         (
             json!({"requestsPerConcurrency": 8, "minRequests": 1000, "datasetEntries": 100}),
             None,

@@ -146,7 +146,7 @@ fn the_largest_status_fits() {
             ended_unseen: false,
             ended_by: Some(EndedBy::Probe),
             address: Some("2001:db8:85a3::8a2e:370:7334".into()),
-            device: Some(format!("{name}/gpu-10")),
+            devices: vec![format!("{name}/gpu-10")],
         };
         largest.state.worker_pods = vec![worker; 16];
     }

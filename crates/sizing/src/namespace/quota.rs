@@ -50,22 +50,30 @@ pub struct Other {
 
 /// The claim of a worker, as quotas count it.
 pub struct QuotaClaim {
-    resources: Vec<String>,
+    /// Resource and amount.
+    counts: Vec<(String, i64)>,
 }
 
 impl QuotaClaim {
-    /// A claim for one device of a class. A class with an extended resource counts as that resource too.
-    pub fn new(class: Option<&DeviceClass>, name: &str) -> Self {
+    /// A claim for this many devices of a class. A class with an extended resource counts as that resource too.
+    pub fn new(class: Option<&DeviceClass>, name: &str, devices: i64) -> Self {
         let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
-        let resources = [
-            "count/resourceclaims.resource.k8s.io".to_owned(),
-            format!("{name}.deviceclass.resource.k8s.io/devices"),
-            format!("requests.deviceclass.resource.kubernetes.io/{name}"),
+        let counts = [
+            ("count/resourceclaims.resource.k8s.io".to_owned(), 1),
+            (format!("{name}.deviceclass.resource.k8s.io/devices"), devices),
+            (format!("requests.deviceclass.resource.kubernetes.io/{name}"), devices),
         ];
-        let extended = extended.map(|extended| format!("requests.{extended}"));
+        let extended = extended.map(|extended| (format!("requests.{extended}"), devices));
         Self {
-            resources: resources.into_iter().chain(extended).collect(),
+            counts: counts.into_iter().chain(extended).collect(),
         }
+    }
+
+    fn amount(&self, resource: &str) -> i64 {
+        let mut counts = self.counts.iter();
+        counts
+            .find(|(known, _)| known == resource)
+            .map_or(0, |(_, amount)| *amount)
     }
 }
 
@@ -124,8 +132,10 @@ fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<
             Decimal::ZERO
         }
     };
-    let of_claim = claim.is_some_and(|claim| is_unscoped(quota) && claim.resources.iter().any(|own| own == resource));
-    let each = demand(&pods.worker).max(if of_claim { Decimal::ONE } else { Decimal::ZERO });
+    let claimed = claim
+        .filter(|_| is_unscoped(quota))
+        .map_or(0, |claim| claim.amount(resource));
+    let each = demand(&pods.worker).max(claimed.into());
     let frontend = if count.frontend {
         demand(&pods.frontend)
     } else {

@@ -13,6 +13,7 @@ mod reports;
 mod scheduler;
 mod shared;
 mod vectors;
+mod workers;
 
 use perfval_api::{PerfValidationSpec, Reason};
 use perfval_sizing::Plan;

@@ -95,11 +95,11 @@ fn cluster(nodes: &[NodePlan]) -> Cluster {
         })
 }
 
-fn spec(min: i32, max: Option<i32>) -> PerfValidationSpec {
+fn spec(min: i32, max: Option<i32>, each: i32) -> PerfValidationSpec {
     serde_json::from_value(json!({
         "model": { "name": "m" },
-        "workload": { "dynamo": { "image": "i:1", "worker": {"resources": { "requests": { "cpu": "20" } }} } },
-        "placement": { "minGPUs": min, "maxGPUs": max.map(|max| max.max(min)) },
+        "workload": { "dynamo": { "image": "i:1", "worker": {"gpus": each, "resources": { "requests": { "cpu": "20" } }} } },
+        "placement": { "minGPUs": min, "maxGPUs": max.map(|max| max.max((min + each - 1) / each * each)) },
     }))
     .expect("a spec")
 }
@@ -125,15 +125,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn a_plan_never_exceeds_the_free_gpus(nodes in prop::collection::vec(node(), 0..5), min in 1..4, max in prop::option::of(1..9)) {
-        let spec = spec(min, max);
+    fn a_plan_never_exceeds_the_free_gpus(nodes in prop::collection::vec(node(), 0..5), min in 1..4, max in prop::option::of(1..9), each in 1..4) {
+        let spec = spec(min, max, each);
         if let Sizing::Chosen(plan) = choose(&cluster(&nodes).inventory(), &spec, &[]) {
             let index: usize = plan.node[1..].parse().unwrap();
             let node = &nodes[index];
             prop_assert!(plan.gpus >= i64::from(min));
             prop_assert!(spec.placement.max_gpus.is_none_or(|max| plan.gpus <= i64::from(max)));
             prop_assert!(plan.gpus <= plan.node_gpus);
-            prop_assert!(plan.gpus * 20 <= 256 - i64::from(node.cpus));
+            prop_assert_eq!(plan.gpus % i64::from(each), 0);
+            prop_assert!(plan.gpus / i64::from(each) * 20 <= 256 - i64::from(node.cpus));
             prop_assert!(!node.cordoned && node.ready);
             prop_assert!(plan.allocation == Allocation::Dra || !node.sliced);
             if plan.allocation == Allocation::Dra {
@@ -162,7 +163,7 @@ proptest! {
         labels in prop::collection::btree_map(prop::sample::select(vec!["pool", "zone", "none"]), 0_u8..3, 0..3),
         busy in prop::collection::vec(0_u8..8, 0..3),
     ) {
-        let mut spec = spec(min, max);
+        let mut spec = spec(min, max, 1);
         spec.placement.node_selector = labels.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect();
         let run = |(number, node): (usize, &u8)| OtherRun { name: format!("perf/{number}"), node: format!("n{node}") };
         let busy: Vec<OtherRun> = busy.iter().enumerate().map(run).collect();
@@ -179,15 +180,15 @@ proptest! {
         }
         for index in 0..nodes.len() {
             let name = format!("n{index}");
-            let whole = examine(&inventory, &spec(1, None), &name);
-            prop_assert_eq!(examine(&inventory.for_node(&name), &spec(1, None), &name), whole);
+            let whole = examine(&inventory, &spec(1, None, 1), &name);
+            prop_assert_eq!(examine(&inventory.for_node(&name), &spec(1, None, 1), &name), whole);
         }
     }
 
     #[test]
     fn the_order_of_lists_does_not_matter(nodes in prop::collection::vec(node(), 0..5), min in 1..4) {
         let cluster = cluster(&nodes);
-        let spec = spec(min, None);
+        let spec = spec(min, None, 1);
         prop_assert_eq!(
             choose(&cluster.inventory(), &spec, &[]),
             choose(&cluster.reversed().inventory(), &spec, &[])
@@ -198,7 +199,7 @@ proptest! {
     fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..10) {
         let mut inventory = cluster(&nodes).inventory();
         fail(&mut inventory, part);
-        let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None), &[]) else {
+        let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None, 1), &[]) else {
             return Err(TestCaseError::fail("not a wait"));
         };
         prop_assert_eq!(reason, Reason::InventoryUnreadable);
@@ -208,7 +209,7 @@ proptest! {
     #[test]
     fn one_more_claim_never_frees_a_gpu(nodes in prop::collection::vec(node(), 1..4), device in 0_u8..10) {
         let cluster = cluster(&nodes);
-        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None), &[]) {
+        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None, 1), &[]) {
             Sizing::Chosen(plan) => plan.gpus,
             Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
         };
@@ -231,7 +232,7 @@ proptest! {
             0 | 2 => before.node(NodeBuilder::named("n0")),
             _ => before,
         };
-        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None), &[]) {
+        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None, 1), &[]) {
             Sizing::Chosen(plan) => plan.gpus,
             Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
         };

@@ -56,12 +56,12 @@ impl Gpu<'_> {
     }
 }
 
-/// Findings about the GPUs of the workers.
-pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<Explained> {
+/// Findings about the GPUs of the workers, `each` per worker.
+pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[DeviceStatus], each: i64) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
     };
-    let gpus = join_workers(record, workers, devices);
+    let gpus = join_workers(record, workers, devices, each);
     let all = |cause: Cause, rule: &dyn Fn(&Gpu<'_>, &[Gpu<'_>]) -> Option<String>| {
         let texts: Vec<String> = gpus
             .iter()
@@ -82,12 +82,12 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[Devic
 }
 
 /// Reason why a trial lacks the requested telemetry.
-pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Option<String> {
+pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus], each: i64) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
     }
-    let gpus = join_workers(record, workers, devices);
+    let gpus = join_workers(record, workers, devices, each);
     if gpus.is_empty() {
         let on_page = record.gpus.len();
         return Some(format!(
@@ -103,8 +103,13 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus
 }
 
 /// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without
-/// either, all GPUs of the node, if there are as many as workers.
-fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerPod], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
+/// either, all GPUs of the node, if there are as many as the workers'.
+fn join_workers<'a>(
+    record: &'a GpuRecord,
+    workers: &'a [WorkerPod],
+    devices: &[DeviceStatus],
+    each: i64,
+) -> Vec<Gpu<'a>> {
     let joined: Vec<Gpu<'a>> = record
         .gpus
         .iter()
@@ -116,19 +121,20 @@ fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerPod], devices: &[
             })
         })
         .collect();
-    if joined.is_empty() && record.gpus.len() == workers.len() && workers.iter().all(|worker| worker.device.is_none()) {
+    let unclaimed = workers.iter().all(|worker| worker.devices.is_empty());
+    let all = usize::try_from(each).unwrap_or(1).saturating_mul(workers.len());
+    if joined.is_empty() && record.gpus.len() == all && unclaimed {
         return record.gpus.iter().map(|seen| Gpu { seen, worker: None }).collect();
     }
     joined
 }
 
 fn runs_on(worker: &WorkerPod, gpu: &GpuSummary, devices: &[DeviceStatus]) -> bool {
-    match &worker.device {
-        Some(held) => devices.iter().any(|device| {
-            device.uuid.as_ref() == Some(&gpu.uuid) && *held == format!("{}/{}", device.pool, device.name)
-        }),
-        None => gpu.pods.contains(&worker.pod),
+    if worker.devices.is_empty() {
+        return gpu.pods.contains(&worker.pod);
     }
+    let mut held = worker.held(devices);
+    held.any(|device| device.uuid.as_ref() == Some(&gpu.uuid))
 }
 
 fn errors(gpu: &GpuSummary) -> Option<String> {
@@ -226,7 +232,7 @@ fn shared(gpu: &Gpu<'_>, all: &[Gpu<'_>], workers: &[WorkerPod]) -> Option<Strin
     // Only of a GPU that is known to be a worker's: the exporter may list pods that are gone.
     if gpu
         .worker
-        .is_some_and(|worker| worker.device.is_some() || gpu.seen.pods.contains(&worker.pod))
+        .is_some_and(|worker| !worker.devices.is_empty() || gpu.seen.pods.contains(&worker.pod))
     {
         let ours = |pod: &str| workers.iter().any(|worker| worker.pod == pod);
         let mut others: Vec<String> = gpu.seen.pods.iter().filter(|pod| !ours(pod)).cloned().collect();

@@ -15,18 +15,18 @@ use crate::workers::{AgainstPeers, WorkerSummary};
 /// The only worker is slower than in earlier runs once its whole interval lies below this (percent of their speed).
 pub(crate) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
 
-/// Largest number of UUIDs that are kept: where more GPUs are slow, it is none of them alone.
-const GPUS: usize = 4;
+/// Largest number of workers whose UUIDs are kept: where more are slow, it is none of them alone.
+const WORKERS: usize = 4;
 
 /// A worker whose decode speed was compared: in one trial, or on average over the trials of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Its pod, or its address.
     pub name: String,
-    /// Text behind its name for its GPU; empty if the GPU is unknown.
+    /// Text behind its name for its GPUs; empty if they are unknown.
     pub gpu: String,
-    /// UUID of that GPU, where the driver publishes one.
-    pub uuid: Option<String>,
+    /// UUIDs of these GPUs, where the driver publishes them.
+    pub uuids: Vec<String>,
     /// Time from one token of a request to its next in the last trial (ms).
     pub token_ms: Decimal,
     /// Requests that were decoded together.
@@ -92,7 +92,7 @@ pub fn compared(workers: &[Worker<'_>], pods: &[WorkerPod], devices: &[DeviceSta
         Some(Compared {
             name: worker.name.to_owned(),
             gpu: gpu_in_words(worker, pods, devices),
-            uuid: device(worker, pods, devices).and_then(|(_, uuid)| uuid),
+            uuids: uuids(worker, pods, devices),
             token_ms: speed.token_ms,
             batch: speed.batch,
             peers: speed.peers?,
@@ -180,27 +180,32 @@ pub fn any_slow(compared: &[Compared]) -> bool {
     !slow(compared).is_empty()
 }
 
-/// The GPU of a worker, as it stands behind its name; nothing where it is not known.
+/// The GPUs of a worker, as they stand behind its name; nothing where they are not known.
 pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> String {
-    match device(worker, pods, devices) {
-        Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
-        Some((held, None)) => format!(" (GPU {held})"),
-        None => String::new(),
+    let Some(pod) = pod(worker, pods).filter(|pod| !pod.devices.is_empty()) else {
+        return String::new();
+    };
+    let uuids = uuids(worker, pods, devices);
+    let held = pod.devices.join(", ");
+    match (uuids.len(), pod.devices.len()) {
+        (0, 1) => format!(" (GPU {held})"),
+        (0, _) => format!(" (GPUs {held})"),
+        _ => format!(" ({held}, {})", uuids.join(", ")),
     }
 }
 
 /// UUIDs of the GPUs of the slow workers, as far as they are known.
 pub fn slow_gpus(compared: &[Compared]) -> Vec<String> {
-    let uuids = slow(compared).into_iter().filter_map(|(worker, _)| worker.uuid.clone());
-    uuids.take(GPUS).collect()
+    let uuids = slow(compared).into_iter().map(|(worker, _)| worker.uuids.clone());
+    uuids.take(WORKERS).flatten().collect()
 }
 
-/// The GPU that a worker holds, as `pool/device`, and its UUID where the driver publishes one.
-fn device(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> Option<(String, Option<String>)> {
-    let held = pods.iter().find(|pod| pod.pod == worker.name)?.device.clone()?;
-    let device = devices
-        .iter()
-        .find(|device| held == format!("{}/{}", device.pool, device.name));
-    let uuid = device.and_then(|device| device.uuid.clone());
-    Some((held, uuid))
+fn pod<'a>(worker: &Worker<'_>, pods: &'a [WorkerPod]) -> Option<&'a WorkerPod> {
+    pods.iter().find(|pod| pod.pod == worker.name)
+}
+
+/// UUIDs of the GPUs that a worker holds, where the driver publishes them.
+fn uuids(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<String> {
+    let held = pod(worker, pods).into_iter().flat_map(|pod| pod.held(devices));
+    held.filter_map(|device| device.uuid.clone()).collect()
 }

@@ -79,9 +79,15 @@ fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Op
             None => (Cause::WorkerCrashed, restarted),
         });
     }
-    (later.device != worker.device).then(|| {
-        let device = |device: &Option<String>| device.clone().unwrap_or_else(|| "none".to_owned());
-        let (old, new) = (device(&worker.device), device(&later.device));
+    (later.devices != worker.devices).then(|| {
+        let names = |devices: &[String]| {
+            if devices.is_empty() {
+                "none".to_owned()
+            } else {
+                devices.join(", ")
+            }
+        };
+        let (old, new) = (names(&worker.devices), names(&later.devices));
         (Cause::GPUChanged, format!("worker {name} held {old} and now {new}"))
     })
 }

@@ -157,13 +157,16 @@ fn only_gpus_of_the_run_are_judged() {
     (hot.reasons, hot.slowed) = (Some(0x40), Some(mark(60, 1)));
     let record = of([gpu(0), hot]);
     // A run on the first GPU alone.
-    assert_eq!(found(Some(&record), &pods()[..1], &devices()), []);
+    assert_eq!(found(Some(&record), &pods()[..1], &devices(), 1), []);
     // The device plugin: nobody knows who has which, but the run has them all.
     let unknown: Vec<WorkerPod> = pods()
         .into_iter()
-        .map(|pod| WorkerPod { device: None, ..pod })
+        .map(|pod| WorkerPod {
+            devices: Vec::new(),
+            ..pod
+        })
         .collect();
-    let all = found(Some(&record), &unknown, &[]);
+    let all = found(Some(&record), &unknown, &[], 1);
     assert_eq!(all.len(), 1);
     assert!(
         all[0]
@@ -172,14 +175,16 @@ fn only_gpus_of_the_run_are_judged() {
         "{all:?}"
     );
     assert_eq!(
-        found(Some(&record), &unknown[..1], &[]),
+        found(Some(&record), &unknown[..1], &[], 1),
         [],
         "one of two: not known which"
     );
+    // One worker with two GPUs has them all.
+    assert_eq!(found(Some(&record), &unknown[..1], &[], 2).len(), 1);
     // Unless the exporter lists the pods.
     let mut listed = record.clone();
     listed.gpus[1].pods.insert("pv-1-worker-1".to_owned());
-    let joined = found(Some(&listed), &unknown[1..], &[]);
+    let joined = found(Some(&listed), &unknown[1..], &[], 1);
     assert!(joined[0].1.starts_with("worker pv-1-worker-1 (GPU 1, "), "{joined:?}");
 }
 
@@ -189,12 +194,12 @@ fn missing_telemetry_has_a_reason() {
         errors: [("connection refused".to_owned(), 7)].into(),
         ..GpuRecord::default()
     };
-    let why = unread(&silent, &pods(), &devices()).expect("a reason");
+    let why = unread(&silent, &pods(), &devices(), 1).expect("a reason");
     assert_eq!(why, "no page of GPU metrics could be read (7 × connection refused)");
     let mut elsewhere = of([gpu(0), gpu(1)]);
     for gpu in &mut elsewhere.gpus {
         gpu.uuid.push('x');
     }
-    let why = unread(&elsewhere, &pods(), &devices()).expect("a reason");
+    let why = unread(&elsewhere, &pods(), &devices(), 1).expect("a reason");
     assert!(why.starts_with("none of the 2 GPUs on the page"), "{why}");
 }

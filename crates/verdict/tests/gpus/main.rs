@@ -56,14 +56,14 @@ fn devices() -> Vec<DeviceStatus> {
 fn pods() -> Vec<WorkerPod> {
     let pod = |n: usize| WorkerPod {
         pod: format!("pv-1-worker-{n}"),
-        device: Some(format!("node/gpu-{n}")),
+        devices: vec![format!("node/gpu-{n}")],
         ..WorkerPod::default()
     };
     vec![pod(0), pod(1)]
 }
 
 fn causes(record: &GpuRecord) -> Vec<(Cause, String)> {
-    found(Some(record), &pods(), &devices())
+    found(Some(record), &pods(), &devices(), 1)
 }
 
 fn mark(value: i64, at: i64) -> Mark {

@@ -22,7 +22,7 @@ fn workers_that_changed_void_a_trial_and_explain_its_errors() {
         workers[0].uid = "uid-new".into();
         workers[2].restarts = 1;
     });
-    let moved = with(|workers| workers[0].device = Some("n1/gpu-7".into()));
+    let moved = with(|workers| workers[0].devices = vec!["n1/gpu-7".into()]);
     for (after, cause) in [
         (&restarted, Cause::WorkerCrashed),
         (&replaced, Cause::WorkerRestarted),

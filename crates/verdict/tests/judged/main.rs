@@ -79,7 +79,7 @@ fn pods() -> Vec<WorkerPod> {
         ended_unseen: false,
         ended_by: None,
         address: Some(name.to_owned()),
-        device: Some(format!("n1/{name}")),
+        devices: vec![format!("n1/{name}")],
     };
     ["a", "b", "c", "d"].map(pod).into()
 }

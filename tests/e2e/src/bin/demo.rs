@@ -214,7 +214,7 @@ async fn show_cleanup(lab: &Lab, status: &PerfValidationStatus) -> bool {
 /// The number of a GPU that the run had, as `lab fault slow-gpu` takes it.
 fn a_gpu_of(status: &PerfValidationStatus) -> Option<&str> {
     let worker = status.state.worker_pods.first()?;
-    Some(worker.device.as_ref()?.rsplit_once('-')?.1)
+    Some(worker.devices.first()?.rsplit_once('-')?.1)
 }
 
 fn explain_keep(status: &PerfValidationStatus) {

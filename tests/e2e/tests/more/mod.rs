@@ -6,6 +6,7 @@ pub mod node_cpu;
 pub mod outage;
 pub mod pipelines;
 pub mod readiness;
+pub mod several_gpus;
 pub mod sharing;
 pub mod soak;
 pub mod telemetry;

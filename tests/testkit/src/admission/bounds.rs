@@ -14,10 +14,11 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 17] = [
+    let bounds: [(&str, i64, i64); 18] = [
         ("ttlSecondsAfterFinished", 0, 31_536_000),
         ("keptSecondsAfterFinished", 0, 31_536_000),
         ("resultsHistoryLimit", 0, 100),
+        ("workload.dynamo.worker.gpus", 1, 8),
         ("placement.minGPUs", 1, 64),
         ("placement.maxGPUs", 1, 64),
         ("placement.expectGPUs", 1, 64),

@@ -2,6 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::DeviceStatus;
+
 /// One worker.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
@@ -24,9 +26,30 @@ pub struct WorkerPod {
     /// IP address at which the operator samples the worker's metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// GPU that the worker's claim holds, as `pool/device`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
+    /// GPUs that the worker's claim holds, as `pool/device`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+}
+
+impl WorkerPod {
+    /// The devices of a plan that this worker holds.
+    pub fn held<'a>(&self, devices: &'a [DeviceStatus]) -> impl Iterator<Item = &'a DeviceStatus> {
+        let held = |device: &&DeviceStatus| {
+            let mut names = self.devices.iter();
+            names.any(|name| name.split_once('/') == Some((&device.pool, &device.name)))
+        };
+        devices.iter().filter(held)
+    }
+
+    /// Names of its devices without their pools, such as `gpu-0,gpu-1`.
+    pub fn device_names(&self) -> Option<String> {
+        let names: Vec<&str> = self
+            .devices
+            .iter()
+            .filter_map(|device| device.rsplit('/').next())
+            .collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
 }
 
 /// End of a container without a crash of its process.

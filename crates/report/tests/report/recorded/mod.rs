@@ -65,8 +65,8 @@ pub fn shared() -> Saved {
         .to_vec();
     for trial in &mut run.trials {
         for (gpu, worker) in (0..).zip(trial.before.iter_mut().zip(&mut trial.after)) {
-            let held = Some(uuid(gpu));
-            (worker.0.device, worker.1.device) = (held.clone(), held);
+            let held = vec![uuid(gpu)];
+            (worker.0.devices, worker.1.devices) = (held.clone(), held);
         }
         trial.gpus = telemetry();
     }

@@ -168,11 +168,14 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
 fn on_devices(trial: &Trial, devices: &[DeviceStatus]) -> Trial {
     let mut trial = trial.clone();
     for worker in trial.before.iter_mut().chain(&mut trial.after) {
-        let held = worker.device.as_deref().unwrap_or_default();
+        let held = worker.devices.first().map_or("", String::as_str);
         let device = devices
             .iter()
             .find(|device| device.uuid.as_deref().is_some_and(|uuid| held.ends_with(uuid)));
-        worker.device = device.map(|device| format!("{}/{}", device.pool, device.name));
+        worker.devices = device
+            .map(|device| format!("{}/{}", device.pool, device.name))
+            .into_iter()
+            .collect();
     }
     trial
 }

@@ -75,7 +75,7 @@ impl Component {
         }
     }
 
-    /// The component that holds the GPUs, one each.
+    /// The component that holds the GPUs.
     pub fn worker(run: &Run<'_>) -> Self {
         let dynamo = run.spec().dynamo();
         let placement = run.placement().cloned().unwrap_or_default();
@@ -97,10 +97,11 @@ impl Component {
         }
         Self {
             name: WORKER,
-            replicas: placement.gpus,
+            replicas: run.workers(),
             runtime_version: runtime_version(run),
             metadata: pod_metadata(run, own_labels(run, WORKER)),
-            shared_memory: Some("2Gi"),
+            // The processes of a split model exchange data through shared memory (NCCL).
+            shared_memory: (run.spec().gpus_per_worker() == 1).then_some("2Gi"),
             pod,
             main: Container {
                 image: Some(dynamo.image.clone()),
@@ -136,7 +137,7 @@ fn main_container(run: &Run<'_>) -> Container {
     }
 }
 
-/// The user's own command as it is; else vLLM on the model, behind the wrapper.
+/// The user's own command as it is; else vLLM on the model, split over the worker's GPUs, behind the wrapper.
 fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
     let dynamo = run.spec().dynamo();
     if !dynamo.worker.command.is_empty() {
@@ -150,6 +151,9 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
         // Of the tokenizer too: vLLM takes it from the same revision.
         args.extend(["--revision".to_owned(), revision.clone()]);
     }
+    if dynamo.worker.gpus > 1 {
+        args.extend(["--tensor-parallel-size".to_owned(), dynamo.worker.gpus.to_string()]);
+    }
     if dynamo.router_mode == RouterMode::Kv {
         args.extend(KV_EVENTS.map(str::to_owned));
     }
@@ -157,7 +161,7 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
     (WRAPPER.map(str::to_owned).into(), args)
 }
 
-/// The user's resources with exactly one GPU, through a claim or from the plugin. The spec's own GPU entry is
+/// The user's resources with exactly the worker's GPUs, through a claim or from the plugin. The spec's own GPU entry is
 /// dropped: next to a claim the same device would be taken twice (KEP-5004).
 fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequirements {
     let resource = &run.spec().placement.resource_name;
@@ -173,7 +177,7 @@ fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequi
         }]);
     } else {
         let limits = resources.limits.get_or_insert_default();
-        limits.insert(resource.clone(), Quantity("1".to_owned()));
+        limits.insert(resource.clone(), Quantity(run.spec().gpus_per_worker().to_string()));
     }
     resources
 }

@@ -17,7 +17,7 @@ use crate::readiness::{self, Pods};
 /// Pods and claims of the operator are watched, those of others are not.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
-const LOOKING: &str = "every component is ready; looking whether each worker has a GPU of its own";
+const LOOKING: &str = "every component is ready; checking that each worker has its own GPUs";
 
 /// Returns true if the pass has to check the GPUs of each pod: a worker finds none, or all have one. A start is no
 /// time for it: claims do not change while pods do, and the API server answers a list of unchanged objects 50 ms late
@@ -50,7 +50,7 @@ pub(super) fn broken(
     claims: Option<&[ResourceClaim]>,
     plan: &PlacementStatus,
 ) -> Option<Step> {
-    if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
+    if let Some(wrong) = readiness::misplaced(pods, claims, plan, pass.run.spec().gpus_per_worker()) {
         return Some(misplaced(pass, wrong));
     }
     // Looked at again before each trial.

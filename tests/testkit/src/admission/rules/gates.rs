@@ -135,6 +135,15 @@ pub fn cases() -> Vec<Case> {
             }),
         ),
         refused(
+            "slowest worker of one with two GPUs",
+            json!({
+                "placement": {"minGPUs": 2},
+                "workload": {"dynamo": {"worker": {"gpus": 2}}},
+                "gates": [gate("slowest", "SlowestWorkerPercent", ">=", json!({"threshold": "90"}))],
+            }),
+            "placement.minGPUs for at least two workers",
+        ),
+        refused(
             "slowest worker faster than its peers",
             json!({
                 "placement": {"minGPUs": 2},

@@ -17,6 +17,20 @@ pub fn cases() -> Vec<Case> {
             "a minGPUs of at most maxGPUs",
         ),
         accepted(
+            "as many GPUs at most as one worker has",
+            json!({"placement": {"maxGPUs": 4}, "workload": {"dynamo": {"worker": {"gpus": 4}}}}),
+        ),
+        refused(
+            "fewer GPUs at most than one worker has",
+            json!({"placement": {"maxGPUs": 3}, "workload": {"dynamo": {"worker": {"gpus": 4}}}}),
+            "no number of them fits",
+        ),
+        refused(
+            "no whole worker between the bounds",
+            json!({"placement": {"minGPUs": 4, "maxGPUs": 5}, "workload": {"dynamo": {"worker": {"gpus": 3}}}}),
+            "no number of them fits",
+        ),
+        accepted(
             "as many GPUs expected as asked for at least",
             placement(json!({"minGPUs": 8, "expectGPUs": 8})),
         ),

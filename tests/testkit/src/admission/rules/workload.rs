@@ -109,6 +109,15 @@ pub fn cases() -> Vec<Case> {
             dynamo(json!({"env": [{"name": "DYN_ROUTER_MODE", "value": "kv"}]})),
             "instead of the variable DYN_ROUTER_MODE",
         ),
+        refused(
+            "tensor parallelism beside the default command",
+            worker(json!({"args": ["--tensor-parallel-size=2"]})),
+            "write worker.gpus instead of --tensor-parallel-size",
+        ),
+        accepted(
+            "tensor parallelism of an own command",
+            worker(json!({"gpus": 2, "command": ["python3", "-m", "dynamo.vllm"], "args": ["-tp", "2"]})),
+        ),
         accepted(
             "resources of the worker",
             worker(json!({"resources": {"requests": {"cpu": 4, "memory": "1.5Gi"}, "limits": {"memory": "64Gi"}}})),
@@ -126,7 +135,7 @@ pub fn cases() -> Vec<Case> {
         refused(
             "claim of the worker",
             worker(json!({"resources": {"claims": [{"name": "gpu"}]}})),
-            "the claim of a worker's GPU is made",
+            "the claim of a worker's GPUs is made",
         ),
         accepted(
             "resources of the frontend",

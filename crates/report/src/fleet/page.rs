@@ -1,0 +1,211 @@
+//! The page itself.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use perfval_api::Verdict;
+use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
+
+use super::{Environment, Fleet, digest, percent_of_median};
+use crate::html::document;
+use crate::html::parts::{or_dash, scrolling};
+
+/// Sections of the page, by anchor and heading.
+const SECTIONS: [(&str, &str); 4] = [
+    ("gpus", "GPUs of each node"),
+    ("nodes", "Nodes, the worst first"),
+    ("environments", "Environments"),
+    ("never", "Never measured"),
+];
+
+pub(super) fn write(fleet: &Fleet) -> String {
+    let failed = fleet.count(Verdict::Failed);
+    let title = format!("{} nodes measured, {failed} failed", fleet.measured.len());
+    let environments = fleet.environments();
+    let body = html! {
+        header {
+            p.kind { "Newest measurement of each node" }
+            h1 { (title) }
+            (coverage(fleet))
+        }
+        nav aria-label="Contents" {
+            @for (anchor, heading) in SECTIONS { a href={ "#" (anchor) } { (heading) } " " }
+        }
+        main {
+            (section(0, &heat_map(fleet, &environments)))
+            (section(1, &ranking(fleet)))
+            (section(2, &compared(&environments)))
+            (section(3, &never(fleet)))
+        }
+        footer { p {
+            "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (fleet.now.format("%Y-%m-%d %H:%M UTC"))
+            ". Every number is of the status of a NodePerformance."
+        } }
+    };
+    document(&title, &body)
+}
+
+fn section(index: usize, content: &Markup) -> Markup {
+    let (anchor, heading) = SECTIONS[index];
+    html! {
+        section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
+            h2 id={ (anchor) "-heading" } { (heading) }
+            (content)
+        }
+    }
+}
+
+fn coverage(fleet: &Fleet) -> Markup {
+    let measured = fleet.measured.len();
+    let all = measured + fleet.never.len();
+    let oldest = fleet.measured.iter().map(|(_, status)| status.measured_at).min();
+    html! {
+        dl.facts {
+            div { dt { "Passed" } dd { (fleet.count(Verdict::Passed)) } }
+            div { dt { "Failed" } dd { (fleet.count(Verdict::Failed)) } }
+            div { dt { "Inconclusive" } dd { (fleet.count(Verdict::Inconclusive)) } }
+            div { dt { "Measured" } dd { (measured) " of " (all) " nodes with GPUs" } }
+            @if let Some(oldest) = oldest { div { dt { "Oldest measurement" } dd { (age(fleet, oldest)) " ago" } } }
+        }
+    }
+}
+
+/// One row per node, one cell per GPU.
+fn heat_map(fleet: &Fleet, environments: &[Environment<'_>]) -> Markup {
+    let medians: BTreeMap<&str, i64> = environments
+        .iter()
+        .filter_map(|environment| Some((environment.digest, environment.token_microseconds?)))
+        .collect();
+    let rows: Vec<(&String, &NodePerformanceStatus, i64)> = fleet
+        .measured
+        .iter()
+        .filter_map(|(node, status)| Some((node, status, *medians.get(digest(status))?)))
+        .collect();
+    if rows.is_empty() {
+        return html! { p.absent { "No three GPUs of one environment reported their time from token to token, so no median exists." } };
+    }
+    let table = html! {
+        table.heat {
+            caption { "Decode speed of each GPU (percent of the median of all GPUs in the same environment)" }
+            tbody { @for (node, status, median) in rows {
+                tr {
+                    th scope="row" { (node) }
+                    @for gpu in in_order(status) { (cell(gpu, median)) }
+                }
+            } }
+        }
+    };
+    html! {
+        p.legend { "The numbers compare single measurements, which differ by some percent between healthy GPUs. A low number is a reason to measure again, not a proof." }
+        (scrolling("GPUs of each node", &table))
+    }
+}
+
+/// The object lists the slowest GPU first; the page keeps each GPU in its place from one page to the next.
+fn in_order(status: &NodePerformanceStatus) -> Vec<&GpuPerformance> {
+    let mut gpus: Vec<&GpuPerformance> = status.gpus.iter().collect();
+    gpus.sort_by(|a, b| a.uuid.cmp(&b.uuid));
+    gpus
+}
+
+fn cell(gpu: &GpuPerformance, median: i64) -> Markup {
+    let percent = percent_of_median(gpu, median);
+    let class = match percent {
+        None => "number",
+        Some(..90) => "number heat-0",
+        Some(90..95) => "number heat-1",
+        Some(95..98) => "number heat-2",
+        Some(_) => "number heat-3",
+    };
+    let shown = percent.map(|percent| percent.to_string());
+    html! { td class=(class) title=(gpu.uuid) { (or_dash(shown.as_deref())) } }
+}
+
+fn ranking(fleet: &Fleet) -> Markup {
+    let percent = |value: Option<i64>| value.map(|value| format!("{value} %"));
+    let table = html! {
+        table {
+            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs, and of the node's other GPUs" }
+            thead { tr {
+                th scope="col" { "Node" } th scope="col" { "Verdict" }
+                @for name in ["Tokens/s", "Of gate", "Own past", "Peers", "Measured"] { th.number scope="col" { (name) } }
+                th scope="col" { "Reason" } th scope="col" { "Validation" }
+            } }
+            tbody { @for (node, status) in &fleet.measured {
+                tr {
+                    th scope="row" { (node) }
+                    td class={ "result " (class_of(status.verdict)) } { (status.verdict.as_str()) }
+                    td.number { (or_dash(status.output_tokens_per_second.map(|rate| rate.to_string()).as_deref())) }
+                    @for value in [status.percent_of_gate, status.percent_of_own_past, status.percent_of_peers] {
+                        td.number { (or_dash(percent(value).as_deref())) }
+                    }
+                    td.number { (age(fleet, status.measured_at)) }
+                    td { (or_dash(status.reason.as_deref())) }
+                    td { (status.validation.namespace) "/" (status.validation.name) }
+                }
+            } }
+        }
+    };
+    scrolling("Nodes", &table)
+}
+
+fn class_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed => "pass",
+        Verdict::Failed => "miss",
+        _ => "invalid",
+    }
+}
+
+fn compared(environments: &[Environment<'_>]) -> Markup {
+    let table = html! {
+        table {
+            caption { "Nodes with the same model, image, settings, driver and number of GPUs. Compare nodes only within one environment" }
+            thead { tr {
+                th scope="col" { "Environment" } th scope="col" { "GPU" } th.number scope="col" { "Nodes" } th scope="col" { "Verdicts" }
+                th.number scope="col" { "Median tokens/s" } th.number scope="col" { "Median µs per token" }
+            } }
+            tbody { @for environment in environments {
+                @let number = |value: Option<i64>| value.map(|value| value.to_string());
+                tr {
+                    th scope="row" { (or_dash(Some(environment.digest).filter(|digest| !digest.is_empty()))) }
+                    td { (or_dash(environment.product)) }
+                    td.number { (environment.nodes) }
+                    td { (verdicts(environment)) }
+                    td.number { (or_dash(number(environment.throughput).as_deref())) }
+                    td.number { (or_dash(number(environment.token_microseconds).as_deref())) }
+                }
+            } }
+        }
+    };
+    scrolling("Environments", &table)
+}
+
+fn verdicts(environment: &Environment<'_>) -> String {
+    let counted = environment.verdicts.iter();
+    let counted: Vec<String> = counted.map(|(verdict, count)| format!("{count} {verdict}")).collect();
+    counted.join(", ")
+}
+
+fn never(fleet: &Fleet) -> Markup {
+    if fleet.never.is_empty() {
+        return html! { p { "Every node with GPUs that could be listed has a measurement." } };
+    }
+    let table = html! {
+        table {
+            thead { tr { th scope="col" { "Node" } th scope="col" { "Obstacle" } } }
+            tbody { @for (node, why) in &fleet.never { tr { th scope="row" { (node) } td { (why) } } } }
+        }
+    };
+    scrolling("Never measured", &table)
+}
+
+/// `5m`, `3h` or `2d`.
+fn age(fleet: &Fleet, at: chrono::DateTime<chrono::Utc>) -> String {
+    let minutes = (fleet.now - at).num_minutes().max(0);
+    match minutes {
+        ..60 => format!("{minutes}m"),
+        60..2880 => format!("{}h", minutes / 60),
+        _ => format!("{}d", minutes / 1440),
+    }
+}
