@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use jsonschema::error::ValidationErrorKind;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
 use serde_json::Value;
 use strsim::jaro_winkler;
 
-use crate::{PerfValidation, crd};
+use crate::{PerfValidation, crd, policy_crd};
 
 /// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
 const ALIKE: f64 = 0.85;
 
 /// Schema of the CRD, ready to judge manifests.
 pub struct Admission {
+    kind: String,
     schema: Value,
     bounds: jsonschema::Validator,
 }
@@ -42,14 +44,23 @@ impl std::fmt::Display for SchemaError {
 impl std::error::Error for SchemaError {}
 
 impl Admission {
-    /// Compiles the schema.
+    /// Compiles the schema of `PerfValidation`.
     pub fn new() -> Result<Self, SchemaError> {
-        let crd = crd();
+        Self::compile(crd())
+    }
+
+    /// Compiles the schema of `PerfValidationPolicy`.
+    pub fn for_policies() -> Result<Self, SchemaError> {
+        Self::compile(policy_crd())
+    }
+
+    fn compile(crd: CustomResourceDefinition) -> Result<Self, SchemaError> {
         let schema = crd.spec.versions.first().and_then(|version| version.schema.as_ref());
         let schema = serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema.as_ref()))
             .map_err(|error| SchemaError(error.to_string()))?;
         let bounds = jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
-        Ok(Self { schema, bounds })
+        let kind = crd.spec.names.kind;
+        Ok(Self { kind, schema, bounds })
     }
 
     /// Schema in the form that the CRD contains.
@@ -60,7 +71,17 @@ impl Admission {
     /// Returns the object as the API server would store it, with its defaults, or all refusals. Unknown fields are
     /// refused as by `kubectl apply`.
     pub fn admit(&self, manifest: &Value) -> Result<PerfValidation, Vec<Refusal>> {
-        let mut refusals = wrong_kind(manifest);
+        let refusals = self.list_refusals(manifest);
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        serde_json::from_value(apply_defaults(&self.schema, manifest))
+            .map_err(|error| vec![refusal(String::new(), error.to_string(), "type")])
+    }
+
+    /// Refusals of a manifest. Unknown fields are refused as by `kubectl apply`.
+    pub fn list_refusals(&self, manifest: &Value) -> Vec<Refusal> {
+        let mut refusals = wrong_kind(manifest, &self.kind);
         if refusals.is_empty() {
             unknown_fields(&self.schema, manifest, &mut refusals);
             refusals.extend(self.by_bounds(manifest));
@@ -70,11 +91,7 @@ impl Admission {
         if refusals.is_empty() {
             refusals = self.by_rules(manifest);
         }
-        if !refusals.is_empty() {
-            return Err(refusals);
-        }
-        serde_json::from_value(apply_defaults(&self.schema, manifest))
-            .map_err(|error| vec![refusal(String::new(), error.to_string(), "type")])
+        refusals
     }
 
     /// Refusals by the CEL rules.
@@ -122,15 +139,12 @@ fn refusal(path: String, message: impl Into<String>, rule: &str) -> Refusal {
     }
 }
 
-fn wrong_kind(manifest: &Value) -> Vec<Refusal> {
-    [
-        ("apiVersion", "perfvalidation.dev/v1alpha1"),
-        ("kind", "PerfValidation"),
-    ]
-    .into_iter()
-    .filter(|(field, wanted)| manifest[*field] != *wanted)
-    .map(|(field, wanted)| refusal(field.to_owned(), format!("write {wanted}"), "kind"))
-    .collect()
+fn wrong_kind(manifest: &Value, kind: &str) -> Vec<Refusal> {
+    [("apiVersion", "perfvalidation.dev/v1alpha1"), ("kind", kind)]
+        .into_iter()
+        .filter(|(field, wanted)| manifest[*field] != *wanted)
+        .map(|(field, wanted)| refusal(field.to_owned(), format!("write {wanted}"), "kind"))
+        .collect()
 }
 
 fn unknown_fields(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {

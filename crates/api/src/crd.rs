@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::json;
 
-use crate::fleet::NodePerformance;
+use crate::fleet::{NodePerformance, PerfValidationPolicy};
 use crate::{PerfValidation, Phase};
 
 /// Message of an object until an operator has read it.
@@ -28,44 +28,50 @@ const OPERATOR: &str = "Operator represents a key's relationship to the value. V
 /// CustomResourceDefinition of `PerfValidation`, ready to apply.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = PerfValidation::crd();
-    for version in &mut crd.spec.versions {
-        let root = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut());
-        for (name, schema) in root.and_then(|r| r.properties.as_mut()).into_iter().flatten() {
-            visit(schema, &mut drop_nullable);
-            visit(schema, &mut describe_operator);
-            if name == "spec" {
-                visit(schema, &mut bound);
-                visit(schema, &mut describe_default);
-            } else {
-                // A default of a single field would hide that the operator has not read the object. The default of the
-                // whole status shows it. Without that default kstatus reads an object without status as done. Of a
-                // thousand objects created at once, two thirds had no status for more than 2 s (issue 12).
-                visit(schema, &mut |s| s.default = None);
-                schema.default = Some(JSON(json!({
-                    "observedGeneration": -1,
-                    "phase": Phase::Pending,
-                    "message": UNSEEN,
-                })));
-            }
-        }
-    }
+    let unseen = json!({"observedGeneration": -1, "phase": Phase::Pending, "message": UNSEEN});
+    finish(&mut crd, unseen);
+    crd
+}
+
+/// CustomResourceDefinition of `PerfValidationPolicy`, ready to apply.
+pub fn policy_crd() -> CustomResourceDefinition {
+    let mut crd = PerfValidationPolicy::crd();
+    finish(&mut crd, json!({"observedGeneration": -1}));
     crd
 }
 
 /// Every CustomResourceDefinition, ready to apply.
-pub fn crds() -> [CustomResourceDefinition; 2] {
+pub fn crds() -> [CustomResourceDefinition; 3] {
     let mut nodes = NodePerformance::crd();
-    for version in &mut nodes.spec.versions {
-        let root = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut());
-        for schema in root
-            .and_then(|r| r.properties.as_mut())
-            .into_iter()
-            .flat_map(|p| p.values_mut())
-        {
-            visit(schema, &mut drop_nullable);
+    for (_, schema) in parts(&mut nodes) {
+        visit(schema, &mut drop_nullable);
+    }
+    [crd(), nodes, policy_crd()]
+}
+
+/// Adds to a kind that users write what the derive cannot express. `default` is the status of a new object.
+fn finish(crd: &mut CustomResourceDefinition, default: serde_json::Value) {
+    for (name, schema) in parts(crd) {
+        visit(schema, &mut drop_nullable);
+        visit(schema, &mut describe_operator);
+        if name == "spec" {
+            visit(schema, &mut bound);
+            visit(schema, &mut describe_default);
+        } else {
+            // A default of a single field would hide that the operator has not read the object. The default of the
+            // whole status shows it. Without that default kstatus reads an object without status as done. Of a
+            // thousand objects created at once, two thirds had no status for more than 2 s (issue 12).
+            visit(schema, &mut |s| s.default = None);
+            schema.default = Some(JSON(default.clone()));
         }
     }
-    [crd(), nodes]
+}
+
+/// Schemas of spec and status.
+fn parts(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = (&String, &mut JSONSchemaProps)> {
+    let roots = crd.spec.versions.iter_mut();
+    let roots = roots.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    roots.flat_map(|root| root.properties.iter_mut().flatten())
 }
 
 /// CustomResourceDefinition as a YAML document.

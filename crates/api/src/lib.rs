@@ -18,7 +18,7 @@ pub mod meta;
 pub mod quantity;
 pub mod text;
 
-pub use crd::{UNSEEN, crd, crd_yaml, crds};
+pub use crd::{UNSEEN, crd, crd_yaml, crds, policy_crd};
 pub use metric::{GateOperator, Metric, Statistic};
 pub use reason::{Help, Reason, Why};
 pub use spec::*;

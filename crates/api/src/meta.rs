@@ -15,3 +15,10 @@ pub const FIELD_MANAGER: &str = "perfvalidation-operator";
 pub const NAME_LABEL: &str = "perfvalidation.dev/name";
 /// Label on all objects of a run: the id of the run (8 hex digits).
 pub const RUN_LABEL: &str = "perfvalidation.dev/run";
+/// Label on each `PerfValidation` of a policy: name of the policy.
+pub const POLICY_LABEL: &str = "perfvalidation.dev/policy";
+/// Label on each `PerfValidation` of a policy: hostname of the node that it validates.
+pub const NODE_LABEL: &str = "perfvalidation.dev/node";
+/// Annotation on each `PerfValidation` of a policy: number of validations of the node in a row that ended without a
+/// measurement before this one.
+pub const ERRORS_BEFORE: &str = "perfvalidation.dev/errors-before";

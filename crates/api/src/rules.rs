@@ -18,6 +18,14 @@ pub fn duration_or_zero() -> Rule {
         .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
 }
 
+/// Rule for the age of a verdict.
+pub fn long_duration() -> Rule {
+    Rule::new(
+        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",
+    )
+    .message("write a Go duration from 1h to 8760h, such as 24h or 168h")
+}
+
 /// Rule for a trial that is long enough to compare its last two minutes with its first.
 pub fn soak() -> Rule {
     Rule::new(
@@ -138,6 +146,12 @@ pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
 pub fn not_ours() -> Rule {
     Rule::new("self.all(k, size(k) > 0 && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))")
         .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
+}
+
+/// Rule for the values of labels.
+pub fn label_values() -> Rule {
+    Rule::new("self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))")
+        .message("write a label's value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends")
 }
 
 /// Rule for a security context within Pod Security level `baseline`. A user who may create a run gains no right over

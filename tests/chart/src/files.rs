@@ -9,11 +9,15 @@ use crate::values;
 pub const CHART: &str = "charts/perfvalidation-operator";
 
 /// Files under `config/` and the licence, and where the chart has them.
-const COPIES: [(&str, &str); 10] = [
+const COPIES: [(&str, &str); 11] = [
     ("LICENSE", "LICENSE"),
     (
         "config/crd/nodeperformances.perfvalidation.dev.yaml",
         "files/crds/nodeperformances.yaml",
+    ),
+    (
+        "config/crd/perfvalidationpolicies.perfvalidation.dev.yaml",
+        "files/crds/perfvalidationpolicies.yaml",
     ),
     (
         "config/crd/perfvalidations.perfvalidation.dev.yaml",

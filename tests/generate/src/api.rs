@@ -21,21 +21,30 @@ prints the same in a terminal. Durations are Go durations such as `90s`. Numbers
 ## NodePerformance
 
 Group `perfvalidation.dev`, version `v1alpha1`, cluster-scoped, short name `nodeperf`. The operator writes it after each run; its spec is empty. Its status is
-[at the end](#nodeperformancestatus).
+[near the end](#nodeperformancestatus).
+
+## PerfValidationPolicy
+
+Group `perfvalidation.dev`, version `v1alpha1`, cluster-scoped, short name `perfpol`. [Validate every node](fleet.md#validate-every-node) is the guide; the fields
+are [at the end](#perfvalidationpolicyspec).
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
-const KUBERNETES_TYPES: [(&str, &str); 9] = [
+const KUBERNETES_TYPES: [(&str, &str); 10] = [
     ("conditions", "Condition"),
     ("containerSecurityContext", "SecurityContext"),
     ("deviceTolerations", "DeviceToleration"),
     ("env", "EnvVar"),
     ("imagePullSecrets", "LocalObjectReference"),
+    ("nodeSelector", "LabelSelector"),
     ("resources", "ResourceRequirements"),
     ("securityContext", "PodSecurityContext"),
     ("tokenSecretRef", "SecretKeySelector"),
     ("tolerations", "Toleration"),
 ];
+
+/// Object that contains the spec of another kind, which has its own section.
+const TEMPLATE: &str = ".validationTemplate";
 
 /// The whole page.
 pub fn api() -> String {
@@ -46,11 +55,17 @@ pub fn api() -> String {
     for (name, schema) in roots.flatten() {
         object(&mut page, &name, &schema);
     }
-    let [_, nodes] = perfval_api::crds();
-    let roots = nodes.spec.versions.into_iter();
-    let roots = roots.filter_map(|version| version.schema?.open_api_v3_schema?.properties);
-    for (name, schema) in roots.flatten().filter(|(name, _)| name == "status") {
-        object(&mut page, &format!("NodePerformance.{name}"), &schema);
+    let [_, nodes, policies] = perfval_api::crds();
+    for crd in [nodes, policies] {
+        let kind = crd.spec.names.kind;
+        let roots = crd.spec.versions.into_iter();
+        let roots = roots.filter_map(|version| version.schema?.open_api_v3_schema?.properties);
+        for (name, schema) in roots.flatten() {
+            // The spec of a NodePerformance is empty.
+            if schema.properties.is_some() {
+                object(&mut page, &format!("{kind}.{name}"), &schema);
+            }
+        }
     }
     page
 }
@@ -67,8 +82,12 @@ fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     let mut below = Vec::new();
     for (name, field) in fields {
         let required = schema.required.iter().flatten().any(|required| required == name);
-        let inner = inner(name, field).map(|(inner, schema)| (format!("{path}.{inner}"), schema));
+        let mut inner = inner(name, field).map(|(inner, schema)| (format!("{path}.{inner}"), schema));
         let mut shown = type_of(name, field);
+        if path.ends_with(TEMPLATE) && name == "spec" {
+            inner = None;
+            shown = "[spec](#spec) of a PerfValidation".to_owned();
+        }
         if let Some((section, _)) = &inner {
             shown = shown.replace("object", &format!("[object](#{})", anchor(section)));
         }

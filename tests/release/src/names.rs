@@ -18,8 +18,9 @@ pub const ARCHITECTURES: [(&str, &str); 2] = [
 /// All manifests in one file, for `kubectl apply --server-side -f`.
 pub const INSTALL: &str = "install.yaml";
 /// Definitions of the resources alone.
-pub const CRDS: [&str; 2] = [
+pub const CRDS: [&str; 3] = [
     "nodeperformances.perfvalidation.dev.yaml",
+    "perfvalidationpolicies.perfvalidation.dev.yaml",
     "perfvalidations.perfvalidation.dev.yaml",
 ];
 /// Manifest with which krew installs the plug-in.

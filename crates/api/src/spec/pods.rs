@@ -26,11 +26,7 @@ pub struct PodMetadata {
     /// Labels in addition to those that the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(
-        validation = rules::not_ours(),
-        validation = Rule::new("self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))")
-            .message("write a label's value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"),
-    )]
+    #[x_kube(validation = rules::not_ours(), validation = rules::label_values())]
     pub labels: BTreeMap<String, String>,
     /// Annotations in addition to those that the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

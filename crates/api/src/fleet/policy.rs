@@ -1,0 +1,291 @@
+#![allow(clippy::duplicated_attributes, reason = "each printer column has a type")]
+
+mod status;
+mod template;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rules;
+
+pub use status::{Outlier, OutlierReason, PerfValidationPolicyStatus, PolicyNodes};
+pub use template::{TemplateMetadata, ValidationTemplate};
+
+/// Nodes to keep validated, and the means for it. The operator creates a `PerfValidation` for each node whose verdict is
+/// missing or too old.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "perfvalidation.dev",
+    version = "v1alpha1",
+    kind = "PerfValidationPolicy",
+    plural = "perfvalidationpolicies",
+    status = "PerfValidationPolicyStatus",
+    derive = "PartialEq",
+    doc = "A fresh performance verdict for every selected node: the operator creates a PerfValidation for each node whose verdict \
+           is missing or too old.",
+    shortname = "perfpol",
+    category = "perf",
+    printcolumn(
+        name = "NODES",
+        type_ = "integer",
+        json_path = ".status.nodes.selected",
+        description = "Selected nodes with GPUs"
+    ),
+    printcolumn(
+        name = "FRESH",
+        type_ = "integer",
+        json_path = ".status.freshPercent",
+        description = "Nodes whose verdict is not older than maxAge (percent)"
+    ),
+    printcolumn(
+        name = "FAILED",
+        type_ = "integer",
+        json_path = ".status.nodes.failed",
+        description = "Nodes whose newest verdict is Failed"
+    ),
+    printcolumn(
+        name = "RUNNING",
+        type_ = "integer",
+        json_path = ".status.nodes.running",
+        description = "Nodes that are being validated"
+    ),
+    printcolumn(
+        name = "READY",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "REASON",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#,
+        priority = 1
+    ),
+    printcolumn(
+        name = "MESSAGE",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    ),
+    validation = Rule::new("size(self.metadata.name) <= 63")
+        .message("metadata.name: write at most 63 characters, because it is the value of a label of the validations")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PerfValidationPolicySpec {
+    /// `true` starts no new validation. Active ones continue.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Labels of the nodes. Nodes without GPUs do not count. If two policies select a node, the older policy has it.
+    #[x_kube(validation = Rule::new("!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])")
+        .message("write operator In, NotIn, Exists or DoesNotExist"))]
+    pub node_selector: LabelSelector,
+    /// Age at which a verdict is stale.
+    #[serde(default)]
+    pub freshness: Freshness,
+    /// Limits on simultaneous validations. A validation starts only if every budget for its reason allows it.
+    #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "atomic"))]
+    pub budgets: Vec<Budget>,
+    /// Order in which due nodes are validated.
+    #[serde(default)]
+    pub order: NodeOrder,
+    /// Validation that the operator creates for a node. It adds the node to the placement.
+    pub validation_template: ValidationTemplate,
+    /// Limits below which no node is reported as slow.
+    #[serde(default)]
+    pub comparison: ComparisonRules,
+    /// Effect of a verdict on the node.
+    #[serde(default)]
+    pub node_feedback: NodeFeedback,
+    /// Finished validations to keep for each node.
+    #[serde(default)]
+    pub validation_history: ValidationHistory,
+}
+
+/// Age of verdicts.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Freshness {
+    /// Age at which a verdict is stale and the node is due again (Go duration, 1h to 8760h).
+    #[serde(default = "default_max_age")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::long_duration())]
+    pub max_age: String,
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Self {
+            max_age: default_max_age(),
+        }
+    }
+}
+
+fn default_max_age() -> String {
+    "168h".to_owned()
+}
+
+/// Limit on the validations of a policy. At least one of `nodes` and `gpuMinutesPerDay` is set.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.nodes) || has(self.gpuMinutesPerDay)")
+    .message("a budget needs a limit: write nodes, such as 2 or \"5%\", or gpuMinutesPerDay"))]
+pub struct Budget {
+    /// Nodes under validation at once: a number, or a percentage of the selected nodes, such as `"5%"`. A percentage above
+    /// zero allows at least one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "count_or_percent")]
+    pub nodes: Option<IntOrString>,
+    /// GPU minutes of one day (UTC) after which no validation starts until the next day (0 to 100000000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100_000_000))]
+    pub gpu_minutes_per_day: Option<i64>,
+    /// Reasons to which this budget applies. None: all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "set"))]
+    pub reasons: Vec<DueReason>,
+}
+
+fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "minimum": 0.0,
+        "maximum": 100_000.0,
+        "maxLength": 6,
+        "pattern": "^(0|[1-9][0-9]{0,5}|(100|[1-9]?[0-9])%)$",
+    })
+}
+
+/// Reason for which a node needs a validation.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DueReason {
+    /// No run has given the node a verdict.
+    NeverMeasured,
+    /// The verdict is older than `freshness.maxAge`.
+    Stale,
+}
+
+/// Order in which due nodes are validated. Nodes without a verdict come first.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeOrder {
+    /// Age of the verdict, weighted with signs of trouble: a verdict other than Passed, or a slow GPU.
+    #[default]
+    RiskAndAge,
+    /// Age of the verdict alone.
+    Age,
+}
+
+/// Limits of comparisons between GPUs and nodes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ComparisonRules {
+    /// Limits for a report in `status.outliers`.
+    #[serde(default)]
+    pub report: ReportRule,
+    /// Comparison with other nodes.
+    #[serde(default)]
+    pub peers: PeerRule,
+}
+
+/// Limits for a report.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportRule {
+    /// Loss below which no node is reported as slower than itself or its peers (1 to 50 percent).
+    #[serde(default = "default_effect")]
+    #[schemars(range(min = 1, max = 50))]
+    pub minimum_effect_percent: i32,
+    /// Expected share of wrong reports among all reports (1 to 50 percent).
+    #[serde(default = "default_false_discovery")]
+    #[schemars(range(min = 1, max = 50))]
+    pub false_discovery_percent: i32,
+}
+
+impl Default for ReportRule {
+    fn default() -> Self {
+        Self {
+            minimum_effect_percent: default_effect(),
+            false_discovery_percent: default_false_discovery(),
+        }
+    }
+}
+
+fn default_effect() -> i32 {
+    2
+}
+
+fn default_false_discovery() -> i32 {
+    5
+}
+
+/// Limits of the comparison with other nodes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PeerRule {
+    /// Minimum number of nodes with the same environment that are compared with each other (3 to 1000).
+    #[serde(default = "default_min_nodes")]
+    #[schemars(range(min = 3, max = 1000))]
+    pub min_nodes: i32,
+}
+
+impl Default for PeerRule {
+    fn default() -> Self {
+        Self {
+            min_nodes: default_min_nodes(),
+        }
+    }
+}
+
+fn default_min_nodes() -> i32 {
+    3
+}
+
+/// Effect of a verdict on the node.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeFeedback {
+    /// Mode of the feedback.
+    #[serde(default)]
+    pub mode: FeedbackMode,
+}
+
+/// Mode of the feedback to nodes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedbackMode {
+    /// The operator reports and changes no node.
+    #[default]
+    Observe,
+}
+
+/// Number of finished validations to keep for each node. The newest one always stays.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidationHistory {
+    /// Validations with a verdict other than Passed (1 to 20).
+    #[serde(default = "default_failed")]
+    #[schemars(range(min = 1, max = 20))]
+    pub failed: i32,
+    /// Validations with the verdict Passed (0 to 20).
+    #[serde(default = "default_passed")]
+    #[schemars(range(min = 0, max = 20))]
+    pub passed: i32,
+}
+
+impl Default for ValidationHistory {
+    fn default() -> Self {
+        Self {
+            failed: default_failed(),
+            passed: default_passed(),
+        }
+    }
+}
+
+fn default_failed() -> i32 {
+    3
+}
+
+fn default_passed() -> i32 {
+    1
+}

@@ -1,0 +1,87 @@
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// State of the selected nodes. It contains no list of all nodes; `NodePerformance` objects contain the verdict of each.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PerfValidationPolicyStatus {
+    /// Generation of the spec to which this status applies; -1 until the operator has read the policy.
+    pub observed_generation: i64,
+    /// Numbers of nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<PolicyNodes>,
+    /// Fresh nodes (percent of the selected ones, rounded down).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh_percent: Option<i64>,
+    /// GPU minutes that this policy's validations have used since midnight (UTC). Deleted validations do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_minutes_today: Option<i64>,
+    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, if nothing may start, or until a
+    /// validation has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_completion_time: Option<DateTime<Utc>>,
+    /// Nodes that need attention, at most 20, the worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub outliers: Vec<Outlier>,
+    /// `Ready`: True if the operator follows this policy. Its message contains the remedy otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Numbers of nodes. `selected` is the sum of `passed`, `failed`, `inconclusive` and `neverMeasured`, and also the sum of
+/// `fresh`, `stale` and `neverMeasured`.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyNodes {
+    /// Nodes with GPUs that the policy selects, without those of an older policy.
+    pub selected: i64,
+    /// Nodes whose verdict is not older than `freshness.maxAge`.
+    pub fresh: i64,
+    /// Nodes whose newest verdict is Passed.
+    pub passed: i64,
+    /// Nodes whose newest verdict is Failed.
+    pub failed: i64,
+    /// Nodes whose newest verdict is Inconclusive.
+    pub inconclusive: i64,
+    /// Nodes without a verdict.
+    pub never_measured: i64,
+    /// Nodes whose verdict is older than `freshness.maxAge`.
+    pub stale: i64,
+    /// Nodes with an active validation of this policy.
+    pub running: i64,
+    /// Due nodes that cannot be validated now: not Ready, too few free GPUs, or another validation is active.
+    pub busy: i64,
+}
+
+/// Node, or GPU of a node, that needs attention.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Outlier {
+    /// Name of the node.
+    pub node: String,
+    /// UUID of the slow GPU. Absent if the node as a whole is slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// Comparison that the node lost.
+    pub reason: OutlierReason,
+    /// Result in percent of its reference: the gate, the own past or the peers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
+    /// Validation behind the result, as `namespace/name`. It may be deleted by now.
+    pub validation: String,
+}
+
+/// Comparison that a node lost.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutlierReason {
+    /// The newest verdict is Failed.
+    BelowGate,
+    /// A GPU is slower than in its earlier runs in the same environment.
+    SlowerThanItself,
+    /// A GPU is slower than the node's other GPUs, or the node is slower than others in the same environment.
+    SlowerThanPeers,
+}
