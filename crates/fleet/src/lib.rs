@@ -16,6 +16,7 @@ pub mod metric;
 pub mod node;
 pub mod past;
 pub mod peers;
+pub mod policy;
 pub mod prior;
 pub mod reading;
 pub mod risk;

@@ -46,6 +46,21 @@ impl Running {
         }
     }
 
+    /// Statistics without the newest run, which had this speed.
+    pub(crate) fn before(&self, speed: f64) -> Past {
+        let past = self.past;
+        let runs = f64::from(past.count);
+        if past.count < 2 {
+            return Past::default();
+        }
+        Past {
+            count: past.count - 1,
+            // The newest run moved the mean by its part of the difference.
+            mean: speed.ln() - (speed.ln() - past.mean) * runs / (runs - 1.0),
+            ..past
+        }
+    }
+
     /// JSON that a `NodePerformance` stores.
     pub(crate) fn to_value(&self) -> Option<Value> {
         serde_json::to_value(self).ok()

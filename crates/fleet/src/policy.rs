@@ -1,0 +1,52 @@
+//! Next steps of the policies: the validations to create and to delete, and the status of each policy.
+//!
+//! [`decide`] looks at all policies together, because two of them may select the same node. It has no memory: attempts and
+//! pauses follow from the validations that exist, so a new leader continues where the last one stopped.
+
+mod budget;
+mod child;
+mod condition;
+mod deletion;
+mod facts;
+mod outliers;
+mod plan;
+mod selection;
+mod share;
+mod snapshot;
+
+use std::collections::{HashMap, HashSet};
+
+use self::plan::Planner;
+use self::share::share;
+
+pub use self::condition::{PolicyReason, unreadable};
+pub use self::deletion::Deletion;
+pub use self::facts::{HOSTNAME, NodeFacts, Outline, Refusal, RunState, ValidationFacts};
+pub use self::outliers::find_outliers;
+pub use self::plan::Decision;
+pub use self::selection::Selection;
+pub use self::snapshot::{PolicyFacts, Snapshot};
+
+/// Decides the next steps of every policy, in the order of the policies.
+pub fn decide(snapshot: &Snapshot<'_>) -> Vec<Decision> {
+    let shares = share(snapshot.policies);
+    let active: HashSet<&str> = snapshot
+        .validations
+        .iter()
+        .filter(|validation| validation.is_active() || validation.outline.node.is_some())
+        .flat_map(|validation| [validation.hostname(), validation.outline.node.as_deref()])
+        .flatten()
+        .collect();
+    let mut children: HashMap<&str, Vec<&ValidationFacts>> = HashMap::new();
+    for validation in snapshot.validations {
+        if let Some(policy) = &validation.policy {
+            children.entry(policy).or_default().push(validation);
+        }
+    }
+    let decided = snapshot.policies.iter().zip(shares).map(|(facts, share)| {
+        let uid = facts.policy.metadata.uid.as_deref().unwrap_or_default();
+        let own = children.get(uid).map_or(&[][..], Vec::as_slice);
+        Planner::new(snapshot, facts, &share, own).decide(&active)
+    });
+    decided.collect()
+}

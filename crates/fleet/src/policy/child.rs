@@ -1,0 +1,117 @@
+//! Validations of a policy: their names, their objects and the pauses after errors.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::core::{Resource as _, ResourceExt as _};
+use perfval_api::PerfValidation;
+use perfval_api::fleet::PerfValidationPolicy;
+use perfval_api::meta::{ERRORS_BEFORE, NODE_LABEL, POLICY_LABEL};
+
+use super::facts::{HOSTNAME, ValidationFacts};
+
+/// Pause after the first validation without a measurement. Each further one doubles it.
+const PAUSE: TimeDelta = TimeDelta::minutes(10);
+/// Longest pause.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
+/// Longest part of a name that comes from the policy, and from the node.
+const PART: usize = 20;
+
+/// Validations of one policy on one node.
+#[derive(Default)]
+pub(super) struct History<'a> {
+    pub(super) all: Vec<&'a ValidationFacts>,
+}
+
+impl<'a> History<'a> {
+    /// Those that are over, newest first.
+    pub(super) fn ended(&self) -> Vec<&'a ValidationFacts> {
+        let all = self.all.iter().copied();
+        let mut ended: Vec<&ValidationFacts> = all.filter(|validation| validation.ended().is_some()).collect();
+        let key = |validation: &ValidationFacts| (validation.ended().map(|(at, _)| at), attempt(&validation.name));
+        ended.sort_by_key(|validation| Reverse(key(validation)));
+        ended
+    }
+
+    /// Number of validations in a row that ended without a measurement.
+    fn errors(&self) -> u32 {
+        let last = self.ended().first().copied().filter(|last| last.measured().is_none());
+        last.map_or(0, |last| last.errors_before.saturating_add(1))
+    }
+
+    /// Time before which the node gets no validation: a run that cannot measure must not become a loop.
+    pub(super) fn rests_until(&self) -> Option<DateTime<Utc>> {
+        let (at, _) = self.ended().first()?.ended()?;
+        let errors = self.errors().checked_sub(1)?;
+        // Eight doublings are more than a day.
+        Some(at + (PAUSE * (1 << errors.min(8))).min(LONGEST_PAUSE))
+    }
+
+    fn next_attempt(&self) -> u64 {
+        let attempts = self.all.iter().map(|validation| attempt(&validation.name));
+        attempts.max().unwrap_or_default() + 1
+    }
+
+    /// Next validation of the node.
+    pub(super) fn next(&self, policy: &PerfValidationPolicy, hostname: &str) -> PerfValidation {
+        let template = &policy.spec.validation_template;
+        let mut labels = template.metadata.labels.clone();
+        labels.insert(POLICY_LABEL.to_owned(), policy.name_any());
+        labels.insert(NODE_LABEL.to_owned(), hostname.to_owned());
+        let mut annotations = template.metadata.annotations.clone();
+        annotations.insert(ERRORS_BEFORE.to_owned(), self.errors().to_string());
+        let mut spec = template.spec.clone();
+        spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
+        PerfValidation {
+            metadata: ObjectMeta {
+                name: Some(name(&policy.name_any(), hostname, self.next_attempt())),
+                namespace: Some(template.metadata.namespace.clone()),
+                labels: Some(labels),
+                annotations: Some(annotations),
+                owner_references: Some(vec![OwnerReference {
+                    api_version: PerfValidationPolicy::api_version(&()).into_owned(),
+                    kind: PerfValidationPolicy::kind(&()).into_owned(),
+                    name: policy.name_any(),
+                    uid: policy.uid().unwrap_or_default(),
+                    controller: Some(true),
+                    block_owner_deletion: Some(false),
+                }]),
+                ..ObjectMeta::default()
+            },
+            spec,
+            status: None,
+        }
+    }
+}
+
+/// Name of a validation. The same attempt has the same name, so a repeated creation makes no second object.
+fn name(policy: &str, hostname: &str, attempt: u64) -> String {
+    let short = |text: &str| {
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        };
+        let text: String = text.chars().take(PART).map(plain).collect();
+        text.trim_matches('-').to_owned()
+    };
+    let digest = fnv(format!("{policy}/{hostname}").as_bytes());
+    format!("{}-{}-{digest:08x}-{attempt}", short(policy), short(hostname))
+}
+
+fn attempt(name: &str) -> u64 {
+    let number = name.rsplit('-').next().and_then(|number| number.parse().ok());
+    number.unwrap_or_default()
+}
+
+/// FNV-1a, folded to 32 bits: stable over all versions, which the standard hasher is not.
+fn fnv(bytes: &[u8]) -> u32 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    u32::try_from((hash >> 32) ^ (hash & 0xffff_ffff)).unwrap_or_default()
+}

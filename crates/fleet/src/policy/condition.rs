@@ -1,0 +1,155 @@
+//! Condition `Ready` of a policy. Each message contains the remedy.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use perfval_api::condition::READY;
+use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
+
+use super::facts::Refusal;
+
+/// Longest message of the API server that a condition repeats (characters).
+const LONGEST: usize = 512;
+
+/// Reason of the condition `Ready`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyReason {
+    /// The operator follows the policy.
+    Reconciled,
+    /// `spec.suspend` is set.
+    Suspended,
+    /// No node with GPUs matches the selector.
+    NoNodes,
+    /// Some nodes belong to an older policy.
+    Overlapping,
+    /// No budget allows a validation of the due nodes.
+    BudgetZero,
+    /// The namespace of the validations does not exist.
+    NamespaceMissing,
+    /// The API server refused a validation.
+    Refused,
+    /// The operator cannot read the nodes.
+    NodesUnreadable,
+}
+
+impl PolicyReason {
+    /// Word in the condition.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reconciled => "Reconciled",
+            Self::Suspended => "Suspended",
+            Self::NoNodes => "NoNodes",
+            Self::Overlapping => "Overlapping",
+            Self::BudgetZero => "BudgetZero",
+            Self::NamespaceMissing => "NamespaceMissing",
+            Self::Refused => "Refused",
+            Self::NodesUnreadable => "NodesUnreadable",
+        }
+    }
+
+    /// Status of the condition. A suspended policy does what its spec requests.
+    const fn status(self) -> &'static str {
+        match self {
+            Self::Reconciled | Self::Suspended => "True",
+            Self::NodesUnreadable => "Unknown",
+            _ => "False",
+        }
+    }
+}
+
+/// Facts on which the condition depends.
+pub(super) struct Situation<'a> {
+    pub(super) nodes: &'a PolicyNodes,
+    /// Number of nodes that an older policy has, the first of them, and the name of that policy.
+    pub(super) overlap: Option<(i64, &'a str, String)>,
+    /// Due nodes without an active validation.
+    pub(super) due: usize,
+    /// True if some budget leaves room for a due node.
+    pub(super) has_budget: bool,
+    pub(super) refusal: Option<&'a Refusal>,
+}
+
+/// Condition `Ready` of a policy whose nodes are known.
+pub(super) fn ready(policy: &PerfValidationPolicy, situation: &Situation<'_>, now: DateTime<Utc>) -> Condition {
+    let (reason, message) = explain(policy, situation);
+    condition(policy, reason, message, now)
+}
+
+fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyReason, String) {
+    let nodes = situation.nodes;
+    if policy.spec.suspend {
+        let remedy = "No new validation starts. Write spec.suspend: false to continue.";
+        return (PolicyReason::Suspended, remedy.to_owned());
+    }
+    if nodes.selected == 0 && situation.overlap.is_none() {
+        let remedy = "No node with GPUs matches spec.nodeSelector. Compare it with: kubectl get nodes --show-labels";
+        return (PolicyReason::NoNodes, remedy.to_owned());
+    }
+    if let Some(refusal) = situation.refusal {
+        return if refusal.is_namespace_missing {
+            let namespace = &policy.spec.validation_template.metadata.namespace;
+            let remedy = format!(
+                "Namespace {namespace} does not exist. Create it, or write another one in spec.validationTemplate.metadata.namespace."
+            );
+            (PolicyReason::NamespaceMissing, remedy)
+        } else {
+            let answer: String = refusal.message.chars().take(LONGEST).collect();
+            let remedy = format!(
+                "The API server refused a validation: {answer}. Remove the cause; the operator tries again every few minutes."
+            );
+            (PolicyReason::Refused, remedy)
+        };
+    }
+    if !situation.has_budget {
+        let remedy = format!(
+            "{}, but spec.budgets allows no validation of them. Write a budget above 0.",
+            count(situation.due, "node is due", "nodes are due")
+        );
+        return (PolicyReason::BudgetZero, remedy);
+    }
+    if let Some((overlapping, example, older)) = &situation.overlap {
+        let overlapping = usize::try_from(*overlapping).unwrap_or_default();
+        let remedy = format!(
+            "{} to the older policy {older}, such as {example}. Exclude them in spec.nodeSelector of one of the two policies.",
+            count(overlapping, "selected node belongs", "selected nodes belong")
+        );
+        return (PolicyReason::Overlapping, remedy);
+    }
+    let message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
+    (PolicyReason::Reconciled, message)
+}
+
+fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// Status of a policy whose nodes cannot be read. The numbers stay as they were.
+pub fn unreadable(policy: &PerfValidationPolicy, why: &str, now: DateTime<Utc>) -> PerfValidationPolicyStatus {
+    let why: String = why.chars().take(LONGEST).collect();
+    let message = format!(
+        "The operator cannot count the free GPUs: {why}. It starts no validation until it can; check its rights and its log."
+    );
+    PerfValidationPolicyStatus {
+        observed_generation: policy.metadata.generation.unwrap_or_default(),
+        conditions: vec![condition(policy, PolicyReason::NodesUnreadable, message, now)],
+        ..policy.status.clone().unwrap_or_default()
+    }
+}
+
+fn condition(policy: &PerfValidationPolicy, reason: PolicyReason, message: String, now: DateTime<Utc>) -> Condition {
+    let status = reason.status();
+    let conditions = policy.status.iter().flat_map(|status| &status.conditions);
+    let earlier = conditions.into_iter().find(|condition| condition.type_ == READY);
+    let since = earlier.filter(|earlier| earlier.status == status);
+    Condition {
+        type_: READY.to_owned(),
+        status: status.to_owned(),
+        reason: reason.as_str().to_owned(),
+        message,
+        observed_generation: policy.metadata.generation,
+        last_transition_time: since.map_or_else(
+            || Time(Timestamp::from_second(now.timestamp()).unwrap_or_default()),
+            |since| since.last_transition_time.clone(),
+        ),
+    }
+}

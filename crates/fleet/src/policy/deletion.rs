@@ -1,0 +1,95 @@
+//! Validations that a policy deletes.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perfval_api::Verdict;
+use perfval_api::fleet::PerfValidationPolicySpec;
+
+use super::budget::midnight;
+use super::child::History;
+use super::facts::{NodeFacts, RunState, ValidationFacts};
+
+/// Time for which a validation may wait for GPUs.
+const PATIENCE: TimeDelta = TimeDelta::minutes(10);
+
+/// Validation to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Node that goes to the back, because the validation got no GPUs of it.
+    pub set_back: Option<String>,
+}
+
+impl Deletion {
+    fn new(validation: &ValidationFacts, set_back: Option<&NodeFacts>) -> Self {
+        Self {
+            namespace: validation.namespace.clone(),
+            name: validation.name.clone(),
+            uid: validation.uid.clone(),
+            set_back: set_back.map(|node| node.name.clone()),
+        }
+    }
+}
+
+/// Returns the validations whose node left, that got no GPUs in time, or that are more than the history keeps. `nodes` are the
+/// policy's nodes by hostname.
+pub(super) fn list_deletions(
+    spec: &PerfValidationPolicySpec,
+    nodes: &HashMap<&str, &NodeFacts>,
+    histories: &HashMap<&str, History<'_>>,
+    children: &[&ValidationFacts],
+    now: DateTime<Utc>,
+) -> Vec<Deletion> {
+    let surplus = surplus(spec, histories, now);
+    let staying = children.iter().filter(|child| !child.is_deleting);
+    let deletions = staying.filter_map(|child| {
+        let Some(node) = child.hostname().and_then(|hostname| nodes.get(hostname)) else {
+            return Some(Deletion::new(child, None));
+        };
+        let gave_up = child.outline.state == RunState::Waiting && now - child.created_at > PATIENCE;
+        let is_surplus = surplus.contains(child.uid.as_str());
+        (gave_up || is_surplus).then(|| Deletion::new(child, Some(*node).filter(|_| gave_up)))
+    });
+    let mut deletions: Vec<Deletion> = deletions.collect();
+    deletions.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    deletions
+}
+
+/// Returns the uids of finished validations beyond the history. The newest of a node always stays: the pause and the number
+/// of the next attempt follow from it. Those of today stay while a budget counts their GPU minutes.
+fn surplus<'a>(
+    spec: &PerfValidationPolicySpec,
+    histories: &HashMap<&str, History<'a>>,
+    now: DateTime<Utc>,
+) -> HashSet<&'a str> {
+    let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
+    let today = midnight(now);
+    let limit = |count: i32| usize::try_from(count).unwrap_or_default();
+    let (most_failed, most_passed) = (
+        limit(spec.validation_history.failed),
+        limit(spec.validation_history.passed),
+    );
+    let mut surplus = HashSet::new();
+    for history in histories.values() {
+        let (mut failed, mut passed) = (0, 0);
+        for (place, child) in history.ended().into_iter().enumerate() {
+            let Some((at, verdict)) = child.ended() else { continue };
+            let (kept, most) = match verdict {
+                Some(Verdict::Passed) => (&mut passed, most_passed),
+                _ => (&mut failed, most_failed),
+            };
+            *kept += 1;
+            let counts = counts_minutes && at >= today;
+            if *kept > most && place > 0 && !counts {
+                surplus.insert(child.uid.as_str());
+            }
+        }
+    }
+    surplus
+}

@@ -1,0 +1,178 @@
+//! Input of a decision: nodes, validations and refusals, reduced to what a policy reads.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::core::Resource as _;
+use perfval_api::fleet::PerfValidationPolicy;
+use perfval_api::meta::ERRORS_BEFORE;
+use perfval_api::{PerfValidation, Phase, Verdict, condition};
+
+/// Label by which a validation selects its node.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Node with GPUs that matches the selector of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Name of the node.
+    pub name: String,
+    /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
+    pub hostname: Option<String>,
+    /// True if a validation of the policy could have GPUs of the node now.
+    pub is_free: bool,
+}
+
+/// State of a validation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunState {
+    /// It has no GPUs yet.
+    #[default]
+    Waiting,
+    /// It has GPUs, or it removes its objects.
+    Active,
+    /// A user suspended it.
+    Suspended,
+    /// It is over.
+    Ended {
+        /// Time at which it ended.
+        at: DateTime<Utc>,
+        /// Its verdict.
+        verdict: Option<Verdict>,
+    },
+}
+
+/// Parts of a validation's spec and status that policies read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline {
+    /// Hostname that its node selector contains.
+    pub hostname: Option<Box<str>>,
+    /// Node on which it has GPUs.
+    pub node: Option<Box<str>>,
+    /// State.
+    pub state: RunState,
+    /// GPUs in use.
+    pub gpus: i64,
+    /// Time from which it had GPUs.
+    pub gpus_since: Option<DateTime<Utc>>,
+}
+
+impl Outline {
+    /// Reads a whole object.
+    pub fn new(object: &PerfValidation) -> Self {
+        let hostname = object.spec.placement.node_selector.get(HOSTNAME);
+        let mut outline = Self {
+            hostname: hostname.map(|name| name.as_str().into()),
+            ..Self::default()
+        };
+        let Some(status) = &object.status else {
+            return outline;
+        };
+        let run = status.run.as_ref();
+        let held = status.timeline.iter().find(|entry| entry.phase == Phase::Deploying);
+        let is_gone = condition::is_true(status, condition::CLEANED_UP);
+        let ended = run.and_then(|run| run.completed_at);
+        outline.state = match status.phase {
+            None | Some(Phase::Pending | Phase::Sizing) => RunState::Waiting,
+            Some(Phase::Suspended) => RunState::Suspended,
+            Some(Phase::Completed) => RunState::Ended {
+                at: ended.unwrap_or_else(|| created_at(&object.metadata)),
+                verdict: status.verdict,
+            },
+            Some(_) => RunState::Active,
+        };
+        if let Some(placement) = &status.placement {
+            outline.gpus = placement.gpus;
+            outline.node = (!is_gone).then(|| placement.node.as_str().into());
+        }
+        outline.gpus_since = held
+            .map(|entry| entry.started_at)
+            .or_else(|| run.filter(|_| outline.gpus > 0).map(|run| run.started_at));
+        outline
+    }
+}
+
+/// Validation as policies read it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValidationFacts {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Uid of the policy that created it.
+    pub policy: Option<String>,
+    /// Time of its creation.
+    pub created_at: DateTime<Utc>,
+    /// True if it is being deleted.
+    pub is_deleting: bool,
+    /// Number of validations of the node in a row that ended without a measurement before this one.
+    pub errors_before: u32,
+    /// Spec and status.
+    pub outline: Outline,
+}
+
+impl ValidationFacts {
+    /// Reads the metadata of an object.
+    pub fn new(metadata: &ObjectMeta, outline: Outline) -> Self {
+        let kind = PerfValidationPolicy::kind(&());
+        let mut owners = metadata.owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.kind == kind && owner.controller == Some(true));
+        let errors = metadata.annotations.as_ref().and_then(|all| all.get(ERRORS_BEFORE));
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            policy: owner.map(|owner| owner.uid.clone()),
+            created_at: created_at(metadata),
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            errors_before: errors.and_then(|text| text.parse().ok()).unwrap_or_default(),
+            outline,
+        }
+    }
+
+    /// Hostname of its node.
+    pub fn hostname(&self) -> Option<&str> {
+        self.outline.hostname.as_deref()
+    }
+
+    /// Returns true if it has or waits for GPUs.
+    pub fn is_active(&self) -> bool {
+        matches!(self.outline.state, RunState::Waiting | RunState::Active)
+    }
+
+    /// Time of its end and its verdict.
+    pub fn ended(&self) -> Option<(DateTime<Utc>, Option<Verdict>)> {
+        match self.outline.state {
+            RunState::Ended { at, verdict } => Some((at, verdict)),
+            _ => None,
+        }
+    }
+
+    /// Time of its end and its verdict, if it measured the node.
+    pub fn measured(&self) -> Option<(DateTime<Utc>, Verdict)> {
+        let measured = [Verdict::Passed, Verdict::Failed, Verdict::Inconclusive];
+        let (at, verdict) = self.ended()?;
+        verdict
+            .filter(|verdict| measured.contains(verdict))
+            .map(|verdict| (at, verdict))
+    }
+}
+
+/// Answer of the API server to the last attempt to create a validation of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// True if the namespace does not exist.
+    pub is_namespace_missing: bool,
+    /// Message of the API server.
+    pub message: String,
+    /// Time before which there is no other attempt.
+    pub until: DateTime<Utc>,
+}
+
+/// Time of an object's creation.
+pub(crate) fn created_at(metadata: &ObjectMeta) -> DateTime<Utc> {
+    let created = metadata.creation_timestamp.as_ref();
+    created.map_or(DateTime::<Utc>::MAX_UTC, |Time(time)| {
+        DateTime::from_timestamp(time.as_second(), 0).unwrap_or(DateTime::UNIX_EPOCH)
+    })
+}

@@ -1,0 +1,292 @@
+//! Next steps of one policy.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::core::ResourceExt as _;
+use perfval_api::fleet::{
+    DueReason, NodeOrder, Outlier, PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes,
+};
+use perfval_api::{PerfValidation, Verdict};
+
+use super::budget::{Meter, count_minutes};
+use super::child::History;
+use super::condition::{Situation, ready};
+use super::deletion::{Deletion, list_deletions};
+use super::facts::{NodeFacts, RunState, ValidationFacts};
+use super::outliers::MOST;
+use super::share::Share;
+use super::snapshot::{PolicyFacts, Snapshot};
+use crate::risk::{RiskFactor, Waiting, order};
+
+/// Steps of the estimated end: a finer estimate would only cause writes.
+const ESTIMATE_SECONDS: i64 = 600;
+/// Ages beyond which a node comes before all risky ones, as a multiple of `maxAge`.
+const OVERDUE: f64 = 2.0;
+
+/// Next steps of one policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// Validations to create, in this order.
+    pub create: Vec<PerfValidation>,
+    /// Validations to delete.
+    pub delete: Vec<Deletion>,
+    /// Status to write if it differs.
+    pub status: PerfValidationPolicyStatus,
+}
+
+/// Decision about one policy while it is made.
+pub(super) struct Planner<'a> {
+    snapshot: &'a Snapshot<'a>,
+    facts: &'a PolicyFacts<'a>,
+    share: &'a Share<'a>,
+    children: &'a [&'a ValidationFacts],
+    by_hostname: HashMap<&'a str, History<'a>>,
+    /// Nodes by hostname.
+    nodes: HashMap<&'a str, &'a NodeFacts>,
+    max_age: TimeDelta,
+}
+
+/// Due node that could be validated now.
+struct Candidate<'a> {
+    node: &'a NodeFacts,
+    hostname: &'a str,
+    reason: DueReason,
+    waiting: Waiting,
+}
+
+/// Sorted nodes of a policy.
+#[derive(Default)]
+struct Sorted<'a> {
+    nodes: PolicyNodes,
+    /// Reasons of due nodes without an active validation.
+    due: Vec<DueReason>,
+    candidates: Vec<Candidate<'a>>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot<'a>,
+        facts: &'a PolicyFacts<'a>,
+        share: &'a Share<'a>,
+        children: &'a [&'a ValidationFacts],
+    ) -> Self {
+        let mut by_hostname: HashMap<&str, History<'_>> = HashMap::new();
+        for child in children {
+            if let Some(hostname) = child.hostname() {
+                by_hostname.entry(hostname).or_default().all.push(child);
+            }
+        }
+        Self {
+            snapshot,
+            facts,
+            share,
+            children,
+            by_hostname,
+            nodes: share
+                .own
+                .iter()
+                .filter_map(|node| Some((node.hostname.as_deref()?, *node)))
+                .collect(),
+            max_age: max_age(facts.policy),
+        }
+    }
+
+    pub(super) fn decide(&self, active: &HashSet<&str>) -> Decision {
+        let (spec, now) = (&self.facts.policy.spec, self.snapshot.now);
+        let minutes = count_minutes(self.children, now);
+        let selected = i64::try_from(self.share.own.len()).unwrap_or(i64::MAX);
+        let mut meter = Meter::new(&spec.budgets, selected, minutes);
+        for child in self.children.iter().filter(|child| child.is_active()) {
+            meter.add(self.reason_of_active(child));
+        }
+        let mut sorted = self.sort(active);
+        let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
+        let limits: Vec<Option<i64>> = sorted.due.iter().map(|reason| meter.limit(*reason)).collect();
+        let mut create = Vec::new();
+        if is_open {
+            self.order(&mut sorted.candidates);
+            let empty = History::default();
+            for candidate in &sorted.candidates {
+                if meter.allows(candidate.reason) {
+                    meter.add(Some(candidate.reason));
+                    let history = self.by_hostname.get(candidate.hostname).unwrap_or(&empty);
+                    create.push(history.next(self.facts.policy, candidate.hostname));
+                }
+            }
+        }
+        let situation = Situation {
+            nodes: &sorted.nodes,
+            overlap: self
+                .share
+                .overlap
+                .map(|overlap| (overlap.nodes, overlap.example, overlap.policy.name_any())),
+            due: sorted.due.len(),
+            has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
+            refusal: self.facts.refusal,
+        };
+        let slots = limits
+            .iter()
+            .map(|limit| limit.unwrap_or(selected))
+            .max()
+            .unwrap_or(selected);
+        Decision {
+            create,
+            delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, now),
+            status: PerfValidationPolicyStatus {
+                observed_generation: self.facts.policy.metadata.generation.unwrap_or_default(),
+                nodes: Some(sorted.nodes),
+                fresh_percent: (selected > 0).then(|| 100 * sorted.nodes.fresh / selected),
+                gpu_minutes_today: Some(minutes),
+                expected_completion_time: (!spec.suspend).then(|| self.estimate(&sorted, slots)).flatten(),
+                outliers: self.outliers(),
+                conditions: vec![ready(self.facts.policy, &situation, now)],
+            },
+        }
+    }
+
+    /// Newest verdict of a node. The object of the node may be some seconds behind the validation.
+    fn verdict(&self, node: &NodeFacts) -> Option<(DateTime<Utc>, Verdict)> {
+        let recorded = self.snapshot.measured.get(&node.name);
+        let recorded = recorded.map(|status| (status.measured_at, status.verdict));
+        let history = node.hostname.as_deref().and_then(|host| self.by_hostname.get(host));
+        let children = history.into_iter().flat_map(|history| &history.all);
+        children
+            .filter_map(|child| child.measured())
+            .chain(recorded)
+            .max_by_key(|(at, _)| *at)
+    }
+
+    fn due(&self, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
+        match verdict {
+            None => Some(DueReason::NeverMeasured),
+            Some((at, _)) => (self.snapshot.now - at >= self.max_age).then_some(DueReason::Stale),
+        }
+    }
+
+    fn reason_of_active(&self, child: &ValidationFacts) -> Option<DueReason> {
+        let node = self.nodes.get(child.hostname()?)?;
+        self.due(self.verdict(node))
+    }
+
+    fn sort(&self, active: &HashSet<&str>) -> Sorted<'a> {
+        let empty = History::default();
+        let suspicious: BTreeSet<&str> = self
+            .facts
+            .outliers
+            .iter()
+            .map(|outlier| outlier.node.as_str())
+            .collect();
+        let mut sorted = Sorted::default();
+        for node in self.share.own.iter().copied() {
+            let nodes = &mut sorted.nodes;
+            nodes.selected += 1;
+            let verdict = self.verdict(node);
+            match verdict {
+                None => nodes.never_measured += 1,
+                Some((_, Verdict::Passed)) => nodes.passed += 1,
+                Some((_, Verdict::Failed)) => nodes.failed += 1,
+                Some(_) => nodes.inconclusive += 1,
+            }
+            let due = self.due(verdict);
+            match due {
+                None => nodes.fresh += 1,
+                Some(DueReason::Stale) => nodes.stale += 1,
+                Some(DueReason::NeverMeasured) => {}
+            }
+            let hostname = node.hostname.as_deref();
+            let history = hostname.and_then(|hostname| self.by_hostname.get(hostname));
+            let history = history.unwrap_or(&empty);
+            if history.all.iter().any(|child| child.is_active()) {
+                nodes.running += 1;
+                continue;
+            }
+            let Some(reason) = due else { continue };
+            sorted.due.push(reason);
+            let is_taken = active.contains(node.name.as_str()) || hostname.is_none_or(|name| active.contains(name));
+            let is_suspended = history
+                .all
+                .iter()
+                .any(|child| child.outline.state == RunState::Suspended);
+            let Some(hostname) = hostname.filter(|_| node.is_free && !is_taken && !is_suspended) else {
+                nodes.busy += 1;
+                continue;
+            };
+            if history.rests_until().is_some_and(|until| self.snapshot.now < until) {
+                continue;
+            }
+            let is_risky = suspicious.contains(node.name.as_str())
+                || verdict.is_some_and(|(_, verdict)| verdict != Verdict::Passed);
+            sorted.candidates.push(Candidate {
+                node,
+                hostname,
+                reason,
+                waiting: self.waiting(node, verdict, is_risky),
+            });
+        }
+        sorted
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    fn waiting(&self, node: &NodeFacts, verdict: Option<(DateTime<Utc>, Verdict)>, is_risky: bool) -> Waiting {
+        let weighs_risk = self.facts.policy.spec.order == NodeOrder::RiskAndAge;
+        Waiting {
+            node: node.name.clone(),
+            age: verdict.map_or(f64::INFINITY, |(at, _)| (self.snapshot.now - at).num_seconds() as f64),
+            factors: if weighs_risk && is_risky {
+                vec![RiskFactor::Unconfirmed]
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// Puts the most urgent node first, and nodes whose validation gave up last, the longest ago first.
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    fn order(&self, candidates: &mut [Candidate<'a>]) {
+        let mut waiting: Vec<Waiting> = candidates.iter().map(|candidate| candidate.waiting.clone()).collect();
+        order(&mut waiting, OVERDUE * self.max_age.num_seconds() as f64);
+        let places: HashMap<&str, usize> = waiting
+            .iter()
+            .enumerate()
+            .map(|(place, waiting)| (waiting.node.as_str(), place))
+            .collect();
+        candidates.sort_by_key(|candidate| {
+            let name = candidate.node.name.as_str();
+            (self.facts.set_back.get(name), places.get(name).copied())
+        });
+    }
+
+    /// Estimated time at which every node is fresh, from the time for which finished validations held their GPUs.
+    fn estimate(&self, sorted: &Sorted<'_>, slots: i64) -> Option<DateTime<Utc>> {
+        let left = i64::try_from(sorted.due.len()).ok()? + sorted.nodes.running;
+        let held = self.children.iter().filter_map(|child| {
+            let (at, _) = child.measured()?;
+            Some((at - child.outline.gpus_since?).num_seconds())
+        });
+        let mut held: Vec<i64> = held.collect();
+        held.sort_unstable();
+        let usual = held.get(held.len() / 2).copied()?;
+        if left == 0 || slots <= 0 {
+            return None;
+        }
+        let rounds = (left + slots - 1) / slots;
+        let second = self.snapshot.now.timestamp() + rounds * usual;
+        DateTime::from_timestamp(second - second.rem_euclid(ESTIMATE_SECONDS) + ESTIMATE_SECONDS, 0)
+    }
+
+    fn outliers(&self) -> Vec<Outlier> {
+        let own = &self.share.own;
+        let is_own = |name: &str| own.binary_search_by(|node| node.name.as_str().cmp(name)).is_ok();
+        let outliers = self.facts.outliers.iter().filter(|outlier| is_own(&outlier.node));
+        outliers.take(MOST).cloned().collect()
+    }
+}
+
+/// Age at which a verdict is stale. Admission has checked the duration.
+fn max_age(policy: &PerfValidationPolicy) -> TimeDelta {
+    let text = &policy.spec.freshness.max_age;
+    let parsed = text.parse::<kube::core::Duration>().map(std::time::Duration::from);
+    let parsed = parsed.ok().and_then(|duration| TimeDelta::from_std(duration).ok());
+    parsed.unwrap_or_else(|| TimeDelta::hours(168))
+}

@@ -1,0 +1,34 @@
+//! Input of a decision.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use perfval_api::fleet::{NodePerformanceStatus, Outlier, PerfValidationPolicy};
+
+use super::facts::{NodeFacts, Refusal, ValidationFacts};
+
+/// Cluster as policies see it.
+pub struct Snapshot<'a> {
+    /// Policies.
+    pub policies: &'a [PolicyFacts<'a>],
+    /// Newest measurement of each node.
+    pub measured: &'a BTreeMap<String, &'a NodePerformanceStatus>,
+    /// Validations of policies, and all active ones.
+    pub validations: &'a [ValidationFacts],
+    /// Time of the decision.
+    pub now: DateTime<Utc>,
+}
+
+/// One policy with the nodes that it selects.
+pub struct PolicyFacts<'a> {
+    /// Policy.
+    pub policy: &'a PerfValidationPolicy,
+    /// Nodes with GPUs that its selector matches.
+    pub nodes: &'a [NodeFacts],
+    /// Outliers among these nodes, the worst first.
+    pub outliers: &'a [Outlier],
+    /// Last refusal of a validation.
+    pub refusal: Option<&'a Refusal>,
+    /// Nodes that go to the back, with the time at which their validation gave up.
+    pub set_back: &'a BTreeMap<String, DateTime<Utc>>,
+}

@@ -1,0 +1,94 @@
+//! Budgets.
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use crate::{World, ago, ended, now, phase, ready, targets};
+
+/// Number of validations that ten nodes get at once; five have a stale verdict.
+fn started(budgets: &Value) -> (usize, usize) {
+    let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&names, &json!({"budgets": budgets}));
+    for name in &names[5..] {
+        world.measure(name, "Passed", ago(200));
+    }
+    let decision = world.decide();
+    let stale = targets(&decision)
+        .iter()
+        .filter(|name| names[5..].contains(name))
+        .count();
+    (decision.create.len() - stale, stale)
+}
+
+#[test]
+fn the_tightest_budget_of_a_reason_applies() {
+    let cases = [
+        (json!([{"nodes": 3}]), (3, 0)),
+        (json!([{"nodes": "3"}]), (3, 0)),
+        (json!([{"nodes": 0}]), (0, 0)),
+        (json!([{"nodes": "0%"}]), (0, 0)),
+        (json!([{"nodes": "100%"}]), (5, 5)),
+        // Rounded up, so that a small percentage is at least one node.
+        (json!([{"nodes": "1%"}]), (1, 0)),
+        (json!([{"nodes": "11%"}]), (2, 0)),
+        (json!([{"nodes": "50%"}, {"nodes": 4}]), (4, 0)),
+        (json!([{"nodes": 2, "reasons": ["NeverMeasured"]}]), (2, 5)),
+        (json!([{"nodes": 1, "reasons": ["Stale"]}]), (5, 1)),
+        (json!([{"nodes": 1, "reasons": ["Stale"]}, {"nodes": 3}]), (3, 0)),
+        (
+            json!([{"nodes": 6}, {"nodes": 2, "reasons": ["NeverMeasured"]}]),
+            (2, 4),
+        ),
+        (json!([{"gpuMinutesPerDay": 1}]), (5, 5)),
+        (json!([{"gpuMinutesPerDay": 0}]), (0, 0)),
+    ];
+    for (budgets, expected) in cases {
+        assert_eq!(started(&budgets), expected, "{budgets}");
+    }
+}
+
+#[test]
+fn active_validations_use_a_budget() {
+    let mut world = World::new(&["n1", "n2", "n3"], &json!({"budgets": [{"nodes": 2}]}));
+    world.create(&phase("Sizing"));
+    assert!(world.decide().create.is_empty());
+    world.validations.pop();
+    assert_eq!(world.decide().create.len(), 1);
+}
+
+#[test]
+fn gpu_minutes_of_today_use_a_budget() {
+    let spec = json!({"budgets": [{"nodes": 1}, {"gpuMinutesPerDay": 80}]});
+    let mut world = World::new(&["n1", "n2"], &spec);
+    world.create(&ended("Passed", now()));
+    let decision = world.decide();
+    assert_eq!(decision.status.gpu_minutes_today, Some(80));
+    assert!(decision.create.is_empty());
+    assert_eq!(ready(&decision).1, "Reconciled");
+    world.now += TimeDelta::hours(12);
+    let decision = world.decide();
+    assert_eq!(decision.status.gpu_minutes_today, Some(0));
+    assert_eq!(targets(&decision), ["n2"]);
+}
+
+#[test]
+fn only_minutes_after_midnight_count_for_today() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let mut status = ended("Passed", now() - TimeDelta::minutes(12 * 60 - 4));
+    status["placement"]["gpus"] = json!(2);
+    world.create(&status);
+    assert_eq!(world.decide().status.gpu_minutes_today, Some(8));
+}
+
+#[test]
+fn a_budget_of_zero_is_reported() {
+    let mut world = World::new(
+        &["n1"],
+        &json!({"budgets": [{"nodes": 0, "reasons": ["NeverMeasured"]}]}),
+    );
+    let message = "1 node is due, but spec.budgets allows no validation of them. Write a budget above 0.";
+    assert_eq!(ready(&world.decide()), ("False", "BudgetZero", message));
+    world.measure("n1", "Passed", ago(1));
+    assert_eq!(ready(&world.decide()).1, "Reconciled");
+}

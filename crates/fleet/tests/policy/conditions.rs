@@ -1,0 +1,92 @@
+//! Condition `Ready`, suspension and refusals.
+
+use chrono::TimeDelta;
+use perfval_fleet::policy::{Refusal, unreadable};
+use serde_json::json;
+
+use crate::{World, ago, ended, now, phase, ready};
+
+fn refusal(is_namespace_missing: bool) -> Option<Refusal> {
+    Some(Refusal {
+        is_namespace_missing,
+        message: "403 Forbidden: no quota".to_owned(),
+        until: now() + TimeDelta::minutes(1),
+    })
+}
+
+#[test]
+fn a_suspended_policy_creates_nothing_and_reports_its_nodes() {
+    let mut world = World::new(&["n1", "n2"], &json!({}));
+    world.measure("n1", "Passed", ago(1));
+    world.create(&phase("Benchmarking"));
+    world.policies[0].spec.suspend = true;
+    world.validations.clear();
+    let decision = world.decide();
+    assert_eq!((decision.create.len(), decision.delete.len()), (0, 0));
+    assert_eq!(decision.status.fresh_percent, Some(50));
+    assert_eq!((ready(&decision).0, ready(&decision).1), ("True", "Suspended"));
+}
+
+#[test]
+fn a_policy_without_nodes_is_not_ready() {
+    let decision = World::new(&[], &json!({})).decide();
+    assert_eq!((ready(&decision).0, ready(&decision).1), ("False", "NoNodes"));
+    assert_eq!(decision.status.fresh_percent, None);
+}
+
+#[test]
+fn a_refusal_is_reported_and_ends_all_attempts_for_a_while() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.refusal = refusal(false);
+    let decision = world.decide();
+    assert!(decision.create.is_empty());
+    let message = "The API server refused a validation: 403 Forbidden: no quota. Remove the cause; the operator tries again every few minutes.";
+    assert_eq!(ready(&decision), ("False", "Refused", message));
+    world.now += TimeDelta::minutes(1);
+    let decision = world.decide();
+    assert_eq!(decision.create.len(), 1);
+    assert_eq!(ready(&decision).1, "Refused", "until an attempt succeeds");
+}
+
+#[test]
+fn a_missing_namespace_is_reported_by_name() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.refusal = refusal(true);
+    let decision = world.decide();
+    assert_eq!(ready(&decision).1, "NamespaceMissing");
+    assert!(
+        ready(&decision)
+            .2
+            .starts_with("Namespace perf does not exist. Create it")
+    );
+}
+
+#[test]
+fn an_unreadable_cluster_changes_the_condition_alone() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&ended("Passed", now()));
+    let status = world.decide().status;
+    world.policies[0].status = Some(status.clone());
+    let unread = unreadable(&world.policies[0], "list Nodes: 403", now());
+    assert_eq!(unread.nodes, status.nodes);
+    assert_eq!(
+        (unread.conditions.len(), unread.conditions[0].status.as_str()),
+        (1, "Unknown")
+    );
+    assert_eq!(unread.conditions[0].reason, "NodesUnreadable");
+}
+
+#[test]
+fn the_time_of_a_condition_is_that_of_its_last_change() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let first = world.decide().status;
+    world.policies[0].status = Some(first.clone());
+    world.now += TimeDelta::hours(1);
+    assert_eq!(world.decide().status, first);
+    world.nodes.clear();
+    let changed = world.decide().status;
+    assert_ne!(
+        changed.conditions[0].last_transition_time,
+        first.conditions[0].last_transition_time
+    );
+}

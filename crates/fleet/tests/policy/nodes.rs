@@ -1,0 +1,161 @@
+//! Due nodes, their order, and the nodes that cannot be validated now.
+
+use chrono::TimeDelta;
+use perfval_api::fleet::PolicyNodes;
+use serde_json::json;
+
+use crate::{World, ago, ended, now, phase, policy, ready, targets};
+
+#[test]
+fn a_node_is_due_without_a_verdict_or_with_an_old_one() {
+    let mut world = World::new(&["fresh", "never", "stale", "failed"], &json!({}));
+    world.measure("fresh", "Passed", ago(167));
+    world.measure("stale", "Inconclusive", ago(168));
+    world.measure("failed", "Failed", ago(1));
+    world.measure("foreign", "Failed", ago(1));
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["never", "stale"]);
+    let expected = PolicyNodes {
+        selected: 4,
+        fresh: 2,
+        passed: 1,
+        failed: 1,
+        inconclusive: 1,
+        never_measured: 1,
+        stale: 1,
+        ..PolicyNodes::default()
+    };
+    assert_eq!(decision.status.nodes, Some(expected));
+    assert_eq!(decision.status.fresh_percent, Some(50));
+    assert_eq!(decision.status.observed_generation, 3);
+    assert_eq!(
+        ready(&decision),
+        ("True", "Reconciled", "2 of 4 nodes have a fresh verdict.")
+    );
+}
+
+#[test]
+fn the_age_of_a_stale_verdict_is_the_policy_s() {
+    let mut world = World::new(&["n1"], &json!({"freshness": {"maxAge": "24h"}}));
+    world.measure("n1", "Passed", ago(23));
+    assert!(world.decide().create.is_empty());
+    world.measure("n1", "Passed", ago(24));
+    assert_eq!(targets(&world.decide()), ["n1"]);
+}
+
+#[test]
+fn a_node_has_one_validation_at_a_time() {
+    let mut world = World::new(&["n1"], &json!({}));
+    for state in ["Pending", "Deploying", "CleaningUp"] {
+        world.validations.clear();
+        world.create(&phase(state));
+        let decision = world.decide();
+        assert!(decision.create.is_empty(), "{state}");
+        assert_eq!(decision.status.nodes.map(|nodes| nodes.running), Some(1), "{state}");
+    }
+}
+
+#[test]
+fn the_validation_of_another_owner_makes_a_node_busy() {
+    let mut world = World::new(&["n1", "n2", "n3"], &json!({}));
+    world.create(&phase("Benchmarking"));
+    for validation in &mut world.validations {
+        validation.policy = None;
+    }
+    // One selects its node, one only holds it, and one is over.
+    world.validations[1].outline.hostname = None;
+    world.validations[1].outline.node = Some("n2".into());
+    let child = world.decide();
+    assert!(child.create.is_empty());
+    let over = world.validations[2].clone();
+    world.validations[2].outline = perfval_fleet::policy::Outline {
+        state: perfval_fleet::policy::RunState::Ended {
+            at: now(),
+            verdict: None,
+        },
+        ..over.outline
+    };
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["n3"]);
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.busy), Some(2));
+}
+
+#[test]
+fn nodes_without_free_gpus_or_hostname_are_busy() {
+    let mut world = World::new(&["free", "full", "nameless"], &json!({}));
+    world.nodes[1].is_free = false;
+    world.nodes[2].hostname = None;
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["free"]);
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.busy), Some(2));
+}
+
+#[test]
+fn the_older_policy_has_a_node_and_the_other_one_reports_it() {
+    let mut world = World::new(&["n2", "n1"], &json!({}));
+    world.policies.push(policy("o", &json!({})));
+    let [second, first] = &world.decide_all()[..] else {
+        panic!("two policies")
+    };
+    // Equally old: the first by name.
+    assert_eq!(targets(first), ["n1", "n2"]);
+    assert!(second.create.is_empty());
+    let message = "2 selected nodes belong to the older policy o, such as n1. Exclude them in spec.nodeSelector of one of the two policies.";
+    assert_eq!(ready(second), ("False", "Overlapping", message));
+    assert_eq!(second.status.nodes.map(|nodes| nodes.selected), Some(0));
+
+    world.policies[1].metadata.creation_timestamp = None;
+    let [first, second] = &world.decide_all()[..] else {
+        panic!("two policies")
+    };
+    assert_eq!((targets(first), targets(second)), (vec!["n1", "n2"], vec![]));
+}
+
+#[test]
+fn risky_nodes_come_first_unless_only_age_counts() {
+    let order = |order: &str| {
+        let mut world = World::new(&["old", "risky", "slow", "never"], &json!({"order": order}));
+        world.measure("old", "Passed", ago(300));
+        world.measure("risky", "Failed", ago(170));
+        world.measure("slow", "Passed", ago(169));
+        world.outliers = serde_json::from_value(json!([
+            {"node": "slow", "reason": "SlowerThanPeers", "percent": 90, "validation": "perf/earlier"},
+        ]))
+        .expect("an outlier");
+        targets(&world.decide()).join(" ")
+    };
+    assert_eq!(order("RiskAndAge"), "never risky slow old");
+    assert_eq!(order("Age"), "never old risky slow");
+}
+
+#[test]
+fn a_node_that_gave_no_gpus_goes_to_the_back() {
+    let mut world = World::new(&["n1", "n2", "n3"], &json!({}));
+    world.set_back.insert("n1".to_owned(), now());
+    world.set_back.insert("n2".to_owned(), ago(1));
+    assert_eq!(targets(&world.decide()), ["n3", "n2", "n1"]);
+}
+
+#[test]
+fn a_finished_validation_counts_before_its_node_shows_it() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&ended("Failed", now()));
+    let decision = world.decide();
+    assert!(decision.create.is_empty());
+    assert_eq!(
+        decision.status.nodes.map(|nodes| (nodes.fresh, nodes.failed)),
+        Some((1, 1))
+    );
+    world.now += TimeDelta::hours(168);
+    assert_eq!(targets(&world.decide()), ["n1"]);
+}
+
+#[test]
+fn the_end_is_estimated_from_finished_validations() {
+    let mut world = World::new(&["n1", "n2", "n3", "n4", "n5"], &json!({"budgets": [{"nodes": 2}]}));
+    assert_eq!(world.decide().status.expected_completion_time, None);
+    world.create(&ended("Passed", now()));
+    // Three nodes are left, two at a time, ten minutes each.
+    let expected = now() + TimeDelta::minutes(30);
+    assert_eq!(world.decide().status.expected_completion_time, Some(expected));
+}
