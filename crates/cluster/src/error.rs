@@ -146,6 +146,15 @@ impl Failure {
         status.code == 404 && !named
     }
 
+    /// Returns true if the namespace of an object does not exist.
+    pub fn is_namespace_missing(&self) -> bool {
+        let Self::Call(kube::Error::Api(status)) = self else {
+            return false;
+        };
+        let kind = status.details.as_ref().map(|details| details.kind.as_str());
+        status.code == 404 && kind == Some("namespaces")
+    }
+
     /// Response that the failure needs.
     pub fn class(&self) -> Class {
         match (self, self.code()) {

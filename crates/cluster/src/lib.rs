@@ -15,10 +15,12 @@ mod look;
 mod node_performance;
 mod observe;
 mod page;
+mod policy;
 mod probe;
 mod rbac;
 mod record;
 mod shared_reads;
+mod survey;
 mod unreadable;
 mod word;
 
@@ -42,6 +44,7 @@ pub use observe::dynamo;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;
+pub use survey::Survey;
 pub use word::Word;
 
 use installed::LastInstalled;

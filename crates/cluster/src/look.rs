@@ -170,7 +170,8 @@ impl Cluster {
         }
     }
 
-    async fn classes(&self, names: &BTreeSet<&str>) -> BTreeMap<String, Seen<DeviceClass>> {
+    /// Classes by name.
+    pub(crate) async fn classes(&self, names: &BTreeSet<&str>) -> BTreeMap<String, Seen<DeviceClass>> {
         let reads: Vec<_> = names
             .iter()
             .map(|&name| async move { (name.to_owned(), seen(self.device_class(name).await)) })

@@ -233,6 +233,8 @@ pub const PERMISSIONS: &[Permission] = &[
         "newest measurement of each node",
     ),
     in_fleet("nodeperformances/status", &["patch"], "newest measurement of each node"),
+    in_fleet("perfvalidations", &["create"], "validations of a policy"),
+    in_fleet("perfvalidationpolicies/status", &["patch"], "status of a policy"),
     Permission {
         scope: Scope::Outside,
         ..in_cluster("", "services/proxy", &["get", "create"], "probe of the endpoint")

@@ -191,7 +191,7 @@ async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Re
 
 /// Runs work that may take seconds beside everything else. With one thread for all it runs at once: there time jumps,
 /// and each world has to be the same when it is played again.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return Ok(work());
     }

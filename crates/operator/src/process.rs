@@ -21,7 +21,7 @@ use crate::clients::Clients;
 use crate::controller::Context;
 use crate::error::Error;
 use crate::fence::Fence;
-use crate::fleet::nodes;
+use crate::fleet;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
@@ -164,7 +164,7 @@ async fn work(
     scopes: Vec<Scope>,
     stop: CancellationToken,
 ) {
-    let nodes = Box::pin(nodes::record_until(context.clone(), watching.clone(), stop.clone()));
+    let nodes = Box::pin(fleet::work_until(context.clone(), watching.clone(), stop.clone()));
     let controllers = join_all(
         scopes
             .into_iter()

@@ -22,6 +22,13 @@ pub const PROCESS: &[Permission] = &[
         Scope::Fleet,
         "watch of the measurements of nodes",
     ),
+    process(
+        "perfvalidation.dev",
+        "perfvalidationpolicies",
+        &["list", "watch"],
+        Scope::Fleet,
+        "watch of the policies",
+    ),
     process("", "pods", &["list", "watch"], Scope::Cluster, "watch of a run's pods"),
     process(
         "resource.k8s.io",

@@ -14,6 +14,7 @@ use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
+use perfval_fleet::policy::Outline;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::resting;
@@ -29,6 +30,7 @@ pub struct Stored {
     metadata: ObjectMeta,
     phase: Option<Phase>,
     is_answered: bool,
+    outline: Outline,
     content: Content,
 }
 
@@ -57,6 +59,7 @@ struct Incoming {
 impl Stored {
     /// Packs an object. An object that is too large counts as unreadable.
     pub fn new(mut object: PerfValidation) -> Self {
+        let outline = Outline::new(&object);
         resting::reduce(&mut object);
         let packed = match too_large(&object) {
             Some(reason) => Err(reason),
@@ -68,6 +71,7 @@ impl Stored {
                 phase: status.and_then(|status| status.phase),
                 is_answered: status.is_some_and(|status| status.is_of_an_operator() && status.phase.is_some()),
                 metadata: object.metadata,
+                outline,
                 content: Content::Packed(packed),
             },
             Err(reason) => Self::unreadable(object.metadata, reason),
@@ -80,6 +84,7 @@ impl Stored {
             metadata,
             phase: None,
             is_answered: true,
+            outline: Outline::default(),
             content: Content::Unreadable(reason.into()),
         }
     }
@@ -109,6 +114,11 @@ impl Stored {
     /// Phase of the run; `None` if the object cannot be read.
     pub fn phase(&self) -> Option<Phase> {
         self.is_readable().then(|| self.phase.unwrap_or(Phase::Pending))
+    }
+
+    /// Parts that policies read, without unpacking.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// Reports whether there is anything to unpack.

@@ -96,7 +96,7 @@ impl Fleet<'_> {
     }
 
     /// Fails if anything that a run needs is unknown.
-    fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
+    pub(crate) fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
         let unread = unread_of_run(of_run).err().or_else(|| self.unread.clone());
         unread.map_or(Ok(()), |unread| {
             Err(Sizing::Wait {

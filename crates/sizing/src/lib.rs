@@ -35,6 +35,7 @@ mod selector;
 mod separation;
 mod sharing;
 mod summary;
+mod survey;
 mod taints;
 mod taken;
 
@@ -54,6 +55,7 @@ pub use our_pods::{
 pub use plan::Plan;
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
+pub use survey::SurveyedNode;
 pub use taken::{Taken, TakenBy};
 
 /// Result of sizing.

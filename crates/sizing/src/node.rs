@@ -26,7 +26,8 @@ const OUT_OF_SERVICE: [&str; 9] = [
 const MARKS_GPUS: [(&str, Option<&str>); 2] = [("nvidia.com/gpu", None), ("sku", Some("gpu"))];
 /// The taint of a cordoned node, which its controller may not have added yet.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Label by which a run selects one node.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Label of NVIDIA's node feature discovery.
 const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 

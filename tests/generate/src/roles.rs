@@ -60,7 +60,7 @@ pub fn roles() -> [Role; 5] {
             file: "fleet_role.yaml",
             kind: "ClusterRole",
             name: "perfvalidation-operator-fleet",
-            about: "What an operator of all namespaces writes about nodes: its own kind, and no Node.",
+            about: "What an operator of all namespaces writes about nodes and policies: its own kinds, and no Node.",
             rules: of(Scope::Fleet),
             binding: Some("ClusterRoleBinding"),
         },

@@ -6,6 +6,7 @@ mod failures;
 mod inventory;
 mod node_performance;
 mod observe;
+mod policy;
 mod probe;
 mod record;
 mod rights;

@@ -85,6 +85,7 @@ async fn every_call() -> BTreeSet<Call> {
         world.cluster.publish(&object.object_ref(&()), &notice).await;
     }
     record_a_node(&world).await;
+    follow_a_policy(&world).await;
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
     let newest = world.object();
@@ -111,6 +112,19 @@ async fn record_a_node(world: &World) {
     world
         .cluster
         .delete_node_performance("n1", "uid")
+        .await
+        .expect("all goes well");
+}
+
+/// Writes for a policy.
+async fn follow_a_policy(world: &World) {
+    let policy = crate::policy::policy();
+    let child = crate::policy::child();
+    world.cluster.create_validation(&child).await.expect("all goes well");
+    let status = perfval_api::fleet::PerfValidationPolicyStatus::default();
+    world
+        .cluster
+        .write_policy_status(&policy, &status)
         .await
         .expect("all goes well");
 }

@@ -7,12 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt as _};
-use kube::api::Api;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::reflector::{Store, store, store::Writer};
-use kube::runtime::watcher::{self, watcher};
-use kube::{Client, ResourceExt as _};
+use kube::ResourceExt as _;
+use kube::runtime::reflector::Store;
 use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
 use perfval_cluster::Written;
@@ -21,11 +17,9 @@ use perfval_fleet::node::{self, Change};
 use perfval_run::Run;
 use perfval_sizing::Seen;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::controller::Context;
-use crate::streams::WATCH;
 
 /// Pause before another attempt.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -34,39 +28,8 @@ const RARELY: Duration = Duration::from_mins(5);
 /// Time-out of the first list of validations.
 const LIST: Duration = Duration::from_mins(2);
 
-/// Keeps the `NodePerformance`s up to date for as long as this process leads. Only an operator of all namespaces does: the
-/// objects are cluster-wide.
-pub async fn record_until(context: Arc<Context>, client: Client, stop: CancellationToken) {
-    if !context.objects.namespaces().contains(&None) {
-        return;
-    }
-    let (reader, writer) = store();
-    let watched = watch(client, writer);
-    let recorded = record(&context, &reader);
-    let both = async { futures::join!(watched, recorded) };
-    // It only ends when it is stopped.
-    let _: Option<((), ())> = Box::pin(stop.run_until_cancelled(both)).await;
-}
-
-/// Fills the store. An error is no event: the watch starts again with its own backoff.
-async fn watch(client: Client, writer: Writer<NodePerformance>) {
-    let config = watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX));
-    let strip = |object: &mut NodePerformance| object.metadata.managed_fields = None;
-    watcher(Api::all(client), config)
-        .default_backoff()
-        .modify(strip)
-        .reflect(writer)
-        .map_err(|error| {
-            debug!(
-                error = &error as &dyn std::error::Error,
-                "the watch of NodePerformances broke"
-            );
-        })
-        .for_each(|_| std::future::ready(()))
-        .await;
-}
-
-async fn record(context: &Context, store: &Store<NodePerformance>) {
+/// Writes measurements as they come.
+pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
     if store.wait_until_ready().await.is_err() {
         return;
     }

@@ -131,6 +131,7 @@ mod tests {
             "get pods/log (cluster-wide)",
             "update leases.coordination.k8s.io (in namespace own)",
             "create nodeperformances.perfvalidation.dev (cluster-wide)",
+            "create perfvalidations.perfvalidation.dev (cluster-wide)",
             "get customresourcedefinitions.apiextensions.k8s.io dynamographdeployments.nvidia.com (cluster-wide)",
         ] {
             assert!(

@@ -10,6 +10,7 @@ mod nodes;
 mod older_crd;
 mod panics;
 mod planning;
+mod policy;
 mod queueing;
 mod quiet;
 mod resting;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_operator::controller::Context;
-use perfval_operator::fleet::nodes as nodes_task;
+use perfval_operator::fleet;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};
 use perfval_operator::planner;
@@ -144,7 +145,7 @@ impl Operator {
         let context = Arc::new(context);
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
-        tasks.push(tokio::spawn(nodes_task::record_until(
+        tasks.push(tokio::spawn(fleet::work_until(
             context.clone(),
             client(server),
             stop.clone(),

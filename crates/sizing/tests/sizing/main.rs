@@ -12,6 +12,7 @@ mod properties;
 mod reports;
 mod scheduler;
 mod shared;
+mod survey;
 mod vectors;
 mod workers;
 

@@ -49,6 +49,16 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "ttlSecondsAfterFinished",
     },
     Exception {
+        resource: "perfvalidations.perfvalidation.dev",
+        verbs: &["create"],
+        why: "validations of a policy",
+    },
+    Exception {
+        resource: "perfvalidationpolicies/status.perfvalidation.dev",
+        verbs: &["patch"],
+        why: "status of a policy",
+    },
+    Exception {
         resource: "bindrequests.scheduling.run.ai",
         verbs: &["list"],
         why: "only KAI's scheduler serves it",

@@ -112,6 +112,14 @@ pub(super) fn built_in() -> Vec<Kind> {
             false,
         )
         .with_status(),
+        Kind::new(
+            "perfvalidation.dev",
+            "v1alpha1",
+            "perfvalidationpolicies",
+            "PerfValidationPolicy",
+            false,
+        )
+        .with_status(),
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
         Kind::new("", "v1", "limitranges", "LimitRange", true),

@@ -1,0 +1,64 @@
+//! Writes for a `PerfValidationPolicy`.
+
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{Resource as _, ResourceExt as _};
+use perfval_api::PerfValidation;
+use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_api::meta::FIELD_MANAGER;
+use serde_json::json;
+
+use crate::{Class, Cluster, Failure};
+
+impl Cluster {
+    /// Creates a validation and returns it. `None`: one of the same name exists, because an earlier attempt created it.
+    pub async fn create_validation(&self, object: &PerfValidation) -> Result<Option<PerfValidation>, Failure> {
+        let namespace = object.namespace().unwrap_or_default();
+        let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), &namespace);
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        match self.bounded(api.create(&params, object)).await {
+            Ok(created) => Ok(Some(created)),
+            Err(failure) if failure.class() == Class::Conflict => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Deletes a validation. An absent object is no failure.
+    pub async fn delete_validation(&self, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
+        let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), namespace);
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        match self.bounded(api.delete(name, &params)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Writes the status of a policy. A policy that is gone is no failure.
+    pub async fn write_policy_status(
+        &self,
+        policy: &PerfValidationPolicy,
+        status: &PerfValidationPolicyStatus,
+    ) -> Result<(), Failure> {
+        let api: Api<PerfValidationPolicy> = Api::all(self.client.clone());
+        let name = policy.name_any();
+        let body = json!({
+            "apiVersion": PerfValidationPolicy::api_version(&()),
+            "kind": PerfValidationPolicy::kind(&()),
+            "metadata": {"name": name, "uid": policy.metadata.uid},
+            "status": status,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let patch = Patch::Apply(body);
+        match self.bounded(api.patch_status(&name, &params, &patch)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Writes for a policy.
+
+use perfval_api::PerfValidation;
+use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_testkit::api_server::Fault;
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World};
+
+fn spec() -> Value {
+    json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}})
+}
+
+pub fn policy() -> PerfValidationPolicy {
+    serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy",
+        "metadata": {"name": "h100"},
+        "spec": {
+            "nodeSelector": {}, "budgets": [{"nodes": 1}],
+            "validationTemplate": {"metadata": {"namespace": NAMESPACE}, "spec": spec()},
+        },
+    }))
+    .expect("a policy")
+}
+
+pub fn child() -> PerfValidation {
+    serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"name": "h100-n1-1", "namespace": NAMESPACE},
+        "spec": spec(),
+    }))
+    .expect("a validation")
+}
+
+#[tokio::test]
+async fn a_validation_that_exists_is_not_created_twice() {
+    let world = World::new();
+    let created = world.cluster.create_validation(&child()).await.expect("created");
+    assert!(created.is_some_and(|created| created.metadata.uid.is_some()));
+    assert_eq!(
+        world.cluster.create_validation(&child()).await.expect("no failure"),
+        None
+    );
+}
+
+#[tokio::test]
+async fn a_refused_validation_is_a_failure() {
+    let world = World::new();
+    world.server.fail(Fault::refuse("create", "perfvalidations", 403));
+    let failure = world.cluster.create_validation(&child()).await.expect_err("refused");
+    assert!(!failure.is_namespace_missing());
+}
+
+#[tokio::test]
+async fn only_the_validation_with_this_uid_is_deleted() {
+    let world = World::new();
+    let created = world.cluster.create_validation(&child()).await.expect("created");
+    let uid = created.expect("new").metadata.uid.expect("a uid");
+    let exists = || world.server.get("perfvalidations", NAMESPACE, "h100-n1-1").is_some();
+    let delete = async |uid: &str| {
+        let deleted = world.cluster.delete_validation(NAMESPACE, "h100-n1-1", uid);
+        deleted.await.expect("no failure");
+    };
+    delete("another").await;
+    assert!(exists());
+    delete(&uid).await;
+    assert!(!exists());
+    delete(&uid).await;
+}
+
+#[tokio::test]
+async fn only_the_status_of_a_policy_is_written_and_a_policy_that_is_gone_is_no_failure() {
+    let world = World::new();
+    let status = PerfValidationPolicyStatus {
+        observed_generation: 1,
+        ..PerfValidationPolicyStatus::default()
+    };
+    let put = world.server.put(serde_json::to_value(policy()).expect("JSON"));
+    let policy: PerfValidationPolicy = serde_json::from_value(put).expect("a policy");
+    world
+        .cluster
+        .write_policy_status(&policy, &status)
+        .await
+        .expect("written");
+    let written = world.server.get("perfvalidationpolicies", "", "h100").expect("there");
+    assert_eq!(written["status"], json!({"observedGeneration": 1}));
+    world.server.delete("perfvalidationpolicies", "", "h100");
+    let again = world.cluster.write_policy_status(&policy, &status).await;
+    again.expect("no failure");
+}

@@ -1,0 +1,277 @@
+//! The policies: one task of the leader creates and deletes their validations and reports the state of their nodes.
+//!
+//! It reads what this process knows anyway: policies, measurements and validations come from watches. It counts the free GPUs
+//! of the cluster when a validation could start, and once a minute.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::runtime::reflector::Store;
+use kube::{Resource as _, ResourceExt as _};
+use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_cluster::Class;
+use perfval_fleet::policy::{
+    Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, decide, find_outliers, unreadable,
+};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, error, info, warn};
+
+use super::memory::{Memory, OfPolicy};
+use super::survey::survey;
+use crate::boundary::{Panicked, catch};
+use crate::controller::Context;
+
+/// Least time between two looks, and the further time until the next one without a change.
+const REST: Duration = Duration::from_secs(5);
+/// Pause until the validations are listed.
+const SOON: Duration = Duration::from_millis(100);
+/// Age at which the nodes are read again.
+const SURVEY: Duration = Duration::from_mins(1);
+/// Age at which the nodes are read again before a validation is created.
+const CURRENT: Duration = Duration::from_secs(2);
+/// Least time between two comparisons of all nodes: with 5,000 of them one takes a good part of a second.
+const COMPARE: Duration = Duration::from_mins(1);
+/// Least time between two writes of a status.
+const WRITE: Duration = Duration::from_secs(10);
+/// Most validations of a policy that one look creates or deletes.
+const AT_ONCE: usize = 50;
+/// Reason in the metrics.
+const FAILED: &str = "FollowPolicy";
+
+/// Follows the policies until it is dropped.
+pub(super) async fn follow(
+    context: &Context,
+    policies: &Store<PerfValidationPolicy>,
+    measured: &Store<NodePerformance>,
+    bell: &Notify,
+) {
+    if policies.wait_until_ready().await.is_err() || measured.wait_until_ready().await.is_err() {
+        return;
+    }
+    while !context.objects.listed() {
+        sleep(SOON).await;
+    }
+    let mut memory = Memory::default();
+    loop {
+        let looked = Box::pin(look(context, policies, measured, &mut memory));
+        if let Err(Panicked(said)) = catch(looked).await {
+            error!(said, "a look at the policies panicked; trying again");
+            context.metrics.failed(FAILED);
+        }
+        sleep(REST).await;
+        // The time-out is the usual case.
+        let _ = timeout(REST, bell.notified()).await;
+    }
+}
+
+async fn look(
+    context: &Context,
+    policies: &Store<PerfValidationPolicy>,
+    measured: &Store<NodePerformance>,
+    memory: &mut Memory,
+) {
+    let mut policies = policies.state();
+    policies.retain(|policy| policy.meta().deletion_timestamp.is_none());
+    policies.sort_by_key(|policy| policy.name_any());
+    memory.retain(&policies, context.cluster.now());
+    if policies.is_empty() {
+        memory.surveyed = None;
+        return;
+    }
+    let measured = measured.state();
+    if !is_current(memory, &policies, SURVEY) && !read_nodes(context, memory, &policies).await {
+        return;
+    }
+    let mut decisions = decide_all(context, memory, &policies, &measured);
+    let creates = decisions.iter().any(|decision| !decision.create.is_empty());
+    if creates && !is_current(memory, &policies, CURRENT) {
+        if !read_nodes(context, memory, &policies).await {
+            return;
+        }
+        decisions = decide_all(context, memory, &policies, &measured);
+    }
+    for (policy, decision) in policies.iter().zip(decisions) {
+        act(context, memory, policy, decision).await;
+    }
+}
+
+fn is_current(memory: &Memory, policies: &[Arc<PerfValidationPolicy>], age: Duration) -> bool {
+    let surveyed = memory.surveyed.as_ref();
+    surveyed.is_some_and(|surveyed| surveyed.is_current(policies, age))
+}
+
+/// Reads the nodes of all policies. Returns false, and reports it, if a part of the cluster is unknown.
+async fn read_nodes(context: &Context, memory: &mut Memory, policies: &[Arc<PerfValidationPolicy>]) -> bool {
+    match survey(context, policies).await {
+        Ok(surveyed) => {
+            memory.surveyed = Some(surveyed);
+            true
+        }
+        Err(why) => {
+            debug!(why, "the nodes of the policies are unknown");
+            memory.surveyed = None;
+            for policy in policies {
+                let status = unreadable(policy, &why, context.cluster.now());
+                write(context, memory, policy, status).await;
+            }
+            false
+        }
+    }
+}
+
+fn decide_all(
+    context: &Context,
+    memory: &mut Memory,
+    policies: &[Arc<PerfValidationPolicy>],
+    measured: &[Arc<NodePerformance>],
+) -> Vec<Decision> {
+    let Some(nodes) = memory.surveyed.as_ref().map(|surveyed| surveyed.nodes.clone()) else {
+        return Vec::new();
+    };
+    let statuses: BTreeMap<String, &NodePerformanceStatus> = measured
+        .iter()
+        .filter_map(|object| Some((object.name_any(), object.status.as_ref()?)))
+        .collect();
+    let fingerprint = fingerprint(measured, &nodes);
+    for (policy, nodes) in policies.iter().zip(nodes.iter()) {
+        compare(memory.policy(policy), policy, nodes, &statuses, fingerprint);
+    }
+    let validations = list_validations(context, memory);
+    let known = &*memory;
+    let facts = policies.iter().zip(nodes.iter()).filter_map(|(policy, nodes)| {
+        let known = known.known(policy)?;
+        Some(PolicyFacts {
+            policy,
+            nodes,
+            outliers: &known.outliers,
+            refusal: known.refusal.as_ref(),
+            set_back: &known.set_back,
+        })
+    });
+    let facts: Vec<PolicyFacts<'_>> = facts.collect();
+    decide(&Snapshot {
+        policies: &facts,
+        measured: &statuses,
+        validations: &validations,
+        now: context.cluster.now(),
+    })
+}
+
+/// Validations of policies, and all that are active. One that the watch does not show yet counts too.
+fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFacts> {
+    let mut uids = HashSet::new();
+    let mut validations = Vec::new();
+    for stored in context.objects.readable() {
+        let facts = ValidationFacts::new(stored.meta(), stored.outline().clone());
+        uids.insert(facts.uid.clone());
+        if facts.policy.is_some() || facts.is_active() || facts.outline.node.is_some() {
+            validations.push(facts);
+        }
+    }
+    validations.extend(memory.unseen(&uids));
+    validations
+}
+
+/// Number that changes with every measurement, and with the nodes of the policies.
+fn fingerprint(measured: &[Arc<NodePerformance>], nodes: &[Vec<NodeFacts>]) -> u64 {
+    let digest = |hashed: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        hashed(&mut hasher);
+        hasher.finish()
+    };
+    let measured = measured
+        .iter()
+        .map(|object| digest(&|hasher| (object.uid(), object.resource_version()).hash(hasher)));
+    let nodes = nodes
+        .iter()
+        .flatten()
+        .map(|node| digest(&|hasher| node.name.hash(hasher)));
+    // The order of a store does not matter.
+    measured.chain(nodes).fold(0, u64::wrapping_add)
+}
+
+/// Looks for outliers among the nodes of a policy, if a measurement or a node is new.
+fn compare(
+    known: &mut OfPolicy,
+    policy: &PerfValidationPolicy,
+    nodes: &[NodeFacts],
+    measured: &BTreeMap<String, &NodePerformanceStatus>,
+    fingerprint: u64,
+) {
+    let is_done = |(done, at): (u64, Instant)| done == fingerprint || at.elapsed() < COMPARE;
+    if known.compared.is_some_and(is_done) {
+        return;
+    }
+    let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    known.outliers = find_outliers(&policy.spec.comparison, measured, |name| names.contains(name));
+    known.compared = Some((fingerprint, Instant::now()));
+}
+
+async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPolicy, decision: Decision) {
+    let (cluster, now) = (&context.cluster, context.cluster.now());
+    for deletion in decision.delete.into_iter().take(AT_ONCE) {
+        let (namespace, name) = (&deletion.namespace, &deletion.name);
+        match cluster.delete_validation(namespace, name, &deletion.uid).await {
+            Ok(()) => {
+                info!(namespace, name, "validation of a policy deleted");
+                if let Some(node) = deletion.set_back {
+                    memory.policy(policy).set_back.insert(node, now);
+                }
+            }
+            Err(failure) => {
+                warn!(namespace, name, %failure, "a validation could not be deleted; trying again");
+                context.metrics.failed(FAILED);
+            }
+        }
+    }
+    for validation in decision.create.iter().take(AT_ONCE) {
+        match cluster.create_validation(validation).await {
+            Ok(created) => {
+                memory.policy(policy).allow();
+                if let Some(created) = created {
+                    info!(
+                        policy = policy.name_any(),
+                        name = created.name_any(),
+                        "validation created"
+                    );
+                    memory.add(ValidationFacts::new(&created.metadata, Outline::new(&created)));
+                }
+            }
+            Err(failure) => {
+                warn!(policy = policy.name_any(), %failure, "a validation could not be created; trying again later");
+                context.metrics.failed(FAILED);
+                if failure.class() == Class::Permanent {
+                    memory.policy(policy).refuse(&failure, now);
+                }
+                // The others would be refused too.
+                break;
+            }
+        }
+    }
+    write(context, memory, policy, decision.status).await;
+}
+
+/// Writes a status that differs, at most once in a while.
+async fn write(
+    context: &Context,
+    memory: &mut Memory,
+    policy: &PerfValidationPolicy,
+    status: PerfValidationPolicyStatus,
+) {
+    let known = memory.policy(policy);
+    let is_shown = policy.status.as_ref() == Some(&status);
+    let is_written = |(at, written): &(Instant, PerfValidationPolicyStatus)| at.elapsed() < WRITE || *written == status;
+    if is_shown || known.written.as_ref().is_some_and(is_written) {
+        return;
+    }
+    match context.cluster.write_policy_status(policy, &status).await {
+        Ok(()) => known.written = Some((Instant::now(), status)),
+        Err(failure) => {
+            warn!(policy = policy.name_any(), %failure, "the status of a policy could not be written; trying again");
+            context.metrics.failed(FAILED);
+        }
+    }
+}

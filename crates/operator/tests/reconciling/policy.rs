@@ -1,0 +1,155 @@
+//! Validations that the operator creates for a policy.
+
+use std::time::Duration;
+
+use perfval_testkit::api_server::{ApiServer, Fault};
+use perfval_testkit::inventory::Cluster as Hardware;
+use serde_json::{Value, json};
+
+use crate::{NAMESPACE, Operator, eventually, manifest, with_hardware};
+
+/// Time in which a leader looks at the policies at least once.
+const LOOK: Duration = Duration::from_secs(7);
+
+fn put_policy(server: &ApiServer, name: &str, change: &Value) {
+    let mut spec = json!({
+        "nodeSelector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
+        "budgets": [{"nodes": 10}],
+        "validationTemplate": {"metadata": {"namespace": NAMESPACE}, "spec": manifest("unused")["spec"]},
+    });
+    for (field, value) in change.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy",
+        "metadata": {"name": name}, "spec": spec,
+    }));
+}
+
+/// Nodes with a validation of a policy, sorted.
+fn validated(server: &ApiServer, policy: &str) -> Vec<String> {
+    let children = server.objects("perfvalidations").into_iter();
+    let mut nodes: Vec<String> = children
+        .filter(|child| child["metadata"]["labels"]["perfvalidation.dev/policy"] == policy)
+        .map(|child| {
+            child["spec"]["placement"]["nodeSelector"]["kubernetes.io/hostname"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
+    nodes.sort();
+    nodes
+}
+
+fn policy(server: &ApiServer, name: &str) -> Value {
+    server.get("perfvalidationpolicies", "", name).unwrap_or_default()
+}
+
+fn reason(server: &ApiServer, name: &str) -> String {
+    let reason = &policy(server, name)["status"]["conditions"][0]["reason"];
+    reason.as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn each_due_node_gets_one_validation_also_after_a_crash() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(&server, "p", &json!({}));
+    // The answers to both creations are lost, so the operator does not learn that it created them.
+    server.fail(Fault::lose_answer("create", "perfvalidations").times(2));
+    let operator = Operator::start(&server);
+    eventually(&server, "a node is validated", |server| {
+        !validated(server, "p").is_empty()
+    })
+    .await;
+    operator.end().await;
+    let _operator = Operator::start(&server);
+    eventually(&server, "both nodes run", |server| {
+        policy(server, "p")["status"]["nodes"]["running"] == 2
+    })
+    .await;
+    assert_eq!(validated(&server, "p"), ["n1", "n2"]);
+    let owner = server.objects("perfvalidations")[0]["metadata"]["ownerReferences"][0].clone();
+    assert_eq!(owner["uid"], policy(&server, "p")["metadata"]["uid"]);
+    let status = policy(&server, "p")["status"].clone();
+    assert_eq!(status["nodes"]["selected"], 2);
+    assert_eq!(status["nodes"]["neverMeasured"], 2);
+    assert_eq!(
+        (
+            status["conditions"][0]["status"].as_str(),
+            reason(&server, "p").as_str()
+        ),
+        (Some("True"), "Reconciled")
+    );
+}
+
+#[tokio::test]
+async fn a_node_of_two_policies_gets_the_validation_of_one() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(
+        &server,
+        "a",
+        &json!({"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "n1"}}}),
+    );
+    put_policy(&server, "b", &json!({}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "both policies have a node", |server| {
+        reason(server, "a") == "Reconciled" && reason(server, "b") == "Overlapping"
+    })
+    .await;
+    eventually(&server, "each policy validates", |server| {
+        !validated(server, "a").is_empty() && !validated(server, "b").is_empty()
+    })
+    .await;
+    tokio::time::sleep(LOOK).await;
+    assert_eq!(
+        (validated(&server, "a"), validated(&server, "b")),
+        (vec!["n1".to_owned()], vec!["n2".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_suspended_policy_creates_nothing_until_it_continues() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    put_policy(&server, "p", &json!({"suspend": true}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the policy is reported", |server| {
+        reason(server, "p") == "Suspended"
+    })
+    .await;
+    assert!(server.objects("perfvalidations").is_empty());
+    server.edit("perfvalidationpolicies", "", "p", |policy| {
+        policy["spec"]["suspend"] = json!(false)
+    });
+    eventually(&server, "the node is validated", |server| {
+        validated(server, "p") == ["n1"]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(&server, "p", &json!({}));
+    server.fail(Fault::refuse("create", "perfvalidations", 403).saying("exceeded quota: runs"));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the refusal is reported", |server| {
+        reason(server, "p") == "Refused"
+    })
+    .await;
+    let message = policy(&server, "p")["status"]["conditions"][0]["message"].clone();
+    assert!(
+        message
+            .as_str()
+            .is_some_and(|text| text.contains("exceeded quota: runs")),
+        "{message}"
+    );
+    let creates = || {
+        let calls = server.calls().into_iter();
+        calls
+            .filter(|call| call.verb == "create" && call.resource == "perfvalidations")
+            .count()
+    };
+    tokio::time::sleep(LOOK).await;
+    assert_eq!(creates(), 1);
+}

@@ -1,0 +1,60 @@
+//! Nodes that runs of one spec could have, each on its own.
+
+use perfval_api::PerfValidationSpec;
+
+use super::Sizing;
+use super::fleet::Fleet;
+use super::node::HOSTNAME;
+use super::report::Obstacle;
+use crate::HeldNodes;
+use crate::inventory::{Node, OfRun};
+
+/// Node with GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurveyedNode {
+    /// Name.
+    pub name: String,
+    /// Label `kubernetes.io/hostname`.
+    pub hostname: Option<String>,
+    /// True if a run that selects this node alone could have GPUs now.
+    pub is_free: bool,
+}
+
+impl Fleet<'_> {
+    /// Returns the nodes with GPUs that `admits` accepts.
+    ///
+    /// # Errors
+    /// Returns the reason if a part of the cluster is unknown.
+    pub fn survey(
+        &self,
+        of_run: OfRun<'_>,
+        spec: &PerfValidationSpec,
+        admits: impl Fn(&Node) -> bool,
+    ) -> Result<Vec<SurveyedNode>, String> {
+        match self.known(of_run) {
+            Ok(()) => {}
+            Err(Sizing::Wait { message, .. } | Sizing::Refuse { message, .. }) => return Err(message),
+            Err(Sizing::Chosen(_)) => {}
+        }
+        let (class, held) = (self.class(of_run, spec), HeldNodes::default());
+        let world = self.world(&class, of_run, spec, &held, &[]);
+        let is_free = |node: &Node| match world.glance(node).obstacle {
+            // A run that selects the node may have it while it is cordoned.
+            Some(Obstacle::Cordoned) => {
+                let mut pinned = spec.clone();
+                let hostname = node.label(HOSTNAME).unwrap_or_default().to_owned();
+                pinned.placement.node_selector.insert(HOSTNAME.to_owned(), hostname);
+                let world = self.world(&class, of_run, &pinned, &held, &[]);
+                world.glance(node).obstacle.is_none()
+            }
+            obstacle => obstacle.is_none(),
+        };
+        let nodes = self.nodes.iter().filter(|node| admits(node) && world.has_gpus(node));
+        let nodes = nodes.map(|node| SurveyedNode {
+            name: node.name.to_string(),
+            hostname: node.label(HOSTNAME).map(str::to_owned),
+            is_free: is_free(node),
+        });
+        Ok(nodes.collect())
+    }
+}
