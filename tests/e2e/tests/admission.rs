@@ -27,15 +27,16 @@ static INSTALLED: OnceCell<()> = OnceCell::const_new();
 async fn cluster() -> Client {
     INSTALLED
         .get_or_init(|| async {
-            let crd = perfval_api::crd_yaml(&perfval_api::crd()).expect("a YAML form");
+            let crds = perfval_api::crds().map(|crd| perfval_api::crd_yaml(&crd).expect("a YAML form"));
             let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-            let (_, warnings) = kubectl(&apply, &crd).await;
+            let (_, warnings) = kubectl(&apply, &crds.join("---\n")).await;
             assert_eq!(warnings, "", "the API server warns about the definition");
             let established = [
                 "wait",
                 "--for=condition=Established",
                 "--timeout=60s",
                 "crd/perfvalidations.perfvalidation.dev",
+                "crd/perfvalidationpolicies.perfvalidation.dev",
             ];
             // A definition without any condition yet is an error to `kubectl wait`.
             eventually("the definition is established", async || {

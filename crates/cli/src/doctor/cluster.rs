@@ -77,16 +77,33 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
         }
     }
     let api: Api<CustomResourceDefinition> = Api::all(asked.session.client.clone());
-    let Ok(Some(installed)) = api.get_opt(CRD).await else {
+    let Ok(Some(_)) = api.get_opt(CRD).await else {
         return Ok(Some(Check::good("PerfValidations are known")));
     };
-    // Fields that the API server does not know it drops without a word.
-    let same = installed.spec.versions == perfval_api::crd().spec.versions;
-    Ok(Some(if same {
+    let (mut lacking, mut differing) = (Vec::new(), Vec::new());
+    for expected in perfval_api::crds() {
+        let kind = expected.spec.names.kind;
+        match api.get_opt(expected.metadata.name.as_deref().unwrap_or_default()).await {
+            // Fields that the API server does not know it drops without a word.
+            Ok(Some(installed)) if installed.spec.versions == expected.spec.versions => {}
+            Ok(Some(_)) => differing.push(kind),
+            Ok(None) => lacking.push(kind),
+            Err(_) => {}
+        }
+    }
+    Ok(Some(if !lacking.is_empty() {
+        Check::missing(
+            format!("the cluster does not serve {}", lacking.join(" and ")),
+            "kubectl apply --server-side -k config/crd",
+        )
+    } else if differing.is_empty() {
         Check::good("PerfValidations are known, as this program knows them")
     } else {
         Check::worse(
-            "PerfValidations are known, in another version than this program's: fields may be missing",
+            format!(
+                "{}: known, in another version than this program's: fields may be missing",
+                differing.join(" and ")
+            ),
             "kubectl apply --server-side -k config/crd, or take the program of that version",
         )
     }))

@@ -22,8 +22,9 @@ fn healthy() -> Desk {
         desk.server.put(object);
     }
     desk.server.install_dynamo(&["v1beta1"], Some("1.6.1"));
-    let crd = serde_json::to_value(perfval_api::crd()).expect("JSON");
-    desk.server.put(crd);
+    for crd in perfval_api::crds() {
+        desk.server.put(serde_json::to_value(crd).expect("JSON"));
+    }
     put_pod(
         &desk,
         "perfvalidation-system",
@@ -141,6 +142,20 @@ async fn a_definition_of_another_version_is_noticed() {
         "{}",
         answer.out
     );
+}
+
+#[tokio::test]
+async fn a_definition_that_is_missing_is_noticed() {
+    let desk = healthy();
+    desk.server.delete(
+        "customresourcedefinitions",
+        "",
+        "perfvalidationpolicies.perfvalidation.dev",
+    );
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 1);
+    let missing = "the cluster does not serve PerfValidationPolicy";
+    assert!(answer.out.contains(missing), "{}", answer.out);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use perfval_api::admission::Admission;
+use perfval_api::admission::{Admission, Refusal};
 use perfval_e2e::documentation::pages;
 use perfval_testkit::admission::with_spec;
 use serde_json::Value;
@@ -53,6 +53,10 @@ fn complaints_of_one(admission: &Admission, document: &str) -> Vec<String> {
         Ok(value) => value,
         Err(error) => return vec![error.to_string()],
     };
+    if value["kind"] == "PerfValidationPolicy" {
+        let policies = Admission::for_policies().expect("the CRD's schema compiles");
+        return in_words(policies.list_refusals(&value));
+    }
     let manifest = if value["kind"] == "PerfValidation" {
         value
     } else if is_part_of_spec(admission, &value) {
@@ -60,7 +64,11 @@ fn complaints_of_one(admission: &Admission, document: &str) -> Vec<String> {
     } else {
         return Vec::new();
     };
-    let refusals = admission.admit(&manifest).err().unwrap_or_default().into_iter();
+    in_words(admission.admit(&manifest).err().unwrap_or_default())
+}
+
+fn in_words(refusals: Vec<Refusal>) -> Vec<String> {
+    let refusals = refusals.into_iter();
     refusals
         .map(|refusal| format!("{}: {}", refusal.path, refusal.message))
         .collect()
@@ -81,6 +89,12 @@ fn a_misspelt_field_is_found_in_a_whole_object_and_in_a_part() {
     assert_eq!(complaints(&admission, "placement: {minGPUs: 8}"), [""; 0]);
     assert_eq!(complaints(&admission, "images: []"), [""; 0]);
     assert_eq!(complaints(&admission, "a: [").len(), 1);
+    let policy = "apiVersion: perfvalidation.dev/v1alpha1\nkind: PerfValidationPolicy\nspec: {budget: []}";
+    let policy = complaints(&admission, policy);
+    assert!(
+        policy.iter().any(|complaint| complaint.contains("budgets")),
+        "{policy:?}"
+    );
     let whole = "apiVersion: perfvalidation.dev/v1alpha1\nkind: PerfValidation\nspec: {}";
     assert!(!complaints(&admission, whole).is_empty());
 }
