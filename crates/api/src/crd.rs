@@ -29,14 +29,14 @@ const OPERATOR: &str = "Operator represents a key's relationship to the value. V
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = PerfValidation::crd();
     let unseen = json!({"observedGeneration": -1, "phase": Phase::Pending, "message": UNSEEN});
-    finish(&mut crd, unseen);
+    finish(&mut crd, &unseen);
     crd
 }
 
 /// CustomResourceDefinition of `PerfValidationPolicy`, ready to apply.
 pub fn policy_crd() -> CustomResourceDefinition {
     let mut crd = PerfValidationPolicy::crd();
-    finish(&mut crd, json!({"observedGeneration": -1}));
+    finish(&mut crd, &json!({"observedGeneration": -1}));
     crd
 }
 
@@ -50,7 +50,7 @@ pub fn crds() -> [CustomResourceDefinition; 3] {
 }
 
 /// Adds to a kind that users write what the derive cannot express. `default` is the status of a new object.
-fn finish(crd: &mut CustomResourceDefinition, default: serde_json::Value) {
+fn finish(crd: &mut CustomResourceDefinition, default: &serde_json::Value) {
     for (name, schema) in parts(crd) {
         visit(schema, &mut drop_nullable);
         visit(schema, &mut describe_operator);

@@ -60,6 +60,6 @@ where
                 "a watch broke"
             );
         })
-        .for_each(|_| std::future::ready(changed()))
+        .for_each(async |_| changed())
         .await;
 }

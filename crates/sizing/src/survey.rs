@@ -31,10 +31,8 @@ impl Fleet<'_> {
         spec: &PerfValidationSpec,
         admits: impl Fn(&Node) -> bool,
     ) -> Result<Vec<SurveyedNode>, String> {
-        match self.known(of_run) {
-            Ok(()) => {}
-            Err(Sizing::Wait { message, .. } | Sizing::Refuse { message, .. }) => return Err(message),
-            Err(Sizing::Chosen(_)) => {}
+        if let Err(Sizing::Wait { message, .. } | Sizing::Refuse { message, .. }) = self.known(of_run) {
+            return Err(message);
         }
         let (class, held) = (self.class(of_run, spec), HeldNodes::default());
         let world = self.world(&class, of_run, spec, &held, &[]);

@@ -135,7 +135,7 @@ fn a_suspended_validation_stays_and_keeps_its_node() {
 /// Finished validations of one node, the oldest first: their verdicts, and the numbers of those that are deleted.
 fn surplus(verdicts: &[&str], spec: &serde_json::Value) -> Vec<usize> {
     let mut world = World::new(&["n1"], spec);
-    world.policies[0].spec.freshness.max_age = "1h".to_owned();
+    "1h".clone_into(&mut world.policies[0].spec.freshness.max_age);
     for (number, verdict) in verdicts.iter().enumerate() {
         world.now = ago(2000) + TimeDelta::hours(100 * i64::try_from(number).expect("few"));
         world.create(&ended(verdict, world.now));

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::{World, ago, ended, now, phase, ready};
 
-fn refusal(is_namespace_missing: bool) -> Option<Refusal> {
-    Some(Refusal {
+fn refusal(is_namespace_missing: bool) -> Refusal {
+    Refusal {
         is_namespace_missing,
         message: "403 Forbidden: no quota".to_owned(),
         until: now() + TimeDelta::minutes(1),
-    })
+    }
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_policy_without_nodes_is_not_ready() {
 #[test]
 fn a_refusal_is_reported_and_ends_all_attempts_for_a_while() {
     let mut world = World::new(&["n1"], &json!({}));
-    world.refusal = refusal(false);
+    world.refusal = Some(refusal(false));
     let decision = world.decide();
     assert!(decision.create.is_empty());
     let message = "The API server refused a validation: 403 Forbidden: no quota. Remove the cause; the operator tries again every few minutes.";
@@ -51,7 +51,7 @@ fn a_refusal_is_reported_and_ends_all_attempts_for_a_while() {
 #[test]
 fn a_missing_namespace_is_reported_by_name() {
     let mut world = World::new(&["n1"], &json!({}));
-    world.refusal = refusal(true);
+    world.refusal = Some(refusal(true));
     let decision = world.decide();
     assert_eq!(ready(&decision).1, "NamespaceMissing");
     assert!(
