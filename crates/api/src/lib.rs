@@ -20,6 +20,6 @@ pub mod text;
 
 pub use crd::{UNSEEN, crd, crd_yaml, crds, policy_crd};
 pub use metric::{GateOperator, Metric, Statistic};
-pub use reason::{Help, Reason, Why};
+pub use reason::{Help, Place, Reason, Why, Word};
 pub use spec::*;
 pub use status::*;

@@ -1,11 +1,16 @@
+//! Reasons for the states of a run. Each has one of the [words](Word) that users meet, and may have a remedy of its own.
+
 mod help;
+mod word;
 
 pub use help::Help;
+pub use word::{Place, Word};
 
-/// Declares the reasons with their explanation, so that the enum, its words and its documentation come from one list.
+/// Declares the reasons with their word, so that the enum and its documentation come from one list.
 macro_rules! reasons {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Reason for a state, in the `reason` of status, conditions and events. A released word never changes.
+    ($($(#[doc = $doc:literal])+ $name:ident => $word:ident,)+) => {
+        /// Reason for a state. Several reasons share a [`Word`] if a user does the same about them; their messages and
+        /// remedies differ.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
 
@@ -13,17 +18,17 @@ macro_rules! reasons {
             /// Reasons, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Word in status, conditions and events.
-            pub fn as_str(self) -> &'static str {
+            /// Name in the operator's own state.
+            pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
-            /// Reason that a status contains; `NotReached` for a word of another operator version.
-            pub fn from_word(word: &str) -> Self {
-                Self::ALL.iter().copied().find(|reason| reason.as_str() == word).unwrap_or(Self::NotReached)
+            /// Word in status, conditions and Events.
+            pub fn word(self) -> Word {
+                match self { $(Self::$name => Word::$word,)+ }
             }
 
-            /// Meaning and remedy, as the documentation prints them.
+            /// Meaning, as the documentation prints it.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
             }
@@ -31,217 +36,190 @@ macro_rules! reasons {
     };
 }
 
+impl Reason {
+    /// Word in status, conditions and Events.
+    pub fn as_str(self) -> &'static str {
+        self.word().as_str()
+    }
+
+    /// Most general reason with a word; `Running` for a word of another operator version.
+    pub fn from_word(word: &str) -> Self {
+        let general = Self::ALL.iter().find(|reason| reason.name() == word);
+        let any = || Self::ALL.iter().find(|reason| reason.as_str() == word);
+        general.or_else(any).copied().unwrap_or(Self::Running)
+    }
+
+    /// Reason of the operator's own state; `Running` for a name of another operator version.
+    pub fn from_name(name: &str) -> Self {
+        let known = Self::ALL.iter().find(|reason| reason.name() == name);
+        known.copied().unwrap_or(Self::Running)
+    }
+}
+
 reasons! {
     // ── verdict Passed ──
     /// The trials met every enforced gate as often as the trial rule requires.
-    GatesMet,
+    GatesMet => GatesMet,
     /// The trials missed an enforced gate as often as the trial rule requires.
-    GatesMissed,
+    GatesMissed => GatesMissed,
     /// More requests failed than `trials.maxFailedRequestsPercent` allows.
-    RequestErrors,
+    RequestErrors => RequestErrors,
     /// One worker was much slower than its peers, although the deployment as a whole met its gates. Check its GPU.
-    WorkerStall,
+    WorkerStall => WorkerStall,
     /// The node has fewer healthy GPUs than `placement.expectGPUs` requires, although the present ones meet the gates.
     /// Find out why the others are missing.
-    GPUsMissing,
+    GPUsMissing => GPUsMissing,
     /// A worker's container crashed while the run measured. See its previous log and exit code.
-    WorkerCrashed,
+    WorkerCrashed => WorkerCrashed,
     // ── verdict Inconclusive ──
     /// The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an
     /// average is too near its gate.
-    TrialsDisagree,
+    TrialsDisagree => TrialsDisagree,
     /// The load generator could not keep the requested concurrency in flight. Give it more CPUs or lower
     /// `concurrencyPerGPU`.
-    GeneratorStarved,
+    GeneratorStarved => GeneratorStarved,
     /// A worker ended without a crash of its own while the CPUs of its node were full. Check which other pods use them.
-    NodeCPUPressure,
-    /// A worker's pod was removed or replaced while the run measured.
-    WorkerRestarted,
-    /// A worker held another GPU at the end of a trial than at its start.
-    GPUChanged,
+    NodeCPUPressure => NodeCPUPressure,
+    /// A worker's pod was removed or replaced, or it held another GPU at the end of a trial than at its start.
+    WorkerRestarted => WorkerRestarted,
     /// A worker served no request during a trial.
-    UnevenService,
+    UnevenService => UnevenService,
     // ── verdict Skipped ──
     /// The spec has no gate of mode `Enforce`, so there is nothing to judge.
-    NothingToJudge,
+    NothingToJudge => NothingToJudge,
     // ── verdict Error: prerequisites ──
     /// The API server does not serve the DynamoGraphDeployment API. Install Dynamo's operator, or set
     /// `workload.dynamo.onMissing: Skip`.
-    DynamoNotInstalled,
-    /// The operator cannot read the DynamoGraphDeployment API, so its state is unknown.
-    DynamoUnreadable,
-    /// The operator starts no runs in this namespace (by default `kube-system` and the operator's own). Use another
-    /// namespace, or change the operator's `--refused-namespaces`.
-    NamespaceRefused,
-    /// The namespace is too long for the labels of the deployment (63 characters). Use a namespace of at most 51
-    /// characters.
-    NamespaceTooLong,
+    DynamoNotInstalled => DynamoNotInstalled,
+    /// The operator cannot read something that it needs, or the API server refuses or does not answer a call.
+    CallFailed => CallFailed,
+    /// The operator starts no runs in this namespace, or the name of the namespace is too long.
+    Refused => Refused,
     /// The versions of the image and of the installed Dynamo operator do not match. Use images of the operator's minor
     /// version.
-    VersionSkew,
+    VersionSkew => VersionSkew,
     /// The Dynamo version of the image does not support the router mode.
-    RouterModeUnsupported,
-    /// No AIPerf image is set. Set `benchmark.image` or the operator's `--aiperf-image`.
-    AIPerfImageMissing,
+    RouterModeUnsupported => VersionSkew,
+    /// No AIPerf image is set, or the image of the load generator has no program `aiperf`.
+    AIPerfMissing => AIPerfMissing,
     /// `model.cache.volumeClaimTemplate` needs a StorageClass. Set one in the template, or mark one as the cluster's
     /// default.
-    StorageClassMissing,
-    /// The operator cannot read the storage classes, so their state is unknown.
-    StorageUnreadable,
-    /// The prerequisites are met.
-    PrerequisitesMet,
+    StorageClassMissing => ModelCacheFailed,
+    /// The run is in progress.
+    Running => Running,
     // ── verdict Error: sizing ──
-    /// The operator waits for two equal readings of the free GPUs.
-    Settling,
-    /// The operator has chosen GPUs.
-    GPUsChosen,
     /// No eligible node has enough free GPUs. Free some, lower `minGPUs`, or raise `timeouts.sizing`.
-    Saturated,
+    Saturated => Saturated,
     /// A `ResourceQuota` of the namespace has no room for the run. Raise it, free some of it, or lower `minGPUs`.
-    QuotaExceeded,
+    QuotaExceeded => Refused,
     /// A `LimitRange` of the namespace would refuse the run's pods. Correct their resources or the `LimitRange`.
-    LimitRangeViolated,
+    LimitRangeViolated => Refused,
     /// No node is eligible. See the reason for each node.
-    NoCandidateNode,
+    NoCandidateNode => Unschedulable,
     /// A driver is still publishing its devices.
-    PoolUnsettled,
+    PoolUnsettled => NodeNotReady,
     /// Both DRA and a device plugin allocate GPUs of one node. Turn one of them off, or select one in
     /// `placement.allocation`.
-    MixedAllocation,
+    MixedAllocation => GPUShared,
     /// The DeviceClass does not exist. Install the GPU driver's DRA resources or correct `deviceClassName`.
-    DeviceClassMissing,
+    DeviceClassMissing => Unschedulable,
     /// The operator cannot evaluate a device selector, so it cannot count free GPUs.
-    SelectorNotEvaluable,
-    /// The operator cannot count GPUs because a read failed.
-    InventoryUnreadable,
+    SelectorNotEvaluable => Unschedulable,
     /// The GPU driver published no devices although the node reports GPUs. Restart the driver's DRA plugin after the
     /// driver.
-    NoDevicesPublished,
+    NoDevicesPublished => NodeNotReady,
     /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
-    NodeBusy,
+    NodeBusy => Saturated,
     /// Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.
-    InLine,
+    InLine => InLine,
     /// Other pods took GPUs that were free at sizing before the workers got them.
-    LostRace,
+    LostRace => LostRace,
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
-    DeploymentRejected,
+    DeploymentRejected => Refused,
     /// The API server did not clearly accept or refuse the DynamoGraphDeployment, because a webhook does not answer or
     /// the server is in trouble. The operator retries for two minutes.
-    DeploymentUnanswered,
+    DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
-    DeploymentFailed,
+    DeploymentFailed => DeploymentFailed,
     /// An object of the same name belongs to another owner.
-    NameTaken,
+    NameTaken => Refused,
     /// The model cache was not filled before the time-out.
-    ModelCacheFailed,
-    /// Components are starting.
-    Starting,
-    /// Every component is ready. The operator checks that each worker has a GPU of its own.
-    CheckingGPUs,
+    ModelCacheFailed => ModelCacheFailed,
     /// Not every component became ready before the time-out.
-    WorkloadNotReady,
+    WorkloadNotReady => WorkloadNotReady,
     /// The API server refuses to create pods because of a quota, a policy or a webhook of the namespace.
-    PodsRefused,
+    PodsRefused => Refused,
     /// The node of the run is not Ready, or is gone.
-    NodeNotReady,
+    NodeNotReady => NodeNotReady,
     /// A volume of a pod is not bound or cannot be mounted.
-    VolumeUnavailable,
+    VolumeUnavailable => ModelCacheFailed,
     /// The node cannot pull a pod's image.
-    ImagePullBackOff,
+    ImagePullBackOff => ContainerFailed,
     /// The scheduler cannot place a pod.
-    Unschedulable,
+    Unschedulable => Unschedulable,
     /// The node could not prepare a claim.
-    ClaimPrepareFailed,
+    ClaimPrepareFailed => NodeNotReady,
     /// The DRA kubelet plugin holds stale device nodes. Restart the driver pod, then the DRA plugin pod of the node.
-    StaleDRAPlugin,
+    StaleDRAPlugin => NodeNotReady,
     /// The DRA kubelet plugin is not registered with the kubelet. Start it or restart the kubelet.
-    DRAPluginMissing,
+    DRAPluginMissing => NodeNotReady,
     /// The node gave one GPU to two claims.
-    DoubleAllocated,
+    DoubleAllocated => GPUShared,
     /// A container keeps crashing.
-    CrashLoopBackOff,
+    ContainerFailed => ContainerFailed,
     /// A container was killed because of its memory use.
-    OOMKilled,
+    OOMKilled => ContainerFailed,
     /// The engine finds no GPU in its container, because the driver's libraries are not visible there.
-    NoGPUInContainer,
+    NoGPUInContainer => NodeNotReady,
     /// Another process uses the memory of a worker's GPU.
-    GPUMemoryTaken,
+    GPUMemoryTaken => GPUShared,
     /// The inference engine died inside its worker.
-    EngineDead,
+    EngineDead => ContainerFailed,
     /// The frontend's discovery panicked because the images and Dynamo's operator have different versions.
-    DiscoveryPanic,
+    DiscoveryPanic => VersionSkew,
     /// The model hub or cache has no model of this name.
-    ModelNotFound,
+    ModelNotFound => ModelUnavailable,
     /// The model is gated, and the run has no token of an account that may read it.
-    ModelGated,
+    ModelGated => ModelUnavailable,
     /// The pods cannot fetch the model because they cannot reach its hub.
-    ModelUnreachable,
+    ModelUnreachable => ModelUnavailable,
     /// The frontend serves models, but `model.name` is not among them.
-    ModelNotServed,
+    ModelNotServed => ModelUnavailable,
     /// The frontend cannot load the model's configuration or tokenizer. Check the model's name, token and network.
-    ModelAddFailed,
+    ModelAddFailed => ModelUnavailable,
     /// The frontend finds no worker although all workers are ready.
-    NoInstances,
+    NoInstances => WorkloadNotReady,
     /// The node cannot create a container from its configuration.
-    ContainerConfigError,
+    ContainerConfigError => ContainerFailed,
     /// The pods do not match the plan: wrong node, shared GPU or missing GPU.
-    PlacementBroken,
-    /// The operator probes the endpoint.
-    Probing,
-    /// The endpoint returned a real completion.
-    CompletionReceived,
+    PlacementBroken => LostRace,
     /// The endpoint returned no completion before the time-out.
-    EndpointNotReady,
+    EndpointNotReady => WorkloadNotReady,
     // ── verdict Error: measuring ──
-    /// AIPerf left no usable result.
-    BenchmarkFailed,
-    /// The image of the load generator has no program `aiperf`.
-    AIPerfMissing,
-    /// The pod of the load generator was evicted, preempted or drained away.
-    LoadGeneratorEvicted,
-    /// AIPerf's result was incomplete.
-    ResultIncomplete,
-    /// AIPerf did not report a metric that a gate needs.
-    MetricMissing,
+    /// A trial left no usable result.
+    BenchmarkFailed => BenchmarkFailed,
     /// The trial did not end before the time-out.
-    BenchmarkTimeout,
+    BenchmarkTimeout => DeadlineExceeded,
     /// The run as a whole took longer than `timeouts.total`. The message shows the wait that was open.
-    DeadlineExceeded,
-    /// The Job of a trial was deleted or replaced while the run needed it. Find out which client deletes Jobs in this
-    /// namespace.
-    JobLost,
+    DeadlineExceeded => DeadlineExceeded,
     // ── the run itself ──
-    /// The run is in progress.
-    Running,
-    /// The run is over.
-    RunOver,
+    /// The run is over, and its objects, pods and claims are gone.
+    RunOver => RunOver,
     /// `spec.suspend` is set.
-    Suspended,
-    /// The measured or judged settings changed. A new run follows.
-    SpecChanged,
-    /// A user requested a rerun. A new run follows.
-    RerunRequested,
-    /// The object is being deleted.
-    Deleted,
+    Suspended => Suspended,
+    /// The settings changed, a user requested a rerun, or the object is being deleted. Except after a deletion a new run
+    /// follows.
+    Interrupted => Interrupted,
     // ── cleanup ──
-    /// The operator removes objects, pods and claims.
-    Removing,
-    /// The operator has confirmed that objects, pods and claims are gone.
-    Removed,
     /// The no-cleanup annotation keeps all objects.
-    NoCleanupRequested,
+    NoCleanupRequested => NoCleanupRequested,
     /// Some objects still existed, or could not be read, when `timeouts.cleanup` passed.
-    TeardownUnconfirmed,
-    // ── not yet known ──
-    /// The run has not reached this point.
-    NotReached,
-    /// The operator lacks rights that it needs. The Event and the operator's `/readyz` list them. Grant them, and the
-    /// run continues.
-    RightsMissing,
+    TeardownUnconfirmed => TeardownUnconfirmed,
+    // ── no run ──
     /// This operator version cannot parse the object. The status is older than the object, except for `Ready`,
     /// `Reconciling` and `Stalled`.
-    SpecUnreadable,
+    SpecUnreadable => SpecUnreadable,
 }
 
 /// Reason for a state: a stable word and a text for people.
@@ -260,5 +238,35 @@ impl Why {
             reason,
             message: message.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Reason, Word};
+
+    /// Most words that users have to learn.
+    const MOST: usize = 45;
+
+    #[test]
+    fn users_meet_few_words_and_each_has_a_meaning_and_a_remedy() {
+        let words: BTreeSet<&str> = Word::ALL.iter().map(|word| word.as_str()).collect();
+        println!("{} words", words.len());
+        assert_eq!(words.len(), Word::ALL.len());
+        assert!(words.len() <= MOST, "{} words", words.len());
+        for word in Word::ALL {
+            assert!(!word.meaning().is_empty() && !word.remedy().is_empty(), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_keep_their_word_through_the_status_and_their_name_through_the_state() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_word(reason.as_str()).word(), reason.word());
+            assert_eq!(Reason::from_name(reason.name()), *reason);
+        }
+        assert_eq!(Reason::from_word("OfALaterVersion"), Reason::Running);
     }
 }

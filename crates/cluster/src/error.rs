@@ -2,7 +2,9 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
-use crate::word::{self, Word};
+use perfval_api::Reason;
+
+use crate::change::{self, Change};
 
 /// A change that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -74,19 +76,20 @@ pub enum Class {
 }
 
 impl Error {
-    /// A stable word for conditions, events and metric labels.
-    pub fn reason(&self) -> &'static str {
-        self.word().reason
+    /// Reason for conditions and Events.
+    pub fn reason(&self) -> Reason {
+        self.change().reason
     }
 
-    fn word(&self) -> &'static Word {
+    /// Change that failed, for metrics.
+    pub fn change(&self) -> &'static Change {
         match self {
-            Self::Create { .. } => &word::CREATE,
-            Self::NameTaken { .. } => &word::NAME_TAKEN,
-            Self::Delete { .. } => &word::DELETE,
-            Self::Finalizer { .. } => &word::FINALIZER,
-            Self::SaveResults { .. } => &word::SAVE_RESULTS,
-            Self::RecordStatus { .. } => &word::RECORD_STATUS,
+            Self::Create { .. } => &change::CREATE,
+            Self::NameTaken { .. } => &change::NAME_TAKEN,
+            Self::Delete { .. } => &change::DELETE,
+            Self::Finalizer { .. } => &change::FINALIZER,
+            Self::SaveResults { .. } => &change::SAVE_RESULTS,
+            Self::RecordStatus { .. } => &change::RECORD_STATUS,
         }
     }
 

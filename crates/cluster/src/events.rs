@@ -8,8 +8,6 @@ use crate::Cluster;
 
 /// The API server refuses a longer note.
 const NOTE_BYTES: usize = 1024;
-/// The API server refuses a longer reason or action.
-const WORD_BYTES: usize = 128;
 
 impl Cluster {
     /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
@@ -21,9 +19,9 @@ impl Cluster {
             } else {
                 EventType::Normal
             },
-            reason: cut(&event.reason, WORD_BYTES),
+            reason: event.reason.as_str().to_owned(),
             note: Some(cut(&event.note, NOTE_BYTES)),
-            action: cut(event.action, WORD_BYTES),
+            action: event.action.clone().into_owned(),
             secondary: None,
         };
         if let Err(failure) = self.bounded(self.recorder.publish(&published, object)).await {

@@ -6,6 +6,7 @@
 
 mod act;
 mod call;
+mod change;
 mod clock;
 mod error;
 mod events;
@@ -22,7 +23,6 @@ mod record;
 mod shared_reads;
 mod survey;
 mod unreadable;
-mod word;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +36,7 @@ use perfval_api::PerfValidation;
 use perfval_api::meta::FIELD_MANAGER;
 use tokio::sync::{OnceCell, Semaphore};
 
+pub use change::Change;
 pub use clock::Clock;
 pub use error::{Class, Error, Failure};
 pub use look::{Look, cache_of};
@@ -45,7 +46,6 @@ pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;
 pub use survey::Survey;
-pub use word::Word;
 
 use installed::LastInstalled;
 use probe::Probes;

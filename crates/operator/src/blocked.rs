@@ -8,9 +8,9 @@ use perfval_run::{Event, status};
 use crate::event_words::{PANICKED, SET_ASIDE};
 
 /// Event for an action on an object with this spec that the API server refuses.
-pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
+pub fn refused(error: &perfval_cluster::Error, spec: &PerfValidationSpec) -> Event {
     let words = Redactor::new(spec).redact(&error.to_string());
-    warning(error.reason(), action, words)
+    Event::warning(error.reason(), error.change().name, words)
 }
 
 /// The pass of an object with this spec panicked.
@@ -20,38 +20,31 @@ pub fn panicked(said: &str, spec: &PerfValidationSpec) -> Event {
         "the operator panicked on this object: {said}; it tries again every 30 s and goes on with other objects; report the bug with \
          `kubectl perfval bundle`"
     );
-    warning(PANICKED.reason, "Reconcile", note)
+    PANICKED.warning(note)
 }
 
 /// The process died in passes of an object.
 pub fn set_aside() -> Event {
     let note = "the operator's process died twice in a row in a pass of this object, so the operator leaves it as it is; edit the spec, \
                 set the annotation perfvalidation.dev/rerun, delete the object, or install another version of the operator";
-    warning(SET_ASIDE.reason, "Reconcile", note.to_owned())
-}
-
-fn warning(reason: &str, action: &'static str, note: String) -> Event {
-    Event {
-        warning: true,
-        reason: reason.to_owned(),
-        action,
-        note,
-    }
+    SET_ASIDE.warning(note)
 }
 
 /// The status with the words of an Event; `None` if it has them already.
 pub fn because_of(
     current: &PerfValidationStatus,
-    Event { reason, note, .. }: &Event,
+    Event {
+        reason, action, note, ..
+    }: &Event,
     now: DateTime<Utc>,
 ) -> Option<PerfValidationStatus> {
     let mut status = current.clone();
     let since = current.state.blocked.as_ref().map_or(now, |before| before.since);
     status.state.blocked = Some(Blocked {
-        reason: reason.clone(),
+        reason: reason.as_str().to_owned(),
         message: text::bounded(note),
         since,
-        for_good: reason == SET_ASIDE.reason,
+        for_good: action == SET_ASIDE.name,
     });
     status::summarize(&mut status, now);
     (status != *current).then_some(status)
@@ -68,7 +61,7 @@ pub fn no_longer(current: &PerfValidationStatus, now: DateTime<Utc>) -> Option<P
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::{Phase, Verdict, condition};
+    use perfval_api::{Phase, Reason, Verdict, condition};
 
     use super::*;
 
@@ -83,17 +76,17 @@ mod tests {
         assert_eq!(no_longer(&idle, at(0)), None, "nothing to take back");
 
         let taken = || {
-            warning(
-                "NameTaken",
-                "Act",
-                "Service pv-1-workers belongs to another owner".to_owned(),
+            Event::warning(
+                Reason::NameTaken,
+                "Create",
+                "Service pv-1-workers belongs to another owner",
             )
         };
         let blocked = because_of(&idle, &taken(), at(0)).unwrap();
         let status = because_of(&blocked, &taken(), at(60));
         assert_eq!(status, None, "the same cause is not written again");
 
-        let forbidden = warning("Forbidden", "Act", "no right to create Jobs".to_owned());
+        let forbidden = Event::warning(Reason::CallFailed, "Create", "no right to create Jobs");
         let other = because_of(&blocked, &forbidden, at(60)).unwrap();
         let reconciling = condition::find(&other, condition::RECONCILING).unwrap();
         assert_eq!(
@@ -102,7 +95,7 @@ mod tests {
                 reconciling.reason.as_str(),
                 reconciling.message.as_str()
             ),
-            ("True", "Forbidden", "Pending, blocked: no right to create Jobs")
+            ("True", "CallFailed", "Pending, blocked: no right to create Jobs")
         );
         let since = other.state.blocked.as_ref().map(|blocked| blocked.since);
         assert_eq!(since, Some(at(0)), "it was blocked all the time");
@@ -113,7 +106,7 @@ mod tests {
     #[test]
     fn what_blocks_for_long_stalls_the_run_and_what_is_set_aside_does_so_at_once() {
         let idle = PerfValidationStatus::default();
-        let broken = || warning("PassPanicked", "Reconcile", "the operator panicked".to_owned());
+        let broken = || PANICKED.warning("the operator panicked");
         let blocked = because_of(&idle, &broken(), at(0)).unwrap();
         assert!(!condition::is_true(&blocked, condition::STALLED));
         assert_eq!(because_of(&blocked, &broken(), at(599)), None);
@@ -122,7 +115,7 @@ mod tests {
             let found = condition::find(&stalled, name).unwrap();
             assert_eq!(
                 (found.status.as_str(), found.reason.as_str()),
-                (value, "PassPanicked"),
+                (value, "OperatorBug"),
                 "{name}"
             );
         }

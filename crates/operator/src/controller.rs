@@ -166,7 +166,7 @@ async fn bounded(
         Ok(Ok(Err(error))) => failed(context, uid, &error),
         Ok(Err(panic)) => {
             error!(said = panic.0, "pass panicked; trying again");
-            context.metrics.failed(PANICKED.reason);
+            context.metrics.failed(PANICKED.name);
             panicked = Some(panic);
             ("panic", Action::requeue(context.setbacks.pause(uid)))
         }
@@ -220,10 +220,10 @@ pub(crate) async fn commit(
         Err(error) => {
             // A status that cannot be written cannot show its own error.
             if error.class() == Class::Permanent {
-                context.announce(run, [blocked::refused(&error, "Record", run.spec())]);
+                context.announce(run, [blocked::refused(&error, run.spec())]);
                 // An older CRD may refuse every status that this version can write.
                 if run.is_deleting() {
-                    context.metrics.failed(error.reason());
+                    context.metrics.failed(error.change().name);
                     return Box::pin(remove(&run.object.metadata, context)).await;
                 }
             }
@@ -291,7 +291,7 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
         Some(error) if error.class() == Class::Permanent => {
-            block(run, context, blocked::refused(error, "Act", run.spec())).await;
+            block(run, context, blocked::refused(error, run.spec())).await;
         }
         Some(_) => {}
         None => {
@@ -354,12 +354,12 @@ async fn report_set_aside(run: &Run<'_>, context: &Context) {
         return;
     }
     let _under_way = context.suspects.begin(object).await;
-    context.metrics.failed(SET_ASIDE.reason);
+    context.metrics.failed(SET_ASIDE.name);
     record_blocked(run, context, change, Some(event.clone())).await;
 }
 
 fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {
-    let reason = error.reason();
+    let reason = error.change().name;
     context.metrics.failed(reason);
     match error.class() {
         Class::Conflict => {

@@ -1,12 +1,15 @@
-//! The words of Events and conditions about the operator's own passes, and about objects that should not be there, with what to
-//! do about each.
+//! Events and conditions about the operator's own passes, and about objects that should not be there, with their remedies.
 
+use perfval_api::Word;
+use perfval_run::Event;
 use perfval_run::strays::Stray;
 
-/// A word, and what there is to know of it.
+/// An event with its word and its remedy.
 pub struct EventWord {
-    /// The reason. Never reworded once released.
-    pub reason: &'static str,
+    /// Name in metrics, and action of the Event. A released name never changes.
+    pub name: &'static str,
+    /// Word in conditions and Events.
+    pub word: Word,
     /// Signs of the event.
     pub seen: &'static str,
     /// Explanation of the event.
@@ -16,14 +19,16 @@ pub struct EventWord {
 }
 
 const LATE: EventWord = EventWord {
-    reason: "LateObject",
+    name: "LateObject",
+    word: Word::TeardownUnconfirmed,
     seen: "a Warning event on a Job, Service, claim template or deployment, which is removed at once",
     why: "a call of an earlier leader was carried out after its run had confirmed that nothing was left",
     remedy: "nothing: it is removed, and counted in the metrics; if it comes again and again, see why leaders change",
 };
 
 const ORPHAN: EventWord = EventWord {
-    reason: "Orphaned",
+    name: "Orphaned",
+    word: Word::TeardownUnconfirmed,
     seen: "a Warning event on a Job, Service, claim template or deployment, which stays",
     why: "its object was removed without its finalizer, so nobody looks after what its runs created, and something else holds it",
     remedy: "see the finalizers of what is left; delete it, or let the operator do so: `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
@@ -31,7 +36,8 @@ const ORPHAN: EventWord = EventWord {
 
 /// The pass of an object panicked.
 pub const PANICKED: EventWord = EventWord {
-    reason: "PassPanicked",
+    name: "PassPanicked",
+    word: Word::OperatorBug,
     seen: "reason of the condition `Reconciling`, and a Warning event; the message has the words of the error",
     why: "this object reaches a bug of the operator's version; the passes of other objects go on",
     remedy: "report the bug with `kubectl perfval bundle`; the operator tries again every 30 s, and an edit of the spec may avoid the bug",
@@ -39,13 +45,24 @@ pub const PANICKED: EventWord = EventWord {
 
 /// The process died in passes of an object.
 pub const SET_ASIDE: EventWord = EventWord {
-    reason: "SetAside",
+    name: "SetAside",
+    word: Word::OperatorBug,
     seen: "reason of the conditions `Reconciling` and `Stalled`, and a Warning event; the operator leaves the object and what its run holds as they are",
     why: "the operator's process died twice in a row in a pass of this object, for lack of memory or of stack",
     remedy: "edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator; report the bug with `kubectl perfval bundle`",
 };
 
 impl EventWord {
+    /// Warning Event with this text.
+    pub fn warning(&self, note: impl Into<String>) -> Event {
+        Event {
+            warning: true,
+            reason: self.word,
+            action: self.name.into(),
+            note: note.into(),
+        }
+    }
+
     /// Words about passes, for the documentation.
     pub const PASSES: [&'static Self; 2] = [&PANICKED, &SET_ASIDE];
     /// Words about strays, for the documentation.

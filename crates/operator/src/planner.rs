@@ -58,7 +58,7 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
         let began = Instant::now();
         pause = catch(look(&context)).await.unwrap_or_else(|Panicked(said)| {
             error!(said, "a look for the queue panicked; trying again");
-            context.metrics.failed(PANICKED.reason);
+            context.metrics.failed(PANICKED.name);
             Some(LONGEST_REST)
         });
         rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
@@ -141,7 +141,7 @@ async fn look(context: &Context) -> Option<Duration> {
                     error = &error as &dyn std::error::Error,
                     "a plan could not be written; trying again"
                 );
-                context.metrics.failed(error.reason());
+                context.metrics.failed(error.change().name);
                 context.setbacks.pause(run.uid());
             }
         })
@@ -231,7 +231,7 @@ fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
 /// Nothing was read for a run: it is looked for again.
 fn unread() -> Sizing {
     Sizing::Wait {
-        reason: Reason::InventoryUnreadable,
+        reason: Reason::CallFailed,
         message: "free GPUs cannot be counted: nothing was read for this run".to_owned(),
     }
 }

@@ -80,11 +80,7 @@ impl Rights {
             "the operator lacks rights: {}{more}; grant them (config/rbac, or the roles of the chart), and it goes on by itself",
             named.join(", ")
         );
-        Some(Event::warning(
-            Reason::RightsMissing,
-            "CheckRights",
-            text::bounded(&note),
-        ))
+        Some(Event::warning(Reason::CallFailed, "CheckRights", text::bounded(&note)))
     }
 
     /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the

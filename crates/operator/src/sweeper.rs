@@ -10,7 +10,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 use perfval_cluster::dynamo;
-use perfval_run::Event;
 use perfval_run::observed::ChildKind;
 use perfval_run::strays::{self, Labelled, Stray};
 use perfval_sizing::Seen;
@@ -72,7 +71,7 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
                         error = &error as &dyn std::error::Error,
                         "a stray object is still there"
                     );
-                    context.metrics.failed(error.reason());
+                    context.metrics.failed(error.change().name);
                 }
             }
         }
@@ -131,15 +130,10 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
             )
         }
     };
-    let reason = EventWord::for_stray(of).reason;
+    let word = EventWord::for_stray(of);
+    let reason = word.name;
     warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
-    let event = Event {
-        warning: true,
-        reason: reason.to_owned(),
-        action: "Sweep",
-        note,
-    };
-    context.cluster.publish(&reference(stray), &event).await;
+    context.cluster.publish(&reference(stray), &word.warning(note)).await;
 }
 
 fn reference(stray: &Labelled) -> ObjectReference {

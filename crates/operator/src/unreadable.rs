@@ -62,7 +62,7 @@ impl Reporter {
                     error = &refused as &dyn std::error::Error,
                     "its conditions are still the old ones"
                 );
-                metrics.failed(refused.reason());
+                metrics.failed(refused.change().name);
                 let note = format!("its status is old, and could not be changed ({refused}): {note}");
                 (note, Some(AGAIN))
             }

@@ -124,7 +124,7 @@ fn status(server: &ApiServer, name: &str) -> Value {
 fn is_set_aside(server: &ApiServer, name: &str) -> bool {
     let conditions = status(server, name)["conditions"].clone();
     let mut conditions = conditions.as_array().into_iter().flatten();
-    conditions.any(|condition| condition["type"] == "Reconciling" && condition["reason"] == "SetAside")
+    conditions.any(|condition| condition["type"] == "Reconciling" && condition["reason"] == "OperatorBug")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

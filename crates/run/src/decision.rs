@@ -1,12 +1,13 @@
 //! Result of a pass: a status to record, effects to carry out, events to publish.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::DynamicObject;
-use perfval_api::{PerfValidationStatus, Reason};
+use perfval_api::{PerfValidationStatus, Reason, Word};
 
 use crate::observed::ChildRef;
 
@@ -88,15 +89,15 @@ pub struct ProbeRequest {
     pub timeout: Duration,
 }
 
-/// An Event to publish on the object. One reason per cause: the API server drops the text of a repeated reason.
+/// An Event to publish on the object. The API server drops the text of a repeated reason with the same action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// True for a Warning.
     pub warning: bool,
-    /// Reason of the Event (`PascalCase`).
-    pub reason: String,
+    /// Reason of the Event.
+    pub reason: Word,
     /// Action that the operator did or is doing (`PascalCase`).
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// Text for people, cut to 1,024 bytes when published.
     pub note: String,
 }
@@ -106,8 +107,8 @@ impl Event {
     pub fn warning(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
         Self {
             warning: true,
-            reason: reason.as_str().into(),
-            action,
+            reason: reason.word(),
+            action: action.into(),
             note: note.into(),
         }
     }

@@ -19,7 +19,7 @@ impl Interruption {
     pub(crate) fn why(self) -> Why {
         match self {
             Self::Deletion => Why::new(
-                Reason::Deleted,
+                Reason::Interrupted,
                 "the object is being deleted: removing what the run created",
             ),
             Self::Suspension => Why::new(
@@ -27,15 +27,15 @@ impl Interruption {
                 "spec.suspend is true: the run stops and frees its GPUs",
             ),
             Self::SpecChange => Why::new(
-                Reason::SpecChanged,
+                Reason::Interrupted,
                 "the measured or judged part of the spec changed: this run stops, a new one follows",
             ),
             Self::Rerun => Why::new(
-                Reason::RerunRequested,
+                Reason::Interrupted,
                 "a rerun was requested: this run stops, a new one follows",
             ),
             Self::StateLost => Why::new(
-                Reason::RerunRequested,
+                Reason::Interrupted,
                 "status.operatorState was damaged: this run stops, a new one follows",
             ),
         }

@@ -124,7 +124,7 @@ fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let measured = pass.status.state.trials.iter().any(|trial| trial.outcome.is_some());
     match step {
         Step::End(Verdict::Error, why) if is_measuring && measured => {
-            let (reason, message) = (why.reason.as_str().to_owned(), text::bounded(&why.message));
+            let (reason, message) = (why.reason.name().to_owned(), text::bounded(&why.message));
             pass.status.state.failure = Some(RunFailure { reason, message });
             pass.status.state.trials.retain(|trial| trial.outcome.is_some());
             Step::Go(Phase::Evaluating, Why::new(Reason::Running, phase::evaluating::SAVING))

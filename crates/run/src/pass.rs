@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
+use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, Word};
 use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
@@ -253,8 +253,9 @@ impl<'a> Pass<'a> {
         }
         self.note(Event {
             warning: false,
-            reason: phase.as_str().into(),
-            action: "EnterPhase",
+            reason: why.reason.word(),
+            // Another action for each phase: a second Event of the same action and reason loses its text.
+            action: phase.as_str().into(),
             note: why.message.clone(),
         });
         self.look_again_in(SAFETY);
@@ -269,8 +270,8 @@ impl<'a> Pass<'a> {
         let good = matches!(verdict, Verdict::Passed | Verdict::Skipped);
         self.note(Event {
             warning: !good,
-            reason: why.reason.as_str().into(),
-            action: "Judge",
+            reason: why.reason.word(),
+            action: "Judge".into(),
             note: format!("{}: {}", verdict.as_str(), why.message),
         });
         if verdict == Verdict::Error {
@@ -282,29 +283,39 @@ impl<'a> Pass<'a> {
             // It created nothing; what the run before it may have left is looked after from there.
             self.go(Phase::Completed, &Why::new(Reason::RunOver, summary));
         } else {
-            self.go(Phase::CleaningUp, &Why::new(Reason::Removing, summary));
+            self.go(Phase::CleaningUp, &Why::new(Reason::Running, summary));
         }
     }
 
     /// Lets the reason that ended the run decide its verdict.
     fn blame(&mut self, why: &Why) {
-        if let Some(finding) = blamed(&self.status.diagnosis, why) {
-            self.find(finding);
-        }
+        self.find(blamed(&self.status.diagnosis, why));
     }
 
-    /// One event per cause: why, and what to do. Of a run that ended well only what may become a fault, such as a GPU that
+    /// One event per word: why, and what to do. Of a run that ended well only what may become a fault, such as a GPU that
     /// is slower than its peers.
     fn publish_remedies(&mut self, ended_well: bool) {
-        let worth_it = |finding: &Finding| !ended_well || finding.severity != Severity::Info;
-        let findings = self.status.diagnosis.clone();
-        for finding in findings.into_iter().filter(worth_it).take(PUBLISHED) {
-            self.note(Event {
-                warning: finding.severity != Severity::Info,
-                reason: finding.cause,
-                action: "Diagnose",
-                note: format!("{}; what to do: {}", finding.evidence, finding.remedy),
-            });
+        let worth_it = |finding: &&Finding| !ended_well || finding.severity != Severity::Info;
+        let mut events: Vec<Event> = Vec::new();
+        for finding in self.status.diagnosis.iter().filter(worth_it).take(PUBLISHED) {
+            let reason = Word::parse(&finding.cause).unwrap_or(Word::Running);
+            let warning = finding.severity != Severity::Info;
+            let note = format!("{}; what to do: {}", finding.evidence, finding.remedy);
+            match events.iter_mut().find(|event| event.reason == reason) {
+                Some(event) => {
+                    event.warning |= warning;
+                    event.note = format!("{}; {note}", event.note);
+                }
+                None => events.push(Event {
+                    warning,
+                    reason,
+                    action: "Diagnose".into(),
+                    note,
+                }),
+            }
+        }
+        for event in events {
+            self.note(event);
         }
     }
 
@@ -321,8 +332,8 @@ impl<'a> Pass<'a> {
         status::explain(&mut self.status, &why);
         self.note(Event {
             warning: false,
-            reason: self.status.phase.unwrap_or(Phase::Pending).as_str().into(),
-            action: "BeginRun",
+            reason: why.reason.word(),
+            action: "BeginRun".into(),
             note: why.message,
         });
     }

@@ -49,13 +49,13 @@ pub(crate) fn forget(pass: &mut Pass<'_>) {
 }
 
 fn shows(one: &SignStatus, sign: &Sign) -> bool {
-    one.cause == sign.trouble.obstacle.as_str() && one.subject == sign.subject
+    one.cause == sign.trouble.obstacle.name() && one.subject == sign.subject
 }
 
 /// Of several pods with the same trouble only one is kept: another one takes its place when it is over. So a pod that has just
 /// got it is never judged by the time of an earlier one.
 fn note(known: &mut Vec<SignStatus>, sign: &Sign, now: DateTime<Utc>) {
-    let cause = sign.trouble.obstacle.as_str();
+    let cause = sign.trouble.obstacle.name();
     let event_at = match sign.proof {
         Proof::Lasts => None,
         Proof::Repeats(newest) => newest,

@@ -102,7 +102,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         enter(&mut status, Phase::Evaluating, now);
         return status;
     }
-    let unknown = Why::new(Reason::NotReached, "the run has not come this far");
+    let unknown = Why::new(Reason::Running, "the run has not come this far");
     set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status

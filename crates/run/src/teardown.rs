@@ -143,7 +143,7 @@ pub(crate) fn leave(pass: &mut Pass<'_>, leftovers: Leftovers, why: &Why) {
 
 /// Records that nothing is left.
 pub(crate) fn confirm_gone(pass: &mut Pass<'_>) {
-    let gone = Why::new(Reason::Removed, "objects, pods and claims are confirmed gone");
+    let gone = Why::new(Reason::RunOver, "objects, pods and claims are confirmed gone");
     pass.condition(condition::CLEANED_UP, true, &gone);
     record(pass, None);
 }

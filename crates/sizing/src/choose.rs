@@ -100,7 +100,7 @@ impl Fleet<'_> {
         let unread = unread_of_run(of_run).err().or_else(|| self.unread.clone());
         unread.map_or(Ok(()), |unread| {
             Err(Sizing::Wait {
-                reason: Reason::InventoryUnreadable,
+                reason: Reason::CallFailed,
                 message: format!("free GPUs cannot be counted: {unread}"),
             })
         })

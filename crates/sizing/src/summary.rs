@@ -89,7 +89,7 @@ fn grouped(nodes: Vec<Said<'_>>) -> String {
         } else if of_reason < GROUPS {
             groups.push(said);
         } else {
-            match further.last_mut().filter(|(last, _)| *last == said.reason) {
+            match further.iter_mut().find(|(known, _)| known.word() == said.reason.word()) {
                 Some((_, count)) => *count += said.nodes,
                 None => further.push((said.reason, said.nodes)),
             }

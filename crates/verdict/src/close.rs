@@ -51,7 +51,7 @@ pub fn close(
         open.errors = judged.requests.map(|(errors, _)| errors);
         open.requests = judged.requests.map(|(_, all)| all);
         open.completed_at = Some(now);
-        open.causes = findings.iter().map(|(cause, _)| cause.as_str().to_owned()).collect();
+        open.causes = words(findings);
         open.far = judged.far;
         open.slow_gpus.clone_from(slow_gpus);
         open.cpu_shortage.clone_from(&judged.cpu_shortage);
@@ -82,6 +82,17 @@ pub fn close(
     let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
     status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
+}
+
+/// Words of the findings, each once.
+fn words(findings: &[(Cause, Finding)]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for (_, finding) in findings {
+        if !words.contains(&finding.cause) {
+            words.push(finding.cause.clone());
+        }
+    }
+    words
 }
 
 /// Distances for the status; only the worst if there are too many.
@@ -125,9 +136,10 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
     }
 }
 
-/// Keeps one finding per cause: the newest evidence of it.
+/// Keeps one finding per cause: the newest evidence of it. Causes with the same word differ in their remedy.
 pub fn keep(known: &mut Vec<Finding>, finding: Finding) {
-    match known.iter().position(|known| known.cause == finding.cause) {
+    let is_same = |known: &Finding| (&known.cause, &known.remedy) == (&finding.cause, &finding.remedy);
+    match known.iter().position(is_same) {
         Some(at) => known[at] = finding,
         None if known.len() < FINDINGS => known.push(finding),
         None => {}
@@ -135,6 +147,6 @@ pub fn keep(known: &mut Vec<Finding>, finding: Finding) {
 }
 
 fn keep_the_most_telling(diagnosis: &mut Vec<Finding>) {
-    diagnosis.sort_by_key(|finding| Cause::rank(&finding.cause));
+    diagnosis.sort_by_key(Cause::rank);
     diagnosis.truncate(SHOWN);
 }

@@ -81,7 +81,6 @@ pub(crate) fn unmeasurable(trials: &[TrialState]) -> (Verdict, Reason) {
             untrusted @ (Reason::GeneratorStarved
             | Reason::NodeCPUPressure
             | Reason::WorkerRestarted
-            | Reason::GPUChanged
             | Reason::UnevenService),
         ) => (Verdict::Inconclusive, untrusted),
         Some(Reason::WorkerCrashed) => (Verdict::Failed, Reason::WorkerCrashed),
@@ -203,7 +202,7 @@ mod tests {
         let causes = [(Cause::DeadWorkerBlackHole, text)];
         let (verdict, reason, message) = concluded(&status("MMMM", &causes, "5934", GateResult::Met));
         assert_eq!((verdict, reason), (Verdict::Failed, Reason::RequestErrors));
-        assert!(message.starts_with("DeadWorkerBlackHole: 94 % of 1500"), "{message}");
+        assert!(message.starts_with("RequestErrors: 94 % of 1500"), "{message}");
     }
 
     #[test]

@@ -27,10 +27,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
     let entry = last.run.as_ref().map(|run| EarlierRun {
         run: run.number,
         verdict: last.verdict,
-        reason: last
-            .reason
-            .clone()
-            .unwrap_or_else(|| Reason::NotReached.as_str().into()),
+        reason: last.reason.clone().unwrap_or_else(|| Reason::Running.as_str().into()),
         node: last.placement.as_ref().map(|placement| placement.node.clone()),
         throughput: numbers.shown(|trial| trial.throughput.as_ref()),
         ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),

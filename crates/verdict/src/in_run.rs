@@ -134,7 +134,7 @@ pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling)
                 .filter(move |trial| (trial.outcome == Some(TrialOutcome::Pass)) == passed)
                 .any(|trial| trial.causes.contains(&finding.cause))
         };
-        let of_a_trial = Cause::from_word(&finding.cause).is_some_and(Cause::explains_an_outcome);
+        let of_a_trial = Cause::from_finding(finding).is_some_and(Cause::explains_an_outcome);
         !of_a_trial || named_by(true) || !named_by(false)
     });
 }

@@ -15,12 +15,7 @@ use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
 /// Causes that only the cluster showed when a trial ended; no record holds them.
-const SEEN_IN_THE_CLUSTER: [Cause; 4] = [
-    Cause::WorkerCrashed,
-    Cause::NodeCPUPressure,
-    Cause::WorkerRestarted,
-    Cause::GPUChanged,
-];
+const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::NodeCPUPressure, Cause::WorkerRestarted];
 
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that
 /// holds the run's placement, workload and environment. Fails with the reason if the trials do not suffice; the

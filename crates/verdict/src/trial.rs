@@ -64,7 +64,7 @@ pub struct JudgedTrial {
 impl JudgedTrial {
     /// Creates a trial from all its causes in any order; the most telling are shown.
     fn new(outcome: TrialOutcome, mut explained: Vec<Explained>) -> Self {
-        explained.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        explained.sort_by_key(|(cause, _)| *cause);
         Self {
             outcome,
             far: explained.iter().any(|(cause, _)| *cause == Cause::FarBelowGate),
@@ -96,7 +96,7 @@ impl JudgedTrial {
         let found = gpus::found(record, workers, devices, each).into_iter().take(free);
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
-        self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.findings.sort_by_key(|(cause, _)| *cause);
         self.compared = speed::compared(&named(&evidence.record.workers, workers), workers, devices);
         self.slow_gpus = speed::slow_gpus(&self.compared);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
@@ -121,7 +121,7 @@ impl JudgedTrial {
 
     /// Puts the most telling causes first, and drops those beyond the number that is shown.
     pub(crate) fn put_in_order(&mut self) {
-        self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.findings.sort_by_key(|(cause, _)| *cause);
         self.findings.truncate(cause::SHOWN);
     }
 

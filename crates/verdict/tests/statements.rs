@@ -191,7 +191,7 @@ fn a_missed_gate_decides_next_to_an_unmeasured_one() {
         failed.message
     );
     let met = judged(&json!({"gates": [slowest(), throughput("2000")]}), &[trial; 2]);
-    assert_eq!((met.verdict, met.reason), (Verdict::Error, Reason::MetricMissing));
+    assert_eq!((met.verdict, met.reason), (Verdict::Error, Reason::BenchmarkFailed));
 }
 
 #[test]

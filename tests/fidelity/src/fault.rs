@@ -117,7 +117,8 @@ impl Fault {
         }
     }
 
-    /// The causes and reasons of which each names this fault.
+    /// Names of causes, and reasons of recorded runs, that each name this fault. Runs recorded before the words were merged have finer
+    /// reasons.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Healthy => &[],
@@ -135,10 +136,10 @@ impl Fault {
             Self::CrowdedFrontend => &["FrontendBound"],
             Self::RequestErrors => &["RequestErrors"],
             Self::ColdStart => &["ColdStart"],
-            Self::StaleDraPlugin => &["StaleDRAPlugin"],
-            Self::ImagePull => &["ImagePullBackOff"],
-            Self::CrashLoop => &["CrashLoopBackOff"],
-            Self::OutOfMemory => &["OOMKilled"],
+            Self::StaleDraPlugin => &["StaleDRAPlugin", "NodeNotReady"],
+            Self::ImagePull => &["ImagePullBackOff", "ContainerFailed"],
+            Self::CrashLoop => &["CrashLoopBackOff", "ContainerFailed"],
+            Self::OutOfMemory => &["OOMKilled", "ContainerFailed"],
             Self::VersionSkew => &["VersionSkew"],
             Self::Unschedulable => &["Unschedulable", "LostRace"],
         }

@@ -41,7 +41,7 @@ fn blamed(run: &LabRun, forced: Forced) -> Vec<Vec<String>> {
     let blamed = trials.map(|trial| {
         let found = trial.findings.iter().filter(|(cause, _)| !OF_NOBODY.contains(cause));
         found
-            .map(|(cause, finding)| format!("{}: {}", cause.as_str(), finding.evidence))
+            .map(|(cause, finding)| format!("{}: {}", cause.name(), finding.evidence))
             .collect()
     });
     blamed.collect()

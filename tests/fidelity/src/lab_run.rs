@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict, WorkerPod};
+use perfval_api::{Finding, PerfValidationStatus, Phase, TrialOutcome, Verdict, WorkerPod};
 use perfval_e2e::{Gpus, Lab, Validation};
+use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::Payload;
 use serde_json::Value;
 
@@ -231,7 +232,7 @@ async fn collect(
             verdict: status.verdict.unwrap_or(Verdict::Error),
             reason: status.reason.clone().unwrap_or_default(),
             message: status.message.clone().unwrap_or_default(),
-            causes: status.diagnosis.iter().map(|finding| finding.cause.clone()).collect(),
+            causes: status.diagnosis.iter().map(name).collect(),
             trials: status
                 .state
                 .trials
@@ -242,6 +243,11 @@ async fn collect(
         seconds,
         load: load(),
     }
+}
+
+/// The cause of a finding, finer than its word; the word of anything else.
+fn name(finding: &Finding) -> String {
+    Cause::from_finding(finding).map_or_else(|| finding.cause.clone(), |cause| cause.name().to_owned())
 }
 
 fn load() -> Option<f64> {

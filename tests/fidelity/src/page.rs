@@ -31,7 +31,8 @@ pub fn page(runs: &[LabRun]) -> String {
          just fidelity-rig             # about two hours: records trials of every router and engine fault, without a cluster\n\
          just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
          The operator's own code for gates, trials and causes computed every number. The **plain gate** beside it is the verdict of one trial:\n\
-         throughput and TTFT p99 against their thresholds with 10 % tolerance, as in NVIDIA/aicr's `inference-perf` check.\n",
+         throughput and TTFT p99 against their thresholds with 10 % tolerance, as in NVIDIA/aicr's `inference-perf` check.\n\n\
+         Causes have finer names on this page than in a status: several of them share one [word](../reasons.md).\n",
     );
     goals::table(&mut page, &shipped, &seen, &ended, forced::counted(runs));
     published(&mut page, &rows, &windows(Gates::Published), &shipped);

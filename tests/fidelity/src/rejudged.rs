@@ -58,7 +58,7 @@ impl Seen<'_> {
 
     /// Whether a cause accuses a part of the deployment.
     pub fn accuses(&self) -> bool {
-        let of_nobody = |cause: &String| OF_NOBODY.iter().any(|known| known.as_str() == cause);
+        let of_nobody = |cause: &String| OF_NOBODY.iter().any(|known| known.name() == cause);
         self.causes.iter().any(|cause| !of_nobody(cause))
     }
 
@@ -213,12 +213,12 @@ fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
             causes: verdict
                 .findings
                 .iter()
-                .map(|(cause, _)| cause.as_str().to_owned())
+                .map(|(cause, _)| cause.name().to_owned())
                 .collect(),
             evidence: verdict
                 .findings
                 .iter()
-                .map(|(cause, finding)| format!("{}: {}", cause.as_str(), finding.evidence))
+                .map(|(cause, finding)| format!("{}: {}", cause.name(), finding.evidence))
                 .collect(),
             plain: plain(trial, gates, run.gpus),
         })

@@ -1,12 +1,11 @@
 //! docs/reasons.md: one entry for each word of a status, a condition or an event, printed from the tables that decide.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use perfval_api::{Help, Reason};
-use perfval_cluster::Word;
+use perfval_api::{Help, Reason, Word};
+use perfval_cluster::Change;
 use perfval_operator::event_words::EventWord;
-use perfval_run::diagnosis::obstacle::{Obstacle, Response};
+use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_verdict::diagnosis::cause::{Cause, Effect};
 
 use crate::page::one_line;
@@ -15,158 +14,200 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # Reasons and causes
 
-Each word of `status.reason`, `status.diagnosis`, a condition or an event has one entry on this page. Start with
-[Troubleshoot](troubleshoot.md) if you have a symptom and no word. A cause without an *Effect* does not change the verdict.
-Events also carry [phases](reference.md#phases) and the outcome of each trial, such as `Trial1Pass`.
+Each word of `status.reason`, `status.diagnosis`, a condition or an Event has one entry on this page. The message, and the
+remedy of a finding, are more precise than the word: the cases of an entry show which ones there are. Start with
+[Troubleshoot](troubleshoot.md) if you have a symptom and no word. A case without an *Effect* does not change the verdict.
 ";
 
 /// The whole page.
 pub fn reasons() -> String {
-    let findings: Vec<Finding> = findings().collect();
     let mut page = INTRODUCTION.to_owned();
-    let mut printed = BTreeSet::new();
-    page.push_str("\n## Reasons\n\nThese words are in the order in which a run meets them.\n");
-    for reason in Reason::ALL {
-        printed.insert(reason.as_str());
-        entry(&mut page, *reason, &findings);
-    }
-    page.push_str(
-        "\n## Causes\n\nThese words explain a reason or a trial. `status.diagnosis` shows them with their evidence.\n",
-    );
-    for finding in &findings {
-        if printed.insert(finding.name) {
-            heading(&mut page, finding.name);
-            finding.print(&mut page);
+    for word in Word::ALL {
+        let _ = write!(page, "\n## {}\n\n{}\n\n", word.as_str(), word.meaning());
+        list(
+            &mut page,
+            "*",
+            &[("Where", word.place().in_words()), ("Do", word.remedy())],
+        );
+        let cases = cases_of(*word);
+        if !cases.is_empty() {
+            page.push_str("\nCases:\n\n");
         }
-    }
-    page.push_str("\n## Events of the operator\n\nThese words are about a call that the API server refuses, about the operator itself, or about objects without a run.\n");
-    let seen = "reason of the condition `Reconciling` and a Warning event, with the API server's answer";
-    let calls = Word::ALL.iter().map(|word| (word.reason, seen, word.why, word.remedy));
-    let events = EventWord::PASSES.into_iter().chain(EventWord::STRAYS);
-    let events = events.map(|word| (word.reason, word.seen, word.why, word.remedy));
-    for (word, seen, why, remedy) in calls.chain(events) {
-        if printed.insert(word) {
-            heading(&mut page, word);
-            list(&mut page, &[("You see", seen), ("Why", why), ("Do", remedy)]);
+        for case in cases {
+            case.print(&mut page);
         }
     }
     page
 }
 
-fn heading(page: &mut String, word: &str) {
-    let _ = write!(page, "\n### {word}\n\n");
-}
-
-/// Meaning of a reason, the finding of the same name, and links to the other findings that lead to it.
-fn entry(page: &mut String, reason: Reason, findings: &[Finding]) {
-    let word = reason.as_str();
-    heading(page, word);
-    let (same, others): (Vec<&Finding>, Vec<&Finding>) = findings
-        .iter()
-        .filter(|finding| finding.name == word || finding.reason == Some(reason))
-        .partition(|finding| finding.name == word);
-    // A finding explains its own name better.
-    if same.is_empty() {
-        let _ = write!(page, "{}\n\n", one_line(reason.explanation()));
-    }
-    if let Help::Own { seen, remedy } = reason.help() {
-        list(page, &[("You see", seen), ("Do", remedy)]);
-    }
-    for finding in same {
-        finding.print(page);
-    }
-    if !others.is_empty() {
-        let links: Vec<_> = others.iter().map(|finding| finding.link()).collect();
-        let _ = writeln!(page, "* **Causes:** {}", links.join(", "));
-    }
-}
-
-/// An obstacle before the benchmark, or a cause of a trial's outcome.
-struct Finding {
-    name: &'static str,
-    reason: Option<Reason>,
+/// Something behind a word: a reason, an obstacle before the benchmark, a cause of a trial's outcome, a refused change or
+/// an event of the operator.
+struct Case {
+    word: Word,
     seen: &'static str,
-    why: &'static str,
+    why: String,
     remedy: &'static str,
-    /// Of a finding that is only reported, none.
+    /// `None` if it is only reported.
     effect: Option<String>,
 }
 
-impl Finding {
+impl Case {
     fn print(&self, page: &mut String) {
-        list(page, &[("You see", self.seen), ("Why", self.why), ("Do", self.remedy)]);
+        let _ = writeln!(page, "* {}", self.seen);
+        list(page, "  *", &[("Why", &self.why), ("Do", self.remedy)]);
         if let Some(effect) = &self.effect {
-            list(page, &[("Effect", effect)]);
+            list(page, "  *", &[("Effect", effect)]);
         }
     }
-
-    fn link(&self) -> String {
-        format!("[{}](#{})", self.name, self.name.to_lowercase())
-    }
 }
 
-fn list(page: &mut String, parts: &[(&str, &str)]) {
-    for (title, text) in parts {
-        let _ = writeln!(page, "* **{title}:** {text}");
-    }
-}
-
-fn findings() -> impl Iterator<Item = Finding> {
-    let obstacles = Obstacle::ALL.iter().map(|obstacle| Finding {
-        name: obstacle.as_str(),
-        reason: Some(obstacle.reason()),
-        seen: obstacle.seen(),
-        why: obstacle.why(),
-        remedy: obstacle.remedy(),
-        effect: (obstacle.response() != Response::Report).then(|| obstacle.effect()),
+/// Cases of a word whose remedies differ from its own and from each other.
+fn cases_of(word: Word) -> Vec<Case> {
+    let mut remedies = vec![word.remedy()];
+    // Of a reason and a cause with one remedy the cause has more to tell.
+    let mut cases: Vec<Case> = cases().filter(|case| case.word == word).collect();
+    cases.sort_by_key(|case| case.effect.is_none());
+    cases.retain(|case| {
+        let is_new = !remedies.contains(&case.remedy);
+        remedies.push(case.remedy);
+        is_new
     });
-    let causes = Cause::ALL.into_iter().map(|cause| Finding {
-        name: cause.as_str(),
-        reason: cause.reason(),
+    cases
+}
+
+fn list(page: &mut String, bullet: &str, parts: &[(&str, &str)]) {
+    for (title, text) in parts {
+        let _ = writeln!(page, "{bullet} **{title}:** {text}");
+    }
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let reasons = Reason::ALL.iter().filter_map(|reason| match reason.help() {
+        Help::Own { seen, remedy } => Some(Case {
+            word: reason.word(),
+            seen,
+            why: one_line(reason.explanation()),
+            remedy,
+            effect: None,
+        }),
+        Help::Behind => None,
+    });
+    let obstacles = Obstacle::ALL.iter().map(|obstacle| Case {
+        word: obstacle.reason().word(),
+        seen: obstacle.seen(),
+        why: obstacle.why().to_owned(),
+        remedy: obstacle.remedy(),
+        effect: Some(obstacle.effect()),
+    });
+    let causes = Cause::ALL.into_iter().map(|cause| Case {
+        word: cause.word(),
         seen: cause.seen(),
-        why: cause.why(),
+        why: cause.why().to_owned(),
         remedy: cause.remedy(),
         effect: (cause.effect() != Effect::Reported).then(|| cause.effect().explanation().to_owned()),
     });
-    obstacles.chain(causes)
+    let changes = Change::ALL.into_iter().map(|change| Case {
+        word: change.reason.word(),
+        seen: "reason of the condition `Reconciling` and a Warning event, with the API server's answer",
+        why: change.why.to_owned(),
+        remedy: change.remedy,
+        effect: None,
+    });
+    let events = EventWord::PASSES
+        .into_iter()
+        .chain(EventWord::STRAYS)
+        .map(|event| Case {
+            word: event.word,
+            seen: event.seen,
+            why: event.why.to_owned(),
+            remedy: event.remedy,
+            effect: None,
+        });
+    reasons.chain(obstacles).chain(causes).chain(changes).chain(events)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use perfval_api::Place;
+
     use super::*;
+
+    /// Most words that users have to learn.
+    const MOST: usize = 45;
 
     /// Entries of the page by their word.
     fn entries() -> Vec<(String, String)> {
         let page = reasons();
-        let parts = page.split("\n### ").skip(1);
+        let parts = page.split("\n## ").skip(1);
         let parts = parts.filter_map(|part| part.split_once('\n'));
         parts.map(|(word, text)| (word.to_owned(), text.to_owned())).collect()
     }
 
     #[test]
-    fn each_word_has_one_entry() {
-        let mut words: Vec<_> = entries().into_iter().map(|(word, _)| word).collect();
-        let (count, expected) = (words.len(), words_of_the_tables());
-        words.sort();
-        words.dedup();
-        assert_eq!(words.len(), count, "a word has two entries");
-        assert_eq!(words, expected.into_iter().collect::<Vec<_>>());
-    }
-
-    fn words_of_the_tables() -> BTreeSet<String> {
-        let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
-        let events = EventWord::PASSES.into_iter().chain(EventWord::STRAYS);
-        let words = Word::ALL.iter().map(|word| word.reason);
-        let words = words.chain(events.map(|word| word.reason));
-        let findings: Vec<_> = findings().map(|finding| finding.name).collect();
-        reasons.chain(words).chain(findings).map(str::to_owned).collect()
+    fn each_word_has_one_entry_and_there_are_few() {
+        let words: Vec<_> = entries().into_iter().map(|(word, _)| word).collect();
+        println!("{} words", words.len());
+        assert!(words.len() <= MOST, "{} words", words.len());
+        let expected: Vec<_> = Word::ALL.iter().map(|word| word.as_str()).collect();
+        assert_eq!(words, expected);
+        // Each one is in use.
+        let used: BTreeSet<_> = Reason::ALL
+            .iter()
+            .map(|reason| reason.word())
+            .chain(cases().map(|case| case.word))
+            .collect();
+        assert_eq!(used, Word::ALL.iter().copied().collect());
     }
 
     #[test]
-    fn every_entry_has_what_is_seen_and_what_to_do() {
+    fn every_entry_and_every_case_has_a_remedy() {
         for (word, text) in entries() {
-            let own = text.contains("* **You see:** ") && text.contains("* **Do:** ");
-            assert!(own || text.contains("* **Causes:** ["), "{word}: {text}");
+            assert!(
+                text.contains("* **Where:** ") && text.contains("\n* **Do:** "),
+                "{word}: {text}"
+            );
+        }
+        for case in cases() {
+            assert!(!case.seen.is_empty() && !case.why.is_empty() && !case.remedy.is_empty());
+        }
+    }
+
+    /// A status finds the case of a finding again by its word and its remedy.
+    #[test]
+    fn cases_with_one_word_differ_in_their_remedy() {
+        let obstacles = Obstacle::ALL
+            .iter()
+            .map(|obstacle| (obstacle.as_str(), obstacle.remedy()));
+        let causes = Cause::ALL.iter().map(|cause| (cause.as_str(), cause.remedy()));
+        let all: Vec<_> = obstacles.chain(causes).collect();
+        let different: BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+
+    #[test]
+    fn words_stand_where_the_page_shows_them() {
+        for reason in Reason::ALL {
+            assert_ne!(reason.word().place(), Place::Finding, "{reason:?}");
+        }
+        let causes = Cause::ALL.into_iter().map(Cause::word);
+        for word in Obstacle::ALL
+            .iter()
+            .map(|obstacle| obstacle.reason().word())
+            .chain(causes)
+        {
+            assert_ne!(word.place(), Place::Run, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn a_cause_that_decides_ends_the_run_with_its_own_word() {
+        for reason in Cause::ALL
+            .into_iter()
+            .filter_map(|cause| Some((cause.word(), cause.reason()?.word())))
+        {
+            assert_eq!(reason.0, reason.1);
         }
     }
 }

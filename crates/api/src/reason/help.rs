@@ -16,16 +16,22 @@ pub enum Help {
     Behind,
 }
 
-const NOTHING: &str = "nothing: the run goes on by itself";
-
 impl Reason {
+    /// Remedy: its own if it has one, otherwise that of its word.
+    pub fn remedy(self) -> &'static str {
+        match self.help() {
+            Help::Own { remedy, .. } => remedy,
+            Help::Behind => self.word().remedy(),
+        }
+    }
+
     /// Returns symptom and remedy. A new reason without a row here does not compile.
     pub fn help(self) -> Help {
         let own = |seen, remedy| Help::Own { seen, remedy };
         match self {
             Self::DeadlineExceeded => own(
-                "`Error`; the message says what the run waited for when `timeouts.total` passed",
-                "mend what it waited for, or raise `timeouts.total`",
+                "`Error`; the message contains the open wait and the time-out that passed",
+                "mend what the run waited for, or raise the time-out in the message",
             ),
             Self::GatesMet => own("`Passed`", "nothing: the deployment may be used"),
             Self::GatesMissed => own(
@@ -44,33 +50,24 @@ impl Reason {
                 "`Pending`, then `Error` or `Skipped` after `timeouts.prerequisites`",
                 "install Dynamo's operator; it is picked up without a restart",
             ),
-            Self::DynamoUnreadable => own(
-                "`Pending` or `Deploying`; the message has the answer of the API server",
-                "see whether Dynamo's operator and its webhook run; give the operator the right that the message names",
+            Self::CallFailed => own(
+                "a run that waits, or an Event; the message has the answer of the API server",
+                "give the operator the right in the message (config/rbac), or see why the API server, a webhook or Dynamo's operator \
+                 does not answer; the run then goes on by itself",
             ),
-            Self::NamespaceRefused => own(
-                "`Error` at once",
-                "create the object in another namespace, or change the operator's `--refused-namespaces`",
+            Self::Refused => own(
+                "`Error` at once; the message has the namespace",
+                "create the object in another namespace of at most 51 characters, or change the operator's `--refused-namespaces`",
             ),
-            Self::NamespaceTooLong => own("`Error` at once", "use a namespace of at most 51 characters"),
-            Self::AIPerfImageMissing => own(
-                "`Error` at once",
-                "set `benchmark.image`, or `PERFVAL_AIPERF_IMAGE` of the operator",
+            Self::BenchmarkTimeout => own(
+                "`Error`; a trial was still running when `timeouts.benchmark` passed",
+                "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)",
             ),
             Self::StorageClassMissing => own(
                 "`Error` at once; the message names the class",
                 "create the StorageClass, make one the default, or correct `model.cache.volumeClaimTemplate.storageClassName`",
             ),
-            Self::StorageUnreadable => own(
-                "`Pending`; the message has the answer of the API server",
-                "give the operator the right to list StorageClasses (config/rbac)",
-            ),
-            Self::PrerequisitesMet | Self::GPUsChosen | Self::CompletionReceived => {
-                own("a run that goes on to its next phase", NOTHING)
-            }
-            Self::Settling | Self::Starting | Self::CheckingGPUs | Self::Probing | Self::Running => {
-                own("a run that is going on", NOTHING)
-            }
+            Self::Running => own("a run that is going on", "nothing: the run goes on by itself"),
             Self::Saturated => own(
                 "`Sizing`; the message has the reason of each node",
                 "free GPUs, lower placement.minGPUs, or raise timeouts.sizing",
@@ -98,10 +95,6 @@ impl Reason {
             Self::SelectorNotEvaluable => own(
                 "`Sizing`, then `Error`; the message quotes the selector",
                 "use a DeviceClass whose selectors compare attributes and capacities of the device",
-            ),
-            Self::InventoryUnreadable => own(
-                "`Sizing`; the message has the answer of the API server",
-                "give the operator the right that the message names (config/rbac), or see what is wrong with the API server",
             ),
             Self::NoDevicesPublished => own(
                 "`Sizing`; the node says it has GPUs, and there is no ResourceSlice of it",
@@ -142,11 +135,7 @@ impl Reason {
             ),
             Self::RunOver => own("a run that is over", "nothing: read the verdict"),
             Self::Suspended => own("`Suspended`", "set spec.suspend to false to run"),
-            Self::SpecChanged | Self::RerunRequested | Self::Deleted => {
-                own("`CleaningUp` without a verdict", "nothing: this is what was asked for")
-            }
-            Self::Removing => own("`CleaningUp`", NOTHING),
-            Self::Removed => own("condition `CleanedUp` is True", "nothing: all is gone"),
+            Self::Interrupted => own("`CleaningUp` without a verdict", "nothing: this is what was asked for"),
             Self::NoCleanupRequested => own(
                 "conditions `CleanedUp` and `Ready` are False after the end; GPUs are held",
                 "remove the annotation perfvalidation.dev/no-cleanup once you have seen enough",
@@ -157,11 +146,6 @@ impl Reason {
                  see its finalizers with `kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`; \
                  see the node with `kubectl describe node NODE` and its DRA plugin with `kubectl get pods -A --field-selector spec.nodeName=NODE`. \
                  The operator keeps trying, and the condition becomes True once all is gone",
-            ),
-            Self::NotReached => own("a condition that is Unknown", NOTHING),
-            Self::RightsMissing => own(
-                "no progress; Event and the operator's `/readyz` name the right",
-                "apply config/rbac of this version; the run goes on by itself then",
             ),
             Self::SpecUnreadable => own(
                 "no progress; the condition `Stalled` is True with the words of the parser, all else in the status is old; a Warning event",
@@ -174,7 +158,6 @@ impl Reason {
             | Self::GeneratorStarved
             | Self::NodeCPUPressure
             | Self::WorkerRestarted
-            | Self::GPUChanged
             | Self::UnevenService
             | Self::VersionSkew
             | Self::RouterModeUnsupported
@@ -190,7 +173,7 @@ impl Reason {
             | Self::StaleDRAPlugin
             | Self::DRAPluginMissing
             | Self::DoubleAllocated
-            | Self::CrashLoopBackOff
+            | Self::ContainerFailed
             | Self::OOMKilled
             | Self::NoGPUInContainer
             | Self::GPUMemoryTaken
@@ -205,12 +188,7 @@ impl Reason {
             | Self::ContainerConfigError
             | Self::EndpointNotReady
             | Self::BenchmarkFailed
-            | Self::AIPerfMissing
-            | Self::LoadGeneratorEvicted
-            | Self::ResultIncomplete
-            | Self::MetricMissing
-            | Self::BenchmarkTimeout
-            | Self::JobLost => Help::Behind,
+            | Self::AIPerfMissing => Help::Behind,
         }
     }
 }

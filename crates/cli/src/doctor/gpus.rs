@@ -75,7 +75,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     };
     let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
     if let Sizing::Wait {
-        reason: Reason::InventoryUnreadable,
+        reason: Reason::CallFailed,
         message,
     } = &sizing
     {

@@ -30,7 +30,7 @@ impl SizeReport {
         let (plan, reason, message) = match sizing {
             Sizing::Chosen(plan) => (Some(*plan), None, None),
             Sizing::Wait {
-                reason: Reason::InventoryUnreadable,
+                reason: Reason::CallFailed,
                 message,
             } => return Err(Error::Unreadable(message)),
             Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => {

@@ -89,7 +89,7 @@ fn long_names(object: &mut Value) {
         worker["percentOfPeers"] = json!({"percent": "93", "within": "4.8", "of": 1});
     }
     for trial in status["operatorState"]["trials"].as_array_mut().into_iter().flatten() {
-        trial["causes"] = json!(["FrontendBound", "SlowWorker", "ThroughputDecay"]);
+        trial["causes"] = json!(["FrontendBound", "SlowWorker", "UnsteadySpeed"]);
     }
 }
 

@@ -104,7 +104,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
             "Failed RequestErrors",
         ),
         (&single, &["0.11.0-dead-worker-least-loaded"], 1, "Failed RequestErrors"),
-        (&single, &["cancelled-sigint"], 4, "Error ResultIncomplete"),
+        (&single, &["cancelled-sigint"], 4, "Error BenchmarkFailed"),
         (&single, &["underdriven-c1024"], 3, "Inconclusive GeneratorStarved"),
         (
             &sequential,
@@ -122,7 +122,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
             &sequential,
             &["cancelled-sigint", "cancelled-failed-request-threshold"],
             4,
-            "Error ResultIncomplete",
+            "Error BenchmarkFailed",
         ),
         (&json!({"gates": []}), &["success"], 0, "Skipped NothingToJudge"),
     ];
@@ -151,7 +151,7 @@ fn a_miss_shows_its_gate_the_numbers_and_the_threshold() {
         assert!(row.contains(part), "no {part} in {row}");
     }
     assert!(
-        !answer.out.contains("WorkersNotSampled"),
+        !answer.out.contains("NotSampled"),
         "an export says nothing of the workers: {}",
         answer.out
     );

@@ -137,7 +137,7 @@ async fn a_namesake_of_another_owner_is_left_alone() {
         });
         let error = world.act(&[effect]).await.unwrap_err();
         assert_eq!(
-            (error.reason(), error.class()),
+            (error.change().name, error.class()),
             ("NameTaken", Class::Permanent),
             "{error}"
         );
@@ -160,7 +160,7 @@ async fn a_refused_create_names_the_object_and_the_next_step() {
         for (plural, effect) in creations(&Run::new(&object, &world.settings)) {
             world.server.fail(Fault::refuse("create", plural, code));
             let error = world.act(&[effect]).await.unwrap_err();
-            assert_eq!((error.reason(), error.class()), ("Create", class), "{error}");
+            assert_eq!((error.change().name, error.class()), ("Create", class), "{error}");
             assert!(error.to_string().contains(&code.to_string()), "{error}");
             world.server.heal();
         }
@@ -206,7 +206,7 @@ async fn the_finalizers_of_others_stay() {
     let run = Run::new(&stale, &world.settings);
     let error = world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap_err();
     assert_eq!(
-        (error.reason(), error.class()),
+        (error.change().name, error.class()),
         ("Finalizer", Class::Conflict),
         "{error}"
     );
@@ -284,7 +284,7 @@ async fn a_refused_delete_is_an_error() {
         for (plural, child) in children(&world) {
             world.server.fail(Fault::refuse("delete", plural, code));
             let error = world.act(&[Effect::Delete(child)]).await.unwrap_err();
-            assert_eq!((error.reason(), error.class()), ("Delete", class), "{error}");
+            assert_eq!((error.change().name, error.class()), ("Delete", class), "{error}");
         }
     }
 }
@@ -351,7 +351,11 @@ async fn an_object_that_was_edited_meanwhile_does_not_delete_itself() {
     });
     let run = Run::new(&decided_on, &world.settings);
     let error = world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap_err();
-    assert_eq!((error.reason(), error.class()), ("Delete", Class::Conflict), "{error}");
+    assert_eq!(
+        (error.change().name, error.class()),
+        ("Delete", Class::Conflict),
+        "{error}"
+    );
     assert!(
         world.server.get("perfvalidations", NAMESPACE, NAME).is_some(),
         "its owner asked for another run"
@@ -377,7 +381,7 @@ async fn results_are_written_again_with_more_in_them() {
     world.server.fail(Fault::refuse("patch", "configmaps", 413));
     let error = world.act(&[save(&[1, 2, 3])]).await.unwrap_err();
     assert_eq!(
-        (error.reason(), error.class()),
+        (error.change().name, error.class()),
         ("SaveResults", Class::Permanent),
         "{error}"
     );

@@ -1,16 +1,17 @@
 //! Events on the object.
 
 use kube::core::Resource as _;
+use perfval_api::Word;
 use perfval_run::{Event, Run};
 use perfval_testkit::api_server::Fault;
 
 use crate::world::World;
 
-fn notice(reason: &str) -> Event {
+fn notice(reason: Word) -> Event {
     Event {
         warning: true,
-        reason: reason.into(),
-        action: "Judge",
+        reason,
+        action: "Judge".into(),
         note: "n".repeat(2_000),
     }
 }
@@ -29,7 +30,7 @@ async fn events_are_published_and_a_repeated_one_is_counted() {
     publish(
         &world,
         &run,
-        &[notice("Saturated"), notice("Saturated"), notice("LostRace")],
+        &[notice(Word::Saturated), notice(Word::Saturated), notice(Word::LostRace)],
     )
     .await;
     let events = world.server.objects("events");
@@ -47,8 +48,8 @@ async fn events_are_published_and_a_repeated_one_is_counted() {
 
 #[test]
 fn every_reason_fits_into_an_event() {
-    for reason in perfval_api::Reason::ALL {
-        let word = reason.as_str();
+    for word in Word::ALL {
+        let word = word.as_str();
         assert!(
             word.len() <= 128 && word.chars().all(|c| c.is_ascii_alphanumeric()),
             "{word}"
@@ -62,7 +63,7 @@ async fn a_lost_event_is_counted_and_the_next_is_published() {
     let object = world.object();
     world.server.fail(Fault::refuse("create", "events", 403).times(1));
     let run = Run::new(&object, &world.settings);
-    publish(&world, &run, &[notice("Saturated"), notice("LostRace")]).await;
+    publish(&world, &run, &[notice(Word::Saturated), notice(Word::LostRace)]).await;
     assert_eq!(world.cluster.counts().lost_events, 1);
     assert_eq!(world.server.objects("events").len(), 1);
 }

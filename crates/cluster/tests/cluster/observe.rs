@@ -155,7 +155,7 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     let world = World::new();
     let mut cleaned = validation("cleaned", "node-4", "Completed");
     cleaned["status"]["conditions"] = json!([{
-        "type": "CleanedUp", "status": "True", "reason": "Removed", "message": "", "lastTransitionTime": "2026-11-21T00:00:00Z",
+        "type": "CleanedUp", "status": "True", "reason": "RunOver", "message": "", "lastTransitionTime": "2026-11-21T00:00:00Z",
     }]);
     // Written by another version of the CRD.
     cleaned["status"]["verdict"] = "Splendid".into();

@@ -108,7 +108,7 @@ async fn a_status_that_cannot_be_written_is_an_error() {
             .record(&run, &PerfValidationStatus::default())
             .await
             .unwrap_err();
-        assert_eq!((error.reason(), error.class()), ("RecordStatus", class), "{error}");
+        assert_eq!((error.change().name, error.class()), ("RecordStatus", class), "{error}");
         assert!(error.to_string().contains("perf/demo"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::core::Resource as _;
-use perfval_api::PerfValidationStatus;
+use perfval_api::{PerfValidationStatus, Word};
 use perfval_cluster::{PERMISSIONS, Permission, Scope, cache_of};
 use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
@@ -77,8 +77,8 @@ async fn every_call() -> BTreeSet<Call> {
     world.wakeups.next().await.expect("a wake-up");
     let notice = Event {
         warning: false,
-        reason: "Pending".into(),
-        action: "BeginRun",
+        reason: Word::Running,
+        action: "BeginRun".into(),
         note: String::new(),
     };
     for _ in 0..2 {

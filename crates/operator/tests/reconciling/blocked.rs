@@ -12,7 +12,7 @@ async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
     server.put(manifest("blocked"));
     eventually(&server, "the reason is written", |server| {
         condition(server, "blocked", "Reconciling").is_some_and(|c| {
-            c["status"] == "True" && c["reason"] == "Create" && c["message"].as_str().unwrap().contains("Service")
+            c["status"] == "True" && c["reason"] == "CallFailed" && c["message"].as_str().unwrap().contains("Service")
         })
     })
     .await;
@@ -60,7 +60,7 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
     .await;
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         let status = &mut object["status"];
-        status["operatorState"]["blocked"] = json!({"reason": "PassPanicked", "message": "as before an upgrade",
+        status["operatorState"]["blocked"] = json!({"reason": "OperatorBug", "message": "as before an upgrade",
             "since": "2026-11-20T10:00:00Z"});
     });
     eventually(&server, "nothing blocks it", |server| !is_blocked(server, "over")).await;

@@ -58,7 +58,7 @@ fn in_flight(file: &Path) -> String {
 }
 
 fn is_set_aside(server: &ApiServer, name: &str) -> bool {
-    condition(server, name, "Reconciling").is_some_and(|blocked| blocked["reason"] == "SetAside")
+    condition(server, name, "Reconciling").is_some_and(|blocked| blocked["reason"] == "OperatorBug")
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -80,7 +80,7 @@ async fn an_object_in_whose_pass_two_processes_died_is_set_aside_until_it_is_edi
     server.put(manifest("other"));
     eventually(&server, "it is set aside", |server| is_set_aside(server, "victim")).await;
     eventually(&server, "an event says so", |server| {
-        let is_ours = |event: &Value| event["reason"] == "SetAside" && event["regarding"]["name"] == "victim";
+        let is_ours = |event: &Value| event["reason"] == "OperatorBug" && event["regarding"]["name"] == "victim";
         server.objects("events").iter().any(is_ours)
     })
     .await;

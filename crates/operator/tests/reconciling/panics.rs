@@ -39,12 +39,12 @@ async fn a_panic_in_the_pass_of_one_object_is_written_to_it_and_the_others_go_on
     eventually(&server, "the panic is written", |server| {
         condition(server, "victim", "Reconciling").is_some_and(|blocked| {
             let message = blocked["message"].as_str().unwrap_or_default();
-            blocked["reason"] == "PassPanicked" && message.contains("no number 3")
+            blocked["reason"] == "OperatorBug" && message.contains("no number 3")
         })
     })
     .await;
     eventually(&server, "an event says so", |server| {
-        let is_ours = |event: &serde_json::Value| event["reason"] == "PassPanicked" && event["type"] == "Warning";
+        let is_ours = |event: &serde_json::Value| event["reason"] == "OperatorBug" && event["type"] == "Warning";
         server.objects("events").iter().any(is_ours)
     })
     .await;

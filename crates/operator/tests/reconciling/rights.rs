@@ -125,7 +125,9 @@ async fn what_is_unknown_is_not_missing() {
 
 fn reported(server: &ApiServer) -> Vec<Value> {
     let events = server.objects("events").into_iter();
-    events.filter(|event| event["reason"] == "RightsMissing").collect()
+    events
+        .filter(|event| event["reason"] == "CallFailed" && event["action"] == "CheckRights")
+        .collect()
 }
 
 #[tokio::test]
@@ -139,7 +141,7 @@ async fn an_object_gets_one_event_and_its_run_goes_on_when_the_right_is_granted(
     let _operator = Operator::start_with(&server, objects, scopes, rights);
     server.put(manifest("waits"));
     eventually(&server, "it is reported", |server| {
-        !reported(server).is_empty() && status(server, "waits")["reason"] == "InventoryUnreadable"
+        !reported(server).is_empty() && status(server, "waits")["reason"] == "CallFailed"
     })
     .await;
     let events = reported(&server);

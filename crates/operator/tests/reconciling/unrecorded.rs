@@ -12,7 +12,8 @@ async fn a_status_that_is_refused_for_good_is_reported_by_an_event() {
     server.put(manifest("refused"));
     eventually(&server, "an event says why", |server| {
         let says_why = |event: &Value| {
-            event["reason"] == "RecordStatus"
+            event["reason"] == "CallFailed"
+                && event["action"] == "RecordStatus"
                 && event["type"] == "Warning"
                 && event["regarding"]["name"] == "refused"
                 && event["note"].as_str().is_some_and(|note| note.contains(words))

@@ -105,7 +105,7 @@ fn what_a_vanished_object_leaves_is_reported() {
     let events = rig.server.objects("events");
     let mut reported: Vec<&str> = events
         .iter()
-        .filter(|event| event["reason"] == "Orphaned")
+        .filter(|event| event["reason"] == "TeardownUnconfirmed" && event["action"] == "Orphaned")
         .filter_map(|event| event["regarding"]["kind"].as_str())
         .collect();
     reported.sort_unstable();

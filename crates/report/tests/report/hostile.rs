@@ -175,7 +175,7 @@ fn a_value_with_a_secret_name_is_in_no_file() {
         let words = format!("the webhook \u{202e}refuses \"{VALUE}\", nvapi-0123456789abcdef");
         status.message = Some(words.clone());
         status.diagnosis.push(Finding {
-            cause: "PodsRefused".to_owned(),
+            cause: "Refused".to_owned(),
             severity: Severity::Error,
             evidence: words.clone(),
             remedy: words,

@@ -4,22 +4,26 @@ use perfval_api::{Finding, Help, Severity, Why, text};
 
 use super::obstacle::Obstacle;
 
-/// An obstacle of this reason that was found, the one behind the reason, or the reason with its own remedy.
-pub fn blamed(found: &[Finding], why: &Why) -> Option<Finding> {
-    let is_behind = |known: &&Finding| Obstacle::from_word(&known.cause).is_some_and(|of| of.reason() == why.reason);
-    let known = found.iter().rev().find(is_behind).cloned();
-    let obstacle = || Obstacle::behind(why.reason).map(|obstacle| obstacle.finding(&why.message));
-    let finding = known.or_else(obstacle).or_else(|| match why.reason.help() {
-        Help::Own { remedy, .. } => Some(Finding {
+/// An obstacle of this reason that was found, the one behind the reason, a finding that explains it, or the reason with its
+/// own remedy.
+pub fn blamed(found: &[Finding], why: &Why) -> Finding {
+    let newest = |is_meant: &dyn Fn(&Finding) -> bool| found.iter().rev().find(|known| is_meant(known)).cloned();
+    let remedy = why.reason.remedy();
+    let is_behind = |known: &Finding| Obstacle::from_finding(known).is_some_and(|of| of.reason() == why.reason);
+    let is_explained_elsewhere = why.reason.help() == Help::Behind;
+    let explains =
+        |known: &Finding| known.cause == why.reason.as_str() && (is_explained_elsewhere || known.remedy == remedy);
+    let finding = newest(&is_behind)
+        .or_else(|| Obstacle::behind(why.reason).map(|obstacle| obstacle.finding(&why.message)))
+        .or_else(|| newest(&explains))
+        .unwrap_or_else(|| Finding {
             cause: why.reason.as_str().to_owned(),
             severity: Severity::Error,
             evidence: text::cut(&why.message, super::obstacle::EVIDENCE),
             remedy: remedy.to_owned(),
-        }),
-        Help::Behind => None,
-    })?;
-    Some(Finding {
+        });
+    Finding {
         severity: Severity::Error,
         ..finding
-    })
+    }
 }

@@ -1,13 +1,10 @@
-//! Obstacles that keep a deployment from being measured: the stable names in status, each with its signs, its reason,
-//! its remedy and the response of the run.
+//! Obstacles that keep a deployment from being measured, each with its signs, its reason, its remedy and the response of
+//! the run.
 
 use perfval_api::{Finding, Reason, Severity};
 
 /// Longest evidence (bytes): it must fit into a condition together with its remedy.
 pub(super) const EVIDENCE: usize = 400;
-
-/// A first completion that takes this long (s) is a cold start.
-pub const COLD_SECONDS: u64 = 20;
 
 /// Declares the obstacles with their documentation, so that the enum, its words and the page are one list.
 macro_rules! obstacles {
@@ -15,7 +12,7 @@ macro_rules! obstacles {
         reason: $reason:ident, response: $response:ident, patience: $patience:literal,
         seen: $seen:literal, remedy: $remedy:literal $(,)?
     })+) => {
-        /// Obstacles that keep a deployment from being measured. Never reworded once released.
+        /// Obstacles that keep a deployment from being measured, finer than the words of the status.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Obstacle { $($(#[doc = $why])+ $name,)+ }
 
@@ -23,8 +20,8 @@ macro_rules! obstacles {
             /// Every obstacle, in the order in which a run meets them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The word in `status.diagnosis`.
-            pub fn as_str(self) -> &'static str {
+            /// Name in the operator's own state.
+            pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
@@ -68,17 +65,22 @@ pub use response::Response;
 pub use table::Obstacle;
 
 impl Obstacle {
-    /// The obstacle that a status recorded.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|obstacle| obstacle.as_str() == word)
+    /// Word in `status.diagnosis`. Obstacles with one word have remedies of their own.
+    pub fn as_str(self) -> &'static str {
+        self.reason().as_str()
+    }
+
+    /// Obstacle of a finding: its word and its remedy.
+    pub fn from_finding(finding: &Finding) -> Option<Self> {
+        let is_meant = |known: &Self| known.as_str() == finding.cause && known.remedy() == finding.remedy;
+        Self::ALL.iter().copied().find(is_meant)
     }
 
     /// The obstacle behind a reason with which a run ends.
     pub fn behind(reason: Reason) -> Option<Self> {
         match reason {
-            Reason::Saturated => Some(Self::InsufficientGPUs),
-            // These have more than one, or are no obstacle.
-            Reason::Unschedulable | Reason::ModelCacheFailed | Reason::CompletionReceived => None,
+            // The scheduler's words have several explanations, and a cache that is not full in time is no obstacle.
+            Reason::Unschedulable | Reason::ModelCacheFailed => None,
             Reason::DeploymentFailed => Some(Self::DeploymentFailed),
             other => Self::ALL.iter().copied().find(|obstacle| obstacle.reason() == other),
         }
@@ -88,7 +90,7 @@ impl Obstacle {
     pub fn effect(self) -> String {
         let what = self.response().explanation();
         match (self.response(), self.patience().as_secs()) {
-            (Response::Wait | Response::Report, _) => what.to_owned(),
+            (Response::Wait, _) => what.to_owned(),
             (_, 0) => format!("at once {what}"),
             (_, seconds) => format!("after {seconds} s {what}"),
         }
@@ -101,21 +103,9 @@ impl Obstacle {
             severity: match self.response() {
                 Response::GiveUp => Severity::Error,
                 Response::SizeAgain | Response::SizeOnceMore | Response::Wait => Severity::Warning,
-                Response::Report => Severity::Info,
             },
             evidence: perfval_api::text::cut(evidence, EVIDENCE),
             remedy: self.remedy().into(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{COLD_SECONDS, Obstacle};
-
-    #[test]
-    fn the_page_has_the_figures_of_the_code() {
-        let seen = Obstacle::ColdStart.seen();
-        assert!(seen.contains(&format!("{COLD_SECONDS} s")), "{seen}");
     }
 }

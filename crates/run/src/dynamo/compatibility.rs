@@ -22,7 +22,7 @@ fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
     let namespace = run.namespace();
     (namespace.len() > LONGEST_NAMESPACE).then(|| {
         Why::new(
-            Reason::NamespaceTooLong,
+            Reason::Refused,
             format!(
                 "namespace {namespace} has {} characters, and a label of Dynamo's pods holds {LONGEST_NAMESPACE}: \
                  use a namespace with a shorter name",

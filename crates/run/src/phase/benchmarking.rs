@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{
-    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialState, Why, WorkerPod,
+    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialState, Why, Word, WorkerPod,
 };
 use perfval_sizing::Seen;
 use perfval_verdict::close;
@@ -125,7 +125,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
             return Step::error(Reason::PlacementBroken, wrong);
         }
         if let Some(moved) = readiness::moved(pods, claims, plan) {
-            return confirm_again(pass, Why::new(Reason::CheckingGPUs, moved));
+            return confirm_again(pass, Why::new(Reason::Running, moved));
         }
     }
     let number = pass.status.state.trials.last().map_or(1, |trial| trial.number + 1);
@@ -265,6 +265,12 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
     let closed = pass.status.state.trials.iter().find(|trial| trial.number == number);
     let outcome = closed.and_then(|trial| trial.outcome).unwrap_or(judged.outcome);
     let first = closed.and_then(|trial| trial.causes.first());
+    let reason = match outcome {
+        TrialOutcome::Pass => Word::Running,
+        TrialOutcome::Miss | TrialOutcome::Invalid => {
+            first.and_then(|first| Word::parse(first)).unwrap_or(Word::GatesMissed)
+        }
+    };
     let of_trial = judged.findings.iter().map(|(_, finding)| finding);
     let mut findings = pass.status.diagnosis.iter().chain(of_trial);
     let cause = first.and_then(|first| findings.find(|finding| finding.cause == *first));
@@ -273,8 +279,8 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
     });
     pass.note(Event {
         warning: outcome != TrialOutcome::Pass,
-        reason: format!("Trial{number}{outcome:?}"),
-        action: "Benchmark",
+        reason,
+        action: format!("Trial{number}").into(),
         note: format!("trial {number}: {outcome:?}, {numbers}{cause}"),
     });
 }

@@ -47,14 +47,14 @@ fn step(pass: &mut Pass<'_>) -> Step {
             pass.condition(
                 condition::CLEANED_UP,
                 Truth::False,
-                &Why::new(Reason::Removing, "removal is under way"),
+                &Why::new(Reason::Running, "removal is under way"),
             );
             pass.look_again_in(pause(pass));
-            Step::wait(Reason::Removing, what)
+            Step::wait(Reason::Running, what)
         }
         teardown::Removal::Unknown(what) => {
             // The message of a run with a verdict is its verdict's: only the condition describes the wait.
-            let why = Why::new(Reason::Removing, what);
+            let why = Why::new(Reason::Running, what);
             pass.condition(condition::CLEANED_UP, Truth::Unknown, &why);
             pass.look_again_in(pause(pass));
             Step::Wait(why)

@@ -66,7 +66,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
                 return Step::Rest;
             }
         };
-        return Step::go(Phase::CleaningUp, Reason::Removing, why);
+        return Step::go(Phase::CleaningUp, Reason::Running, why);
     }
     if removes_leftovers(pass.run) {
         remove_leftovers(pass);
@@ -83,7 +83,7 @@ pub(crate) fn leave(pass: &Pass<'_>) -> Step {
     }
     Step::go(
         Phase::CleaningUp,
-        Reason::Deleted,
+        Reason::Interrupted,
         "the object is being deleted: removing what its runs created",
     )
 }

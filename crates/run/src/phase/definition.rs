@@ -36,6 +36,11 @@ pub(super) fn give_up(pass: &Pass<'_>, reason: Reason, why: &Why, limit: &str) -
     let blocked = pass.status.state.blocked.as_ref().map_or(String::new(), |blocked| {
         format!("; {}: {}", blocked.reason, blocked.message)
     });
+    // Progress is no reason for an end.
+    let reason = match reason {
+        Reason::Running => Reason::DeadlineExceeded,
+        reason => reason,
+    };
     let message = format!("{}{blocked} (gave up: {limit} passed)", why.message);
     Step::End(Verdict::Error, Why::new(reason, message))
 }

@@ -59,7 +59,7 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
     } else {
         (Reason::DeploymentFailed, "two minutes")
     };
-    let is_starting = why.reason == Reason::Starting;
+    let is_starting = why.reason == Reason::Running;
     give_up(pass, if is_starting { reason } else { why.reason }, why, limit)
 }
 
@@ -97,7 +97,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     match &pass.seen.deployment {
         Seen::Absent => create(pass),
         unread => Step::wait(
-            Reason::DynamoUnreadable,
+            Reason::CallFailed,
             format!("deployment: {}", unread.unknown().unwrap_or_default()),
         ),
     }
@@ -114,7 +114,7 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
             pass.look_again_in(LOOK_AGAIN);
             let words = unread.unknown().unwrap_or("no answer");
             return Some(Step::wait(
-                Reason::InventoryUnreadable,
+                Reason::CallFailed,
                 format!("whether another run has {node} is not known: {words}"),
             ));
         }
@@ -167,7 +167,7 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     }
     Step::go(
         Phase::WaitingForReady,
-        Reason::Starting,
+        Reason::Running,
         "the deployment is created; its components are starting",
     )
 }
@@ -182,18 +182,18 @@ fn create(pass: &mut Pass<'_>) -> Step {
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
     pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
-    Step::work(Reason::Starting, "creating the deployment")
+    Step::work(Reason::Running, "creating the deployment")
 }
 
 /// Fills the cache; `None` once it is full.
 fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
-    let filling = || Step::wait(Reason::Starting, FILLING);
+    let filling = || Step::wait(Reason::Running, FILLING);
     let found = match &pass.seen.cache_job {
         Seen::Absent => None,
         Seen::Present(job) => Some(job),
         // The first pass only needs the dry run.
-        Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
-        Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
+        Seen::NotAsked => return Some(Step::work(Reason::Running, FILLING)),
+        Seen::Unknown(why) => return Some(Step::wait(Reason::Running, format!("model cache: {why}"))),
     };
     let recorded = pass.run.status().state.cache_job_uid.as_deref();
     let fill = match job::standing(pass.run, found, recorded) {
@@ -240,7 +240,7 @@ fn still_filling(pass: &mut Pass<'_>) -> Step {
             pass.find(trouble.obstacle.finding(&trouble.evidence));
             Step::End(perfval_api::Verdict::Error, why)
         }
-        None => Step::wait(Reason::Starting, FILLING),
+        None => Step::wait(Reason::Running, FILLING),
     }
 }
 
@@ -251,7 +251,7 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
     if readiness::fillers(pods, &pass.run.id()).any(is_running) {
         // Read before it ended: its log is read by the next pass.
         pass.look_again_in(Duration::from_secs(1));
-        return Step::wait(Reason::Starting, FILLING);
+        return Step::wait(Reason::Running, FILLING);
     }
     let failed = || readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
     let said = failed().find_map(|pod| log::failure(&pass.seen.pod_logs, &pod.name_any()));

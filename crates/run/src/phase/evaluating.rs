@@ -138,11 +138,11 @@ fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
     if let Some(failure) = &status.state.failure {
         return Ok((
             Verdict::Error,
-            Why::new(Reason::from_word(&failure.reason), failure.message.clone()),
+            Why::new(Reason::from_name(&failure.reason), failure.message.clone()),
         ));
     }
     conclusion::conclude(pass.run.spec(), status).ok_or_else(|| {
         let why = "the spec changed before the verdict was saved: this run stops, a new one follows";
-        Step::go(Phase::CleaningUp, Reason::SpecChanged, why)
+        Step::go(Phase::CleaningUp, Reason::Interrupted, why)
     })
 }

@@ -32,7 +32,7 @@ pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
             ),
         )),
         Err(unread) => Some(Step::wait(
-            Reason::InventoryUnreadable,
+            Reason::CallFailed,
             format!("whether others got GPUs of {}: {unread}", plan.node),
         )),
     }

@@ -67,7 +67,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         }
         unread => {
             let why = Why::new(
-                Reason::DynamoUnreadable,
+                Reason::CallFailed,
                 format!(
                     "it is not known whether Dynamo is installed: {}",
                     unread.unknown().unwrap_or_default()
@@ -83,7 +83,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return Step::Wait(why);
     }
     record(pass, &api);
-    Step::go(Phase::Sizing, Reason::PrerequisitesMet, "counting free GPUs")
+    Step::go(Phase::Sizing, Reason::Running, "counting free GPUs")
 }
 
 /// The first prerequisite that no waiting can change.
@@ -97,7 +97,7 @@ fn namespace_refused(pass: &Pass<'_>) -> Option<Why> {
     let namespace = pass.run.namespace();
     pass.run.settings.refuses(namespace).then(|| {
         Why::new(
-            Reason::NamespaceRefused,
+            Reason::Refused,
             format!(
                 "this operator runs nothing in namespace {namespace}: create the object in another one, or take \
                  {namespace} from the operator's --refused-namespaces"
@@ -110,7 +110,7 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
     let missing = pass.run.spec().benchmark.image.is_empty() && pass.run.settings.aiperf_image.is_none();
     missing.then(|| {
         Why::new(
-            Reason::AIPerfImageMissing,
+            Reason::AIPerfMissing,
             "no image with AIPerf: set spec.benchmark.image, or the operator's --aiperf-image",
         )
     })
@@ -147,7 +147,7 @@ fn storage_unreadable(pass: &Pass<'_>) -> Option<Why> {
         .then(|| pass.seen.storage_classes.unknown())
         .flatten()?;
     Some(Why::new(
-        Reason::StorageUnreadable,
+        Reason::CallFailed,
         format!("cannot read StorageClasses: {unread}"),
     ))
 }

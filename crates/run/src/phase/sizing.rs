@@ -87,12 +87,12 @@ fn clear(pass: &mut Pass<'_>) -> Step {
         teardown::Removal::Gone => {}
         teardown::Removal::Removing(what) => {
             pass.look_again_in(SETTLE);
-            return Step::work(Reason::Removing, what);
+            return Step::work(Reason::Running, what);
         }
         teardown::Removal::Unknown(what) => return unreadable(&what),
     }
     pass.status.state.clears_first = false;
-    Step::work(Reason::Settling, "counting free GPUs")
+    Step::work(Reason::Running, "counting free GPUs")
 }
 
 fn place(pass: &mut Pass<'_>) -> Step {
@@ -167,10 +167,7 @@ fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool
 }
 
 fn unreadable(what: &str) -> Step {
-    let why = Why::new(
-        Reason::InventoryUnreadable,
-        format!("free GPUs cannot be counted: {what}"),
-    );
+    let why = Why::new(Reason::CallFailed, format!("free GPUs cannot be counted: {what}"));
     Step::Wait(why)
 }
 
@@ -186,7 +183,7 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
     let since = status.state.chosen_at.filter(|_| unchanged);
     let Some(since) = since else {
         let why = Why::new(
-            Reason::Settling,
+            Reason::Running,
             format!(
                 "{} {} free on {}; reading once more",
                 number_of(plan.gpus, "GPU"),
@@ -202,7 +199,7 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
     let settled = time::after(since, SETTLE);
     if pass.now < settled {
         pass.look_again_in(time::until(settled, pass.now));
-        return Step::work(Reason::Settling, pass.status.message.clone().unwrap_or_default());
+        return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());
     }
     let oddities = &pass.seen.oddities;
     if !oddities.is_empty() {
@@ -215,7 +212,7 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
         pass.find(finding);
     }
     let why = Why::new(
-        Reason::GPUsChosen,
+        Reason::Running,
         format!(
             "{} of {} GPUs on {} ({}, {})",
             plan.gpus,

@@ -62,9 +62,8 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
         ("timeouts.workloadReady", Reason::WorkloadNotReady)
     };
     match why.reason {
-        Reason::Probing => give_up(pass, Reason::EndpointNotReady, why, limit),
         // The last look saw nothing, such as after a refused list: what the run waited for stays the reason.
-        Reason::Starting => give_up(pass, not_ready, why, limit),
+        Reason::Running => give_up(pass, not_ready, why, limit),
         Reason::WorkloadNotReady => {
             let counted = Why::new(why.reason, format!("{}: {}", why.message, so_far(pass)));
             give_up(pass, counted.reason, &counted, limit)
@@ -122,7 +121,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
 }
 
 fn unreadable(what: &str, why: Option<&str>) -> Step {
-    Step::wait(Reason::Starting, format!("{what}: {}", why.unwrap_or("no answer")))
+    Step::wait(Reason::Running, format!("{what}: {}", why.unwrap_or("no answer")))
 }
 
 fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {

@@ -68,35 +68,35 @@ fn rows() -> Vec<Row> {
     vec![
         row("a new object begins its first run", None, Story::new, Pending, None, "Running"),
         row("a suspended new object waits", None, || Story::with(json!({"suspend": true})), Suspended, None, "Suspended"),
-        row("prerequisites are met", Some(Pending), || settled(Pending), Sizing, None, "PrerequisitesMet"),
+        row("prerequisites are met", Some(Pending), || settled(Pending), Sizing, None, "Running"),
         row("no gates: nothing to judge", Some(Pending), || begun(json!({"gates": []})), CleaningUp, Some(Skipped), "NothingToJudge"),
         row("no Dynamo within the limit, Fail", Some(Pending), || no_dynamo("Fail"), CleaningUp, Some(Error), "DynamoNotInstalled"),
         row("no Dynamo within the limit, Skip", Some(Pending), || no_dynamo("Skip"), CleaningUp, Some(Skipped), "DynamoNotInstalled"),
-        row("Dynamo unreadable within the limit, even with Skip", Some(Pending), dynamo_unreadable, CleaningUp, Some(Error), "DynamoUnreadable"),
-        row("a namespace that the operator refuses", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("kube-system".into())), CleaningUp, Some(Error), "NamespaceRefused"),
-        row("namespace too long", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))), CleaningUp, Some(Error), "NamespaceTooLong"),
+        row("Dynamo unreadable within the limit, even with Skip", Some(Pending), dynamo_unreadable, CleaningUp, Some(Error), "CallFailed: whether Dynamo is installed"),
+        row("a namespace that the operator refuses", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("kube-system".into())), CleaningUp, Some(Error), "Refused: --refused-namespaces"),
+        row("namespace too long", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))), CleaningUp, Some(Error), "Refused: 52 characters"),
         row("image and operator of two versions", Some(Pending), || begun(json!({"workload": {"dynamo": {"image": "v:1.6.1"}}})), CleaningUp, Some(Error), "VersionSkew"),
         row("a version that the tag does not name, and another operator", Some(Pending), || begun(json!({"workload": {"dynamo": {"image": "v:latest", "runtimeVersion": "1.6.1"}}})), CleaningUp, Some(Error), "VersionSkew"),
-        row("a version that the tag does not name, and the operator's", Some(Pending), || begun(json!({"workload": {"dynamo": {"image": "v@sha256:00", "runtimeVersion": "1.4.2"}}})), Sizing, None, "PrerequisitesMet"),
+        row("a version that the tag does not name, and the operator's", Some(Pending), || begun(json!({"workload": {"dynamo": {"image": "v@sha256:00", "runtimeVersion": "1.4.2"}}})), Sizing, None, "Running"),
         row("frontend image of another version", Some(Pending), || begun(json!({"workload": {"dynamo": {"frontend": {"image": "v:1.5.1"}}}})), CleaningUp, Some(Error), "VersionSkew"),
         row("router mode unknown to the version", Some(Pending), old_dynamo, CleaningUp, Some(Error), "RouterModeUnsupported"),
-        row("no AIPerf image", Some(Pending), || begun(json!({"benchmark": {"image": ""}})), CleaningUp, Some(Error), "AIPerfImageMissing"),
+        row("no AIPerf image", Some(Pending), || begun(json!({"benchmark": {"image": ""}})), CleaningUp, Some(Error), "AIPerfMissing: spec.benchmark.image"),
         row("no default StorageClass", Some(Pending), || begun(json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi"}}}})), CleaningUp, Some(Error), "StorageClassMissing"),
-        row("deleted while pending", Some(Pending), || { changed(at(Pending), |s| { s.delete(); }) }, CleaningUp, None, "Deleted"),
-        row("two equal readings of free GPUs", Some(Sizing), || settled(Sizing), Deploying, None, "GPUsChosen"),
+        row("deleted while pending", Some(Pending), || { changed(at(Pending), |s| { s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
+        row("two equal readings of free GPUs", Some(Sizing), || settled(Sizing), Deploying, None, "Running"),
         row("saturated past the limit", Some(Sizing), saturated, CleaningUp, Some(Error), "Saturated"),
-        row("inventory unreadable past the limit", Some(Sizing), || { changed(at(Sizing), |s| { s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "InventoryUnreadable"),
+        row("inventory unreadable past the limit", Some(Sizing), || { changed(at(Sizing), |s| { s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "CallFailed: free GPUs cannot be counted"),
         row("another run holds the only node past the limit", Some(Sizing), busy, CleaningUp, Some(Error), "NodeBusy"),
         row("suspended while sizing", Some(Sizing), || { changed(at(Sizing), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
-        row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "Starting"),
+        row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "Running"),
         row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.admission = Seen::Present(Admission::Rejected("webhook says no".into()))), CleaningUp, Some(Error), "DeploymentRejected"),
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
-        row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "SpecChanged"),
-        row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "CompletionReceived"),
+        row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "Interrupted: part of the spec changed"),
+        row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "Running"),
         row("a worker lost its GPU to another pod", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; lasts(s); }) }, Sizing, None, "LostRace"),
-        row("a worker is unschedulable for the fourth time", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; resized(s, 3); lasts(s); }) }, CleaningUp, Some(Error), "Unschedulable"),
+        row("a worker is unschedulable for the fourth time", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; resized(s, 3); lasts(s); }) }, CleaningUp, Some(Error), "Saturated"),
         row("image cannot be pulled", Some(WaitingForReady), || waiting_long_on("ImagePullBackOff"), CleaningUp, Some(Error), "ImagePullBackOff"),
-        row("crash loop", Some(WaitingForReady), || waiting_on("CrashLoopBackOff"), CleaningUp, Some(Error), "CrashLoopBackOff"),
+        row("crash loop", Some(WaitingForReady), || waiting_on("CrashLoopBackOff"), CleaningUp, Some(Error), "ContainerFailed"),
         row("container cannot be configured", Some(WaitingForReady), || waiting_long_on("CreateContainerConfigError"), CleaningUp, Some(Error), "ContainerConfigError"),
         row("stale DRA plugin", Some(WaitingForReady), || prepare_fails("invalid CDI Spec: invalid device, empty device edits"), CleaningUp, Some(Error), "StaleDRAPlugin"),
         row("DRA plugin missing", Some(WaitingForReady), || changed(prepare_fails("DRA driver gpu.nvidia.com is not registered"), lasts), CleaningUp, Some(Error), "DRAPluginMissing"),
@@ -108,14 +108,14 @@ fn rows() -> Vec<Row> {
         row("workers on the wrong node", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.wrong_node = true), CleaningUp, Some(Error), "PlacementBroken"),
         row("not ready within the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
         row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
-        row("rerun asked for while waiting", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.annotate(meta::RERUN, Some("x")); }) }, CleaningUp, None, "RerunRequested"),
+        row("rerun asked for while waiting", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.annotate(meta::RERUN, Some("x")); }) }, CleaningUp, None, "Interrupted: rerun was requested"),
         row("the trial decides", Some(Benchmarking), || settled(Benchmarking), Evaluating, None, "Running"),
-        row("a worker came to another GPU", Some(Benchmarking), moved, WaitingForReady, None, "CheckingGPUs"),
+        row("a worker came to another GPU", Some(Benchmarking), moved, WaitingForReady, None, "Running"),
         row("workers on the wrong node, after a measured trial", Some(WaitingForReady), || { changed(moved(), |s| { s.step(); s.wrong_node = true; }) }, Evaluating, None, "Running"),
         row("what was measured is saved before an error is the verdict", Some(Benchmarking), second_trial_hangs, Evaluating, None, "Running"),
         row("an error after a measured trial", Some(Evaluating), || { changed(second_trial_hangs(), |s| { s.step(); s.step(); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a named StorageClass that does not exist", Some(Pending), || begun(json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "none"}}}})), CleaningUp, Some(Error), "StorageClassMissing"),
-        row("deleted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.delete(); }) }, CleaningUp, None, "Deleted"),
+        row("deleted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
         row("its deadline ended the Job, and no result is left", Some(Evaluating), || showing(Showing::TimedOut), CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("the Job never ends", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.showing = Showing::Hang; s.step(); s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a fast deployment passes", Some(Evaluating), || settled(Evaluating), CleaningUp, Some(Passed), "GatesMet"),
@@ -156,10 +156,13 @@ fn every_row_takes_its_arrow() {
             story.reason()
         );
         story.step();
+        // A part of the message tells apart what has one reason.
+        let (reason, part) = row.reason.split_once(": ").unwrap_or((row.reason, ""));
+        let message = story.status().message.unwrap_or_default();
         let found = (story.phase(), story.verdict(), story.reason());
-        if found != (Some(row.to), row.verdict, row.reason.to_owned()) {
+        if found != (Some(row.to), row.verdict, reason.to_owned()) || !message.contains(part) {
             wrong.push(format!(
-                "{}: {found:?}, expected {:?} {:?} {}",
+                "{}: {found:?}, expected {:?} {:?} {}; {message}",
                 row.name, row.to, row.verdict, row.reason
             ));
         }

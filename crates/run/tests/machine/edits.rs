@@ -42,7 +42,7 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
     assert_eq!(says(&story, condition::PASSED), is("Unknown", "Suspended", 2));
     assert_eq!(says(&story, condition::COMPLETE), is("False", "Suspended", 2));
     assert_eq!(says(&story, condition::STALLED), is("False", "Suspended", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "Removed", 1));
+    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 1));
     let status = story.status();
     assert_eq!(status.observed_generation, 2);
     let run = status.run.expect("a run");
@@ -56,7 +56,7 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.2"}}}));
     story.step();
     assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 3));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "Removed", 3));
+    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 3));
 
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": false}));
     story.step();
@@ -72,7 +72,7 @@ fn an_edit_while_the_last_run_is_removed_is_not_passed() {
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}}));
     story.step();
     assert_eq!(says(&story, condition::PASSED), is("Unknown", "Running", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("False", "Removing", 1));
+    assert_eq!(says(&story, condition::CLEANED_UP), is("False", "Running", 1));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
     assert_eq!(status.results_ref, measured.results_ref);
     assert_eq!(status.state.history[0].verdict, Some(Verdict::Passed));
     assert_eq!(says(&story, condition::READY), is("False", "GatesMissed", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "Removed", 2));
+    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 2));
     assert!(!perfval_sizing::holds_node(&status));
 
     // And back again: still the trials of run 1.
@@ -292,7 +292,7 @@ fn changed_gates_interrupt_a_run_that_is_still_measuring() {
     story.step();
     assert_eq!(
         (story.phase(), story.reason().as_str()),
-        (Some(Phase::CleaningUp), "SpecChanged")
+        (Some(Phase::CleaningUp), "Interrupted")
     );
     story.until(Phase::Pending);
     let run = story.status().run.expect("a run");

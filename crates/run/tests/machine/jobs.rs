@@ -3,6 +3,7 @@
 use perfval_api::{Phase, TrialOutcome, Verdict};
 use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_run::{Decision, Effect};
+use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
 use super::story::{Showing, Story};
@@ -73,9 +74,10 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     let lost = &story.status().state.trials[0];
     assert_eq!(
         (lost.outcome, lost.causes.as_slice()),
-        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+        (Some(TrialOutcome::Invalid), &["BenchmarkFailed".to_owned()][..])
     );
     let found = story.status().diagnosis;
+    assert_eq!(Cause::from_finding(&found[0]), Some(Cause::JobLost));
     assert!(
         found[0].evidence.contains("the Job of trial 1 is gone"),
         "{}",
@@ -133,8 +135,15 @@ fn two_jobs_lost_in_a_row_end_the_run() {
     story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "JobLost")
+        (Some(Verdict::Error), "BenchmarkFailed")
     );
+    let causes: Vec<_> = story
+        .status()
+        .diagnosis
+        .iter()
+        .filter_map(Cause::from_finding)
+        .collect();
+    assert_eq!(causes, [Cause::JobLost]);
 }
 
 #[test]
@@ -146,9 +155,16 @@ fn a_job_that_replaced_ours_is_not_read() {
     let trial = &story.status().state.trials[0];
     assert_eq!(
         (trial.outcome, trial.causes.as_slice()),
-        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+        (Some(TrialOutcome::Invalid), &["BenchmarkFailed".to_owned()][..])
     );
     assert!(trial.throughput.is_none());
+    let causes: Vec<_> = story
+        .status()
+        .diagnosis
+        .iter()
+        .filter_map(Cause::from_finding)
+        .collect();
+    assert_eq!(causes, [Cause::JobLost]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
     );
     story.around.filler = Some(json!({"phase": "Running"}));
     story.step();
-    assert_eq!(story.reason(), "Starting", "and it did");
+    assert_eq!(story.reason(), "Running", "and it did");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! GPUs that others take between plan and start, and GPUs that are not what the plan says.
 
 use k8s_openapi::api::core::v1::PodResourceClaimStatus;
-use perfval_api::{Phase, Verdict};
+use perfval_api::{Phase, Verdict, Word};
 use perfval_run::observed::Need;
 use perfval_run::{Observed, Run, machine};
 use perfval_sizing::Seen;
@@ -45,7 +45,7 @@ fn a_gpu_that_another_took_is_missed_within_two_looks_and_its_holder_named() {
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("other/held has gpu-1"), "{message}");
     let names_the_holder =
-        |notice: &perfval_run::Event| notice.reason == "LostRace" && notice.note.contains("other/held has gpu-1");
+        |notice: &perfval_run::Event| notice.reason == Word::LostRace && notice.note.contains("other/held has gpu-1");
     assert!(
         story
             .log
@@ -157,7 +157,7 @@ fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     story.step();
-    assert_eq!(story.reason(), "CheckingGPUs");
+    assert_eq!(story.reason(), "Running");
     assert!(counts_gpus(&story));
     story.step();
     assert!(!counts_gpus(&story), "and not again with every probe");
@@ -206,7 +206,7 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
     story.step();
     assert_eq!(
         (story.phase(), story.reason()),
-        (Some(Phase::WaitingForReady), "CheckingGPUs".into())
+        (Some(Phase::WaitingForReady), "Running".into())
     );
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");

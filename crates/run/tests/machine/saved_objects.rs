@@ -55,7 +55,7 @@ fn kept(mut story: Story) -> Story {
 fn blocked(story: &mut Story) {
     let status = story.object.status.as_mut().expect("a status");
     status.state.blocked = Some(Blocked {
-        reason: "NameTaken".into(),
+        reason: "Refused".into(),
         message: "Service pv-1-workers belongs to another owner: rename or remove it".into(),
         since: story.now,
         for_good: false,

@@ -75,11 +75,7 @@ fn the_largest_status_fits() {
         margins: vec!["-123.4".into(); 6],
         started_at: now,
         completed_at: Some(now),
-        causes: vec![
-            "DeadWorkerBlackHole".into(),
-            "WorkerCrashed".into(),
-            "RequestErrors".into(),
-        ],
+        causes: vec!["RequestErrors".into(), "WorkerCrashed".into(), "RequestErrors".into()],
         far: true,
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         worker_loss: Some(WorkerLoss::Crashed),
@@ -103,7 +99,7 @@ fn the_largest_status_fits() {
         ttft_p99_ms: Some("123456.789".into()),
         trials: Some(20),
         environment: Some("0123456789ab".into()),
-        causes: vec!["DeadWorkerBlackHole".into(); 3],
+        causes: vec!["RequestErrors".into(); 3],
         speeds: vec![
             DecodeSpeed {
                 token_ms: "123.456".into(),

@@ -10,7 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ApiResource;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Verdict};
+use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::{Admission, Child, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
@@ -207,8 +208,26 @@ impl Story {
         self.status().verdict
     }
 
+    /// Reason as a reader can tell it: the word, or of several reasons with this word the one whose remedy the message or the
+    /// newest finding shows.
     pub fn reason(&self) -> String {
-        self.status().reason.unwrap_or_default()
+        let status = self.status();
+        let word = status.reason.unwrap_or_default();
+        let message = status.message.unwrap_or_default();
+        let own = Reason::ALL.iter().map(|reason| (*reason, reason.remedy()));
+        let obstacles = Obstacle::ALL
+            .iter()
+            .map(|obstacle| (obstacle.reason(), obstacle.remedy()));
+        let same: Vec<(Reason, &str)> = obstacles
+            .chain(own)
+            .filter(|(reason, remedy)| reason.as_str() == word && *remedy != reason.word().remedy())
+            .collect();
+        let findings = status.diagnosis.iter().rev().filter(|finding| finding.cause == word);
+        let texts = std::iter::once(message).chain(findings.map(|finding| finding.remedy.clone()));
+        let told = texts
+            .into_iter()
+            .find_map(|text| same.iter().find(|(_, remedy)| text.contains(remedy)));
+        told.map_or(word, |(reason, _)| reason.name().to_owned())
     }
 
     fn uid(&self) -> &str {

@@ -4,6 +4,7 @@ use k8s_openapi::api::batch::v1::Job;
 use perfval_api::{Finding, GpuMetrics, Phase, Verdict};
 use perfval_run::Effect;
 use perfval_sizing::Seen;
+use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
 use super::story::Story;
@@ -64,7 +65,8 @@ fn a_node_without_an_exporter_is_measured_all_the_same() {
         story.until(Phase::Completed);
         assert_eq!(story.verdict(), Some(Verdict::Passed));
         let status = story.status();
-        let of_gpus = |finding: &&Finding| finding.cause.starts_with("GPU");
+        let of_gpus =
+            |finding: &&Finding| Cause::from_finding(finding).is_some_and(|cause| cause.name().starts_with("GPU"));
         assert_eq!(status.diagnosis.iter().find(of_gpus), None);
         let metrics = status
             .workload

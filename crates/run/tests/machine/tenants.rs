@@ -29,7 +29,7 @@ fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
     story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "NamespaceRefused".to_owned())
+        (Some(Verdict::Error), "Refused".to_owned())
     );
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert!(effects.is_empty(), "{effects:?}");

@@ -18,7 +18,7 @@ fn says(story: &Story) -> [String; 4] {
 fn block(story: &mut Story) {
     let status = story.object.status.as_mut().expect("a status");
     status.state.blocked = Some(Blocked {
-        reason: "NameTaken".into(),
+        reason: "Refused".into(),
         message: "Service pv-1-workers belongs to another owner".into(),
         since: story.now,
         for_good: false,
@@ -69,7 +69,7 @@ fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
     story.wait(590).step();
     assert_eq!(says(&story)[..3], ["False", "True", "False"]);
     story.wait(10).step();
-    assert_eq!(says(&story), ["False", "False", "True", "NameTaken"]);
+    assert_eq!(says(&story), ["False", "False", "True", "Refused"]);
     let status = story.object.status.as_mut().expect("a status");
     status.state.blocked = None;
     story.step();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
 use Verdict::{Error, Passed};
-use perfval_api::{Phase, Verdict, meta};
+use perfval_api::{Phase, Verdict, Word, meta};
 use perfval_run::Effect;
 use perfval_run::observed::Admission;
 use perfval_sizing::Seen;
@@ -28,7 +28,7 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
         decision
             .events
             .iter()
-            .any(|notice| notice.reason == "TeardownUnconfirmed")
+            .any(|notice| notice.reason == Word::TeardownUnconfirmed)
     }));
     story.stuck = false;
     for _ in 0..5 {
@@ -50,7 +50,7 @@ fn a_wait_that_never_ends_is_not_a_hot_loop() {
         decision
             .events
             .iter()
-            .filter(|notice| notice.reason == "TeardownUnconfirmed")
+            .filter(|notice| notice.reason == Word::TeardownUnconfirmed)
             .count()
     };
     let later = story.step();
@@ -130,7 +130,7 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
     story.step();
     assert_eq!(
         (story.phase(), story.reason().as_str()),
-        (Some(Deploying), "DeploymentUnanswered")
+        (Some(Deploying), "CallFailed")
     );
     story.admission = Seen::Present(Admission::Accepted);
     story.until(WaitingForReady);

@@ -69,7 +69,7 @@ fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     let checking = || {
         changed(at(WaitingForReady), |story| {
             story.step();
-            assert_eq!(story.reason(), "CheckingGPUs");
+            assert_eq!(story.reason(), "Running");
         })
     };
     let looks_again = || {

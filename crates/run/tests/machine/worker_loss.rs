@@ -113,7 +113,7 @@ fn a_worker_that_crashed_while_its_trial_left_nothing_counts_all_the_same() {
     );
     let lost = &story.status().state.trials[1];
     assert_eq!(lost.worker_loss, Some(WorkerLoss::Crashed));
-    assert_eq!(lost.causes, ["WorkerCrashed", "JobLost"]);
+    assert_eq!(lost.causes, ["WorkerCrashed", "BenchmarkFailed"]);
 }
 
 #[test]

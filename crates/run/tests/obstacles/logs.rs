@@ -1,6 +1,7 @@
 //! What logs say of it, and which are asked for.
 
 use k8s_openapi::api::core::v1::Pod;
+use perfval_api::Reason;
 use perfval_run::diagnosis::log::{clean, silence, wanted};
 use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::{LogRequest, PodLog};
@@ -190,7 +191,7 @@ fn logs_are_asked_for_only_where_something_is_wrong() {
     assert_eq!(asked(json!({}), &[just_ended]), [("worker".to_owned(), false)]);
     assert_eq!(asked(json!({"phase": "CleaningUp"}), &[crashed(3)]), []);
 
-    for reason in ["EndpointNotReady", "ModelAddFailed"] {
+    for reason in [Reason::EndpointNotReady.name(), Reason::ModelAddFailed.name()] {
         let silent = json!({"operatorState": {"unanswered": {"reason": reason, "message": ""}}});
         assert_eq!(asked(silent, &well), [("frontend".to_owned(), false)], "{reason}");
     }

@@ -188,7 +188,7 @@ fn containers_that_do_not_start_are_distinguished() {
 
 #[test]
 fn every_obstacle_has_a_name_an_explanation_and_a_remedy_of_its_own() {
-    let mut words: Vec<&str> = Obstacle::ALL.iter().map(|obstacle| obstacle.as_str()).collect();
+    let mut words: Vec<&str> = Obstacle::ALL.iter().map(|obstacle| obstacle.name()).collect();
     words.dedup();
     assert_eq!(words.len(), Obstacle::ALL.len());
     for obstacle in Obstacle::ALL {
@@ -197,6 +197,7 @@ fn every_obstacle_has_a_name_an_explanation_and_a_remedy_of_its_own() {
             (finding.cause.as_str(), finding.evidence.as_str()),
             (obstacle.as_str(), "evidence")
         );
+        assert_eq!(Obstacle::from_finding(&finding), Some(*obstacle));
         assert!(
             !obstacle.seen().is_empty() && !obstacle.why().is_empty(),
             "{obstacle:?}"

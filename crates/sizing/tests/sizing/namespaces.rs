@@ -338,7 +338,7 @@ fn a_namespace_that_cannot_be_read_allows_nothing() {
         let Sizing::Wait { reason, message } = choose(&inventory, &any(), &[]) else {
             panic!()
         };
-        assert_eq!(reason, Reason::InventoryUnreadable);
+        assert_eq!(reason, Reason::CallFailed);
         assert!(message.contains("403 Forbidden"), "{message}");
     }
 }

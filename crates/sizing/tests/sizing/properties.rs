@@ -202,7 +202,7 @@ proptest! {
         let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None, 1), &[]) else {
             return Err(TestCaseError::fail("not a wait"));
         };
-        prop_assert_eq!(reason, Reason::InventoryUnreadable);
+        prop_assert_eq!(reason, Reason::CallFailed);
         prop_assert!(message.contains("403 Forbidden"), "{}", message);
     }
 

@@ -200,7 +200,7 @@ fn counted(trials: &[TrialState]) -> String {
 
 /// A cause with its evidence; what only repeats the gate's numbers is left out.
 fn in_words(finding: &Finding) -> String {
-    if Cause::from_word(&finding.cause).is_some_and(Cause::repeats_gates) {
+    if Cause::from_finding(finding).is_some_and(Cause::repeats_gates) {
         return finding.cause.clone();
     }
     format!("{}: {}", finding.cause, finding.evidence)

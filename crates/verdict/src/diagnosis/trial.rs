@@ -45,7 +45,7 @@ const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerD
 /// `shortage`: use of the node's CPUs meanwhile, where they were full.
 pub fn changed(before: &[WorkerPod], after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
-    changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
+    changes.min_by_key(|(cause, _)| *cause)
 }
 
 /// Cause of a change of a worker. The same pod with more restarts crashed, if the crash was visible and the node had free

@@ -92,7 +92,8 @@ fn missing_telemetry_is_reported_once_and_not_for_every_trial() {
         });
         close(&spec(), &mut status, number, &trial, DateTime::UNIX_EPOCH);
     }
-    let found: Vec<&str> = status.diagnosis.iter().map(|finding| finding.cause.as_str()).collect();
-    assert_eq!(found, ["WorkersNotCompared", "GPUsNotSampled"]);
+    let found: Vec<_> = status.diagnosis.iter().filter_map(Cause::from_finding).collect();
+    assert_eq!(found, [Cause::WorkersNotCompared, Cause::GPUsNotSampled]);
+    assert!(status.diagnosis.iter().all(|finding| finding.cause == "NotSampled"));
     assert!(status.state.trials.iter().all(|trial| trial.causes.is_empty()));
 }

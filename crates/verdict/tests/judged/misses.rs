@@ -214,10 +214,15 @@ fn a_metric_that_is_not_reported_proves_nothing() {
 }
 
 #[test]
-fn every_cause_is_found_again_by_its_word() {
+fn every_cause_is_found_again_by_its_word_and_its_remedy() {
     for cause in Cause::ALL {
-        assert_eq!(Cause::from_word(cause.as_str()), Some(cause));
-        assert_eq!(Cause::ALL[Cause::rank(cause.as_str())], cause);
+        let finding = cause.finding("evidence");
+        assert_eq!(Cause::from_finding(&finding), Some(cause));
+        assert_eq!(
+            Cause::from_word(cause.as_str()).map(Cause::as_str),
+            Some(cause.as_str())
+        );
+        assert_eq!(Cause::ALL[Cause::rank(&finding)], cause);
         assert!(!cause.remedy().is_empty());
     }
 }

@@ -3,6 +3,7 @@
 use chrono::DateTime;
 use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
+use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
@@ -85,12 +86,9 @@ impl Story {
         self.trial(workers, Metric::OutputTokenThroughput, Statistic::Avg, value);
     }
 
-    fn found(&self) -> Vec<&str> {
-        self.status
-            .diagnosis
-            .iter()
-            .map(|finding| finding.cause.as_str())
-            .collect()
+    fn found(&self) -> Vec<String> {
+        let causes = self.status.diagnosis.iter().filter_map(Cause::from_finding);
+        causes.map(|cause| format!("{cause:?}")).collect()
     }
 
     fn outcomes(&self) -> Vec<TrialOutcome> {
@@ -178,15 +176,14 @@ fn a_standstill_that_explains_a_miss_leaves_no_degradation_of_all() {
         };
         let story = Story::new(throughput());
         let judged = story.judged(workers, Metric::OutputTokenThroughput, Statistic::Avg, value);
-        judged
-            .findings
-            .iter()
-            .map(|(cause, _)| cause.as_str())
-            .collect::<Vec<_>>()
+        judged.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>()
     };
-    assert_eq!(causes(1200), ["TransientStall"], "20 % below, and 8 of 30 s");
+    assert_eq!(causes(1200), [Cause::TransientStall], "20 % below, and 8 of 30 s");
     // Half of the throughput is not lost in a quarter of the time.
-    assert_eq!(causes(600), ["TransientStall", "FarBelowGate", "BalancedDegradation"]);
+    assert_eq!(
+        causes(600),
+        [Cause::TransientStall, Cause::FarBelowGate, Cause::BalancedDegradation]
+    );
 }
 
 #[test]

@@ -73,7 +73,7 @@ mod tests {
         for other in [
             event("Normal", "Pulled", "Pod"),
             event("Warning", "Unhealthy", "Pod"),
-            event("Warning", "ImagePullBackOff", "PerfValidation"),
+            event("Warning", "ContainerFailed", "PerfValidation"),
         ] {
             assert_eq!(of_event(&other), None, "{other}");
         }

@@ -29,7 +29,7 @@ const NOTHING: Failure = Failure {
 pub const TABLE: &[Failure] = &[
     Failure {
         name: "image-absent",
-        reason: "ImagePullBackOff",
+        reason: "ContainerFailed",
         says: "is not present with pull policy of Never",
         change: |spec, _| spec["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9"),
         in_every_run: true,
@@ -37,7 +37,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "registry-away",
-        reason: "ImagePullBackOff",
+        reason: "ContainerFailed",
         says: "connection refused",
         change: |spec, _| {
             spec["workload"]["dynamo"]["image"] = json!("localhost:5999/some/image:1.4.9");
@@ -48,7 +48,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "crash-loop",
-        reason: "CrashLoopBackOff",
+        reason: "ContainerFailed",
         says: "crashes (exit code 3): OSError: no such tokenizer",
         change: |spec, _| worker(spec, &["sh", "-c", "echo 'OSError: no such tokenizer' >&2; exit 3"]),
         in_every_run: true,
@@ -56,7 +56,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "out-of-memory",
-        reason: "OOMKilled",
+        reason: "ContainerFailed",
         says: "killed for its memory use",
         change: |spec, _| {
             worker(spec, &["python3", "-c", "x = bytearray(1 << 30)"]);
@@ -67,7 +67,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "secret-missing",
-        reason: "ContainerConfigError",
+        reason: "ContainerFailed",
         says: "secret \"no-such-secret\" not found",
         change: |spec, _| spec["model"]["tokenSecretRef"] = json!({"name": "no-such-secret", "key": "token"}),
         ..NOTHING
@@ -84,7 +84,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "quota-full",
-        reason: "QuotaExceeded",
+        reason: "Refused",
         says: "no-pods",
         change: |spec, _| spec["timeouts"]["sizing"] = json!("0s"),
         objects: |namespace| vec![quota(namespace, "no-pods", &json!({"pods": "0"}))],
@@ -93,7 +93,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "pods-denied",
-        reason: "PodsRefused",
+        reason: "Refused",
         says: "no workers here",
         objects: |namespace| {
             let rule = "!has(object.metadata.labels) || !('perfvalidation.dev/component' in object.metadata.labels) || \
@@ -104,7 +104,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "graph-denied",
-        reason: "DeploymentRejected",
+        reason: "Refused",
         says: "no graphs here",
         objects: |namespace| {
             let kind = "dynamographdeployments";
@@ -138,7 +138,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "volume-unbound",
-        reason: "VolumeUnavailable",
+        reason: "ModelCacheFailed",
         says: "persistent volumes to bind",
         change: |spec, namespace| {
             spec["model"]["cache"] = json!({"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": namespace}});
@@ -149,7 +149,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "cache-gated",
-        reason: "ModelGated",
+        reason: "ModelUnavailable",
         says: "Cannot access gated repo",
         change: |spec, namespace| fetch(spec, namespace, "lab/gated", HUB),
         objects: |namespace| vec![class(namespace), volume(namespace)],
@@ -157,7 +157,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "cache-unknown",
-        reason: "ModelNotFound",
+        reason: "ModelUnavailable",
         says: "Repository Not Found",
         change: |spec, namespace| fetch(spec, namespace, "lab/none", HUB),
         objects: |namespace| vec![class(namespace), volume(namespace)],
@@ -165,7 +165,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "cache-unreached",
-        reason: "ModelUnreachable",
+        reason: "ModelUnavailable",
         says: "could not fill the model cache",
         change: |spec, namespace| fetch(spec, namespace, "lab/none", "http://hub.invalid"),
         objects: |namespace| vec![class(namespace), volume(namespace)],
@@ -173,7 +173,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "cache-image-absent",
-        reason: "ImagePullBackOff",
+        reason: "ContainerFailed",
         says: "model cache: pod",
         change: |spec, namespace| {
             fetch(spec, namespace, "lab/none", "http://hub.invalid");
@@ -184,7 +184,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "model-unknown",
-        reason: "ModelNotFound",
+        reason: "ModelUnavailable",
         says: "Model snapshots for 'lab/none' not found in cache",
         change: |spec, _| {
             spec["model"]["name"] = json!("lab/none");
@@ -194,14 +194,14 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "model-of-another-name",
-        reason: "ModelNotServed",
+        reason: "ModelUnavailable",
         says: "the frontend serves lab/tiny-qwen3, not lab/other",
         change: |spec, _| spec["model"]["name"] = json!("lab/other"),
         ..NOTHING
     },
     Failure {
         name: "no-completion",
-        reason: "NoInstances",
+        reason: "WorkloadNotReady",
         says: "returning 0 instances",
         change: |spec, _| {
             worker(spec, &["python3", "-c", EMPTY_WORKER]);
@@ -211,7 +211,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "completions-fail",
-        reason: "EndpointNotReady",
+        reason: "WorkloadNotReady",
         says: "500",
         change: |spec, _| {
             worker(spec, &["python3", "-c", BROKEN_WORKER]);
@@ -221,7 +221,7 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "claim-refused",
-        reason: "ClaimPrepareFailed",
+        reason: "NodeNotReady",
         says: "NoSuchConfig",
         change: |spec, namespace| spec["placement"]["deviceClassName"] = json!(namespace),
         objects: |namespace| vec![unprepared(namespace)],

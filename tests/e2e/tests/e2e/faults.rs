@@ -15,9 +15,12 @@ async fn a_stale_dra_plugin_is_named_with_its_remedy() {
     let run = Validation::create(&lab, quick("stale", &namespace)).await;
     let status = run.ends(Verdict::Error).await;
     lab.run(&["fault", "heal-dra"]).await;
-    assert_eq!(status.reason.as_deref(), Some("StaleDRAPlugin"));
+    assert_eq!(status.reason.as_deref(), Some("NodeNotReady"));
     let message = status.message.clone().unwrap_or_default();
-    assert!(message.contains("DRA kubelet plugin"), "no remedy in: {message}");
+    assert!(
+        message.contains("restart the GPU driver pod of the node, then its DRA kubelet plugin pod"),
+        "no remedy in: {message}"
+    );
     run.delete().await;
 }
 

@@ -2,6 +2,7 @@
 
 use perfval_api::{Phase, TimelineEntry, Verdict};
 use perfval_e2e::{Lab, Validation, quick};
+use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::{Value, json};
 
 use crate::ready;
@@ -95,7 +96,7 @@ async fn two_runs_at_once_never_share_a_gpu_and_each_has_its_own_verdict() {
         two_status
             .diagnosis
             .iter()
-            .any(|finding| finding.cause == "FarBelowGate"),
+            .any(|finding| Cause::from_finding(finding) == Some(Cause::FarBelowGate)),
         "{:?}",
         two_status.diagnosis
     );

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict};
 use perfval_e2e::{Gpus, Lab, OutOfCluster, Validation, eventually, quick};
+use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
 use crate::ready;
@@ -51,7 +52,7 @@ async fn a_driver_that_is_away_is_named_while_it_is_waited_for() {
     lab.run(&["fault", "stop", DRA_PLUGIN]).await;
     lab.run(&["fault", "start", "kube-scheduler"]).await;
     run.until("the missing driver is named", |status| {
-        says(status, "DRAPluginMissing", "is not registered")
+        says(status, "NodeNotReady", "is not registered")
     })
     .await;
     lab.run(&["fault", "start", DRA_PLUGIN]).await;
@@ -111,7 +112,7 @@ async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
         .await;
     assert_eq!(named.phase, Some(Phase::WaitingForReady));
     run.until("sizing names the taint", |status| {
-        says(status, "NoCandidateNode", "busy=yes:NoSchedule")
+        says(status, "Unschedulable", "busy=yes:NoSchedule")
     })
     .await;
     lab.kubectl(&["taint", "node", NODE, "busy:NoSchedule-"]).await;
@@ -153,10 +154,12 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
         .await;
     assert_eq!(
         told.state.trials[0].causes,
-        ["LoadGeneratorEvicted"],
+        ["BenchmarkFailed"],
         "{:?}",
         told.state.trials[0]
     );
+    let found = told.diagnosis.iter().find_map(Cause::from_finding);
+    assert_eq!(found, Some(Cause::LoadGeneratorEvicted), "{:?}", told.diagnosis);
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(status.state.trials.len(), 2, "{:?}", status.state.trials);
     run.delete().await;

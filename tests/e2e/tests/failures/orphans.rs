@@ -49,7 +49,7 @@ async fn reported(lab: &Lab, namespace: &str) -> Vec<String> {
     let orphaned = listed
         .items
         .into_iter()
-        .filter(|event| event.reason.as_deref() == Some("Orphaned"));
+        .filter(|event| event.action.as_deref() == Some("Orphaned"));
     let mut kinds: Vec<String> = orphaned.filter_map(|event| event.regarding?.kind).collect();
     kinds.sort();
     kinds.dedup();

@@ -83,7 +83,7 @@ async fn a_deployment_whose_finalizer_hangs_is_reported_and_swept_once_it_goes()
     assert!(cleaned.message.contains("Deployment pv-"), "{}", cleaned.message);
     assert_eq!(
         status.reason.as_deref(),
-        Some("ImagePullBackOff"),
+        Some("ContainerFailed"),
         "the verdict keeps its reason"
     );
     assert!(!leftovers(&lab, &namespace, "hangs").await.is_empty());

@@ -91,7 +91,7 @@ async fn a_version_newer_than_we_speak_is_not_taken_for_a_missing_dynamo() {
     let run = Validation::create(&lab, quick("newer", &namespace)).await;
     let status = run
         .until("it says what it found", |status| {
-            status.reason.as_deref() == Some("DynamoUnreadable")
+            status.reason.as_deref() == Some("CallFailed")
         })
         .await;
     assert!(

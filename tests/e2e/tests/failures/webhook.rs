@@ -42,12 +42,8 @@ fn pods(namespace: &str) -> Creation<'_> {
 async fn a_webhook_that_denies_is_quoted_with_its_name() {
     let (lab, _operator) = ready().await;
     for (of, name, reason) in [
-        (
-            deployments as fn(&str) -> Creation<'_>,
-            "deployment",
-            "DeploymentRejected",
-        ),
-        (pods, "pods", "PodsRefused"),
+        (deployments as fn(&str) -> Creation<'_>, "deployment", "Refused"),
+        (pods, "pods", "Refused"),
     ] {
         let namespace = namespace(&lab, &format!("fail-webhook-{name}")).await;
         let webhook = Webhook::register(&lab, &of(&namespace), SAYS, true).await;
@@ -74,10 +70,10 @@ async fn a_webhook_that_does_not_answer_is_waited_for() {
         (
             deployments as fn(&str) -> Creation<'_>,
             "away-deployment",
-            "DeploymentUnanswered",
+            "CallFailed",
             Phase::Deploying,
         ),
-        (pods, "away-pods", "PodsRefused", Phase::WaitingForReady),
+        (pods, "away-pods", "Refused", Phase::WaitingForReady),
     ] {
         let namespace = namespace(&lab, &format!("fail-webhook-{name}")).await;
         let webhook = Webhook::register(&lab, &of(&namespace), SAYS, false).await;

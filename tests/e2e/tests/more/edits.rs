@@ -40,7 +40,7 @@ async fn a_changed_ttl_or_limit_measures_nothing_again() {
     );
     assert_eq!(status.state.trials, measured.state.trials);
     assert_eq!(says(&status, condition::READY), ("True", "GatesMet", 2));
-    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "Removed", 2));
+    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "RunOver", 2));
     run.delete().await;
 }
 
@@ -106,7 +106,7 @@ async fn a_suspended_edit_is_not_ready() {
     assert_eq!(says(&status, condition::READY), ("False", "Suspended", 2));
     assert_eq!(says(&status, condition::PASSED), ("Unknown", "Suspended", 2));
     assert_eq!(says(&status, condition::COMPLETE), ("False", "Suspended", 2));
-    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "Removed", 1));
+    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "RunOver", 1));
     assert_eq!(status.run.map(|run| (run.number, run.generation)), Some((1, 1)));
 
     run.patch(json!({"spec": {"suspend": false}})).await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use perfval_api::{Finding, PerfValidationStatus, Severity, Verdict};
 use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
 use crate::ready;
@@ -35,9 +36,10 @@ async fn exporter(lab: &Lab, namespace: &str) {
 }
 
 /// What is said of this cause, which names one GPU and no other.
-fn of_one_gpu<'a>(status: &'a PerfValidationStatus, cause: &str) -> &'a Finding {
-    let finding = status.diagnosis.iter().find(|finding| finding.cause == cause);
-    let finding = finding.unwrap_or_else(|| panic!("no {cause} in {:?}", status.diagnosis));
+fn of_one_gpu(status: &PerfValidationStatus, cause: Cause) -> &Finding {
+    let is_meant = |finding: &&Finding| Cause::from_finding(finding) == Some(cause);
+    let finding = status.diagnosis.iter().find(is_meant);
+    let finding = finding.unwrap_or_else(|| panic!("no {cause:?} in {:?}", status.diagnosis));
     let gpus = finding.evidence.matches("GPU-").count();
     assert_eq!(gpus, 1, "one GPU: {}", finding.evidence);
     finding
@@ -79,7 +81,7 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
         .and_then(|workload| workload.gpu_metrics.as_ref());
     let page = metrics.and_then(|metrics| metrics.endpoint.as_deref());
     assert!(page.is_some_and(|page| page.ends_with(":9400/metrics")), "{metrics:?}");
-    let finding = of_one_gpu(&status, "GPUThrottled");
+    let finding = of_one_gpu(&status, Cause::GPUThrottled);
     assert_eq!(finding.severity, Severity::Warning);
     let hot = uuid(&status, &first);
     assert!(
@@ -119,8 +121,8 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
     let status = run.ends(Verdict::Passed).await;
 
     for (cause, at, said) in [
-        ("GPUErrors", 1, vec!["XID 79", "2 double-bit ECC errors"]),
-        ("LinkDegraded", 2, vec!["its PCIe link runs at width 8", "NVLink"]),
+        (Cause::GPUErrors, 1, vec!["XID 79", "2 double-bit ECC errors"]),
+        (Cause::LinkDegraded, 2, vec!["its PCIe link runs at width 8", "NVLink"]),
     ] {
         let finding = of_one_gpu(&status, cause);
         let uuid = devices[at].uuid.as_deref().expect("its UUID");
@@ -148,7 +150,7 @@ async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Passed).await;
 
-    let finding = of_one_gpu(&status, "GPUShared");
+    let finding = of_one_gpu(&status, Cause::GPUShared);
     let shared = uuid(&status, &first);
     assert!(
         finding.evidence.contains(shared) && finding.evidence.contains("while no worker had requests"),

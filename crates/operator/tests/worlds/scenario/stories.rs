@@ -216,7 +216,7 @@ pub fn lagging() -> Vec<Scenario> {
         Scenario {
             name: "no roles at all",
             acts: &[(|_| true, |rig| rig.world.faults.no_roles = true)],
-            ends: "Error PodsRefused",
+            ends: "Error Refused",
             ..BASE
         },
         Scenario {

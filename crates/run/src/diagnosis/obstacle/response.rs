@@ -11,8 +11,6 @@ pub enum Response {
     SizeOnceMore,
     /// It may pass: wait until the phase's time limit.
     Wait,
-    /// It is only reported.
-    Report,
 }
 
 impl Response {
@@ -23,7 +21,6 @@ impl Response {
             Self::SizeAgain => "the run sizes again, at most three times, then ends with verdict Error",
             Self::SizeOnceMore => "the run sizes again, once, then ends with verdict Error",
             Self::Wait => "the run waits until its time limit, then ends with verdict Error",
-            Self::Report => "none: it is reported",
         }
     }
 
@@ -33,7 +30,7 @@ impl Response {
             // After three lost races a node is too contested to measure on.
             Self::SizeAgain => 3,
             Self::SizeOnceMore => 1,
-            Self::GiveUp | Self::Wait | Self::Report => 0,
+            Self::GiveUp | Self::Wait => 0,
         }
     }
 }

@@ -21,7 +21,7 @@ obstacles! {
     }
     /// Other workloads hold the GPUs, or took them between sizing and scheduling.
     InsufficientGPUs {
-        reason: Unschedulable, response: SizeAgain, patience: 20,
+        reason: Saturated, response: SizeAgain, patience: 20,
         seen: "pod condition `cannot allocate all claims` or `Insufficient nvidia.com/gpu`; a saturated cluster at sizing",
         remedy: "free GPUs of the node, or lower placement.minGPUs",
     }
@@ -100,7 +100,7 @@ obstacles! {
     /// The process uses more memory than its limit; loading weights peaks above their size.
     OOMKilled {
         reason: OOMKilled, response: GiveUp, patience: 0,
-        seen: "container ended twice with `OOMKilled`; the first time is told and waited for",
+        seen: "container ended twice with `OOMKilled`; the first restart is reported and the run continues",
         remedy: "raise workload.dynamo.worker.resources.limits.memory (benchmark.resources of the load generator)",
     }
     /// The driver's libraries are not visible in the container, so the engine finds no CUDA device.
@@ -147,7 +147,7 @@ obstacles! {
     }
     /// A container ends again and again. The message quotes the line of its log that says most.
     CrashLoop {
-        reason: CrashLoopBackOff, response: GiveUp, patience: 0,
+        reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "container waiting with `CrashLoopBackOff` after its third crash; after its second where its log says why",
         remedy: "read the log of the crash: kubectl logs --previous",
     }
@@ -192,11 +192,5 @@ obstacles! {
         reason: EndpointNotReady, response: Wait, patience: 0,
         seen: "every component is ready; the message has the frontend's last answer",
         remedy: "see the logs of frontend and workers for this error; raise timeouts.endpointReady for a model with a long start",
-    }
-    /// The first completion of a fresh deployment loads kernels and caches: 30 to 42 s were measured on real GPUs.
-    ColdStart {
-        reason: CompletionReceived, response: Report, patience: 0,
-        seen: "the first completion took 20 s or longer",
-        remedy: "nothing to do: trials are warmed up; status.workload.firstCompletionSeconds says how long it took",
     }
 }

@@ -78,7 +78,7 @@ fn measure(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
         return Step::Go(Phase::CleaningUp, Interruption::Suspension.why());
     }
     pass.note(Event::warning(
-        Reason::SpecChanged,
+        Reason::Interrupted,
         "Judge",
         format!("run {judged_run} cannot be judged again, so the next run measures: {why}"),
     ));

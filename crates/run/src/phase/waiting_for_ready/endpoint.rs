@@ -6,7 +6,7 @@ use perfval_api::{Phase, Reason, RunFailure, Why, text};
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
-use crate::diagnosis::obstacle::{COLD_SECONDS, Obstacle, Response};
+use crate::diagnosis::obstacle::{Obstacle, Response};
 use crate::diagnosis::pods::Trouble;
 use crate::dynamo::names::{FRONTEND_PORT, frontend_service};
 use crate::observed::{Probe, ProbeAnswer};
@@ -17,8 +17,6 @@ use crate::time;
 const PROBE_AGAIN: Duration = Duration::from_secs(2);
 /// Time that a ready frontend may need to see its workers; only then its log is read for the reason of its silence.
 const SILENCE: Duration = Duration::from_secs(10);
-/// A longer first completion is reported: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
-const COLD: Duration = Duration::from_secs(COLD_SECONDS);
 
 /// Requests a completion, and steps by its result.
 pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
@@ -46,8 +44,8 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
     }
     // While the next probe is under way, the last answer stays the one to show.
     match &pass.status.state.unanswered {
-        Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
-        None => Step::wait(Reason::Probing, "asking the frontend for a completion"),
+        Some(last) => Step::wait(Reason::from_name(&last.reason), last.message.clone()),
+        None => Step::wait(Reason::Running, "asking the frontend for a completion"),
     }
 }
 
@@ -62,14 +60,10 @@ fn completed(pass: &mut Pass<'_>) -> Step {
     pass.status
         .diagnosis
         .retain(|finding| !waits().any(|obstacle| obstacle.as_str() == finding.cause));
-    if took >= COLD {
-        let evidence = format!("{} s from ready components to the first completion", took.as_secs());
-        pass.find(Obstacle::ColdStart.finding(&evidence));
-    }
     pass.status.state.unanswered = None;
     Step::go(
         Phase::Benchmarking,
-        Reason::CompletionReceived,
+        Reason::Running,
         "the endpoint serves; benchmarking",
     )
 }
@@ -101,7 +95,7 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     }
     match trouble.obstacle.response() {
         Response::GiveUp => Step::End(perfval_api::Verdict::Error, why),
-        Response::SizeAgain | Response::SizeOnceMore | Response::Wait | Response::Report => Step::Wait(why),
+        Response::SizeAgain | Response::SizeOnceMore | Response::Wait => Step::Wait(why),
     }
 }
 
@@ -123,7 +117,7 @@ fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
 
 /// Keeps an answer that is no completion: it is shown until the next one.
 fn record(pass: &mut Pass<'_>, why: &Why) {
-    let (reason, message) = (why.reason.as_str().to_owned(), text::bounded(&why.message));
+    let (reason, message) = (why.reason.name().to_owned(), text::bounded(&why.message));
     pass.status.state.unanswered = Some(RunFailure { reason, message });
 }
 

@@ -111,7 +111,7 @@ fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
 }
 
 fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<String>) -> Step {
-    let why = Why::new(Reason::CheckingGPUs, what);
+    let why = Why::new(Reason::Running, what);
     pass.not_ready(Some(GpuCheck { wrong }));
     pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)

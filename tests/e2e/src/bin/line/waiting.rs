@@ -98,7 +98,7 @@ pub async fn all_queued(api: &Api<PerfValidation>) -> Outcome<Reached> {
 }
 
 fn is_queued(object: &PerfValidation) -> bool {
-    let arrived = Reason::PrerequisitesMet.as_str();
+    let arrived = Reason::Running.as_str();
     object.status.as_ref().is_some_and(|status| {
         status.phase == Some(Phase::Sizing) && status.reason.as_deref().is_some_and(|reason| reason != arrived)
     })

@@ -1,0 +1,312 @@
+//! Words that users meet. A word exists if a person or a program does something different because of it.
+
+use crate::Severity;
+
+/// Place in which users meet a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `status.reason`, conditions and Events.
+    Run,
+    /// `status.diagnosis`, `status.trials` and Events.
+    Finding,
+    /// All of them.
+    Both,
+}
+
+impl Place {
+    /// Places as the documentation prints them.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Run => "`status.reason`, conditions, Events",
+            Self::Finding => "`status.diagnosis`, `status.trials`, Events",
+            Self::Both => "`status.reason`, conditions, Events, `status.diagnosis`",
+        }
+    }
+}
+
+/// Declares the words, so that the enum, the status and the documentation come from one list.
+macro_rules! words {
+    ($($name:ident {
+        place: $place:ident, severity: $severity:ident,
+        meaning: $meaning:literal,
+        remedy: $remedy:literal,
+    })+) => {
+        /// Word of a status, a condition, an Event or a finding. A released word never changes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Word { $(#[doc = $meaning] $name,)+ }
+
+        impl Word {
+            /// Words, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Word in status, conditions and Events.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+
+            /// Word with this text.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|word| word.as_str() == text)
+            }
+
+            /// Anchor of the word in docs/reasons.md.
+            pub fn anchor(self) -> String {
+                self.as_str().to_lowercase()
+            }
+
+            /// Place in which users meet the word.
+            pub fn place(self) -> Place {
+                match self { $(Self::$name => Place::$place,)+ }
+            }
+
+            /// Severity of a finding with this word.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// Meaning.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)+ }
+            }
+
+            /// Remedy.
+            pub fn remedy(self) -> &'static str {
+                match self { $(Self::$name => $remedy,)+ }
+            }
+        }
+    };
+}
+
+words! {
+    // ── how a run ended ──
+    GatesMet {
+        place: Run, severity: Info,
+        meaning: "The trials met every enforced gate as often as the trial rule requires.",
+        remedy: "nothing: the deployment may be used",
+    }
+    GatesMissed {
+        place: Run, severity: Error,
+        meaning: "The trials missed an enforced gate as often as the trial rule requires.",
+        remedy: "read `status.diagnosis`; if it contains no GPU and no worker, compare the threshold with other runs on this hardware",
+    }
+    TrialsDisagree {
+        place: Run, severity: Warning,
+        meaning: "The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an average is too near its gate.",
+        remedy: "raise trials.max, or choose a gate farther from the usual speed of this hardware",
+    }
+    NothingToJudge {
+        place: Run, severity: Info,
+        meaning: "The spec has no gate of mode `Enforce`.",
+        remedy: "write at least one gate of mode `Enforce`",
+    }
+    DeadlineExceeded {
+        place: Both, severity: Error,
+        meaning: "A trial took longer than `timeouts.benchmark`, or the run as a whole took longer than `timeouts.total`. The message shows the open wait.",
+        remedy: "mend what the run waited for, ask for fewer requests, or raise the time-out in the message",
+    }
+    Interrupted {
+        place: Run, severity: Warning,
+        meaning: "The spec changed, a user requested a rerun, or the object is being deleted. A new run follows, except after a deletion.",
+        remedy: "nothing: the operator does what the user asked for",
+    }
+    // ── a run in progress, or at rest ──
+    Running {
+        place: Run, severity: Info,
+        meaning: "The run is in progress. The message shows its current step.",
+        remedy: "nothing: the run goes on by itself",
+    }
+    InLine {
+        place: Run, severity: Info,
+        meaning: "Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.",
+        remedy: "wait for the runs in the message, or delete or suspend one of them",
+    }
+    RunOver {
+        place: Run, severity: Info,
+        meaning: "The run is over, and its objects, pods and claims are gone.",
+        remedy: "nothing: read the verdict",
+    }
+    Suspended {
+        place: Run, severity: Info,
+        meaning: "`spec.suspend` is set.",
+        remedy: "set spec.suspend to false to run",
+    }
+    NoCleanupRequested {
+        place: Run, severity: Warning,
+        meaning: "The annotation `perfvalidation.dev/no-cleanup` keeps all objects of the run, and its GPUs.",
+        remedy: "remove the annotation perfvalidation.dev/no-cleanup once you have seen enough",
+    }
+    TeardownUnconfirmed {
+        place: Run, severity: Warning,
+        meaning: "Objects of a run are still in the cluster: after `timeouts.cleanup`, after a call of an earlier leader, or after a deletion without the finalizer. The operator keeps trying, except for objects whose owner is gone.",
+        remedy: "see the finalizers of what the message contains, and its node (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`); the operator removes orphans with `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
+    }
+    SpecUnreadable {
+        place: Run, severity: Error,
+        meaning: "This operator version cannot parse the object. The status is older than the object, except for `Ready`, `Reconciling` and `Stalled`.",
+        remedy: "use the operator version of this object, or correct the object",
+    }
+    CallFailed {
+        place: Both, severity: Error,
+        meaning: "The API server refused or did not answer a call of the operator. The message contains the call and the answer.",
+        remedy: "grant the right in the message (config/rbac), or mend the webhook, policy or CRD that refuses; the run then goes on by itself",
+    }
+    OperatorBug {
+        place: Run, severity: Error,
+        meaning: "The operator panicked on this object, or its process died twice in a row. After two deaths the operator leaves the object as it is.",
+        remedy: "report the bug with `kubectl perfval bundle`; edit the spec, request a rerun, or install another version of the operator",
+    }
+    // ── before the deployment ──
+    DynamoNotInstalled {
+        place: Both, severity: Error,
+        meaning: "The API server does not serve the DynamoGraphDeployment API.",
+        remedy: "install Dynamo's operator, or set workload.dynamo.onMissing to Skip; no restart is needed",
+    }
+    Refused {
+        place: Both, severity: Error,
+        meaning: "The cluster refuses the run, or an object of it: a quota, a `LimitRange`, Pod Security, a policy or a webhook, the operator's `--refused-namespaces`, a namespace of more than 51 characters, or an object of the same name that belongs to another owner.",
+        remedy: "correct what the message contains: raise the quota, correct the resources or the policy, remove the other object, or use another namespace",
+    }
+    VersionSkew {
+        place: Both, severity: Error,
+        meaning: "The Dynamo versions of the images and of Dynamo's operator do not match, or the image's version does not support the router mode.",
+        remedy: "use images of the minor version of the installed Dynamo operator; load-aware router modes need Dynamo 1.1",
+    }
+    AIPerfMissing {
+        place: Both, severity: Error,
+        meaning: "No AIPerf image is set, or the image has no program `aiperf`.",
+        remedy: "set `benchmark.image`, or `PERFVAL_AIPERF_IMAGE` of the operator, to an image with AIPerf (deploy/images)",
+    }
+    Saturated {
+        place: Both, severity: Error,
+        meaning: "No eligible node has enough free GPUs. The message contains the reason of each node, such as another run that holds it.",
+        remedy: "free GPUs (`kubectl perfval clean-up` for a kept run), lower placement.minGPUs, or raise timeouts.sizing",
+    }
+    Unschedulable {
+        place: Both, severity: Error,
+        meaning: "No node is eligible, or the scheduler cannot place a pod. The message contains the reason of each node.",
+        remedy: "correct nodeSelector, tolerations or deviceClassName in placement, free CPU and memory, or mend the node in the message",
+    }
+    GPUShared {
+        place: Both, severity: Warning,
+        meaning: "Something else allocates or uses a GPU of the run: another process or pod, both DRA and a device plugin on one node, or two claims for one device.",
+        remedy: "end what else runs on the GPU (nvidia-smi), let only one of DRA and device plugin allocate GPUs (placement.allocation), and never force-delete a pod with a claim",
+    }
+    LostRace {
+        place: Both, severity: Error,
+        meaning: "A worker does not have its planned GPU: another pod took it, it vanished, or another client changed the pods or claims.",
+        remedy: "keep other workloads off the node (taint it); see which webhook or scheduler changes pods or claims of this namespace",
+    }
+    // ── deploying and starting ──
+    DeploymentFailed {
+        place: Both, severity: Error,
+        meaning: "Dynamo's operator reports the deployment as failed for 120 s, needs a queue that does not exist, or the deployment was deleted.",
+        remedy: "read the message and the log of Dynamo's operator; a missing queue: create it, or set nvidia.com/kai-scheduler-queue",
+    }
+    ModelCacheFailed {
+        place: Both, severity: Error,
+        meaning: "The volume of the model cache is not available, too small, or was not filled before the time-out.",
+        remedy: "see the volume claim's events (kubectl describe pvc) and model.cache: StorageClass, size, zone; raise timeouts.modelCache for a large model",
+    }
+    NodeNotReady {
+        place: Both, severity: Error,
+        meaning: "The node or its GPU driver is not ready: the kubelet does not report, the driver publishes no devices, the DRA kubelet plugin refuses claims or is not registered, or the driver's libraries are not visible in the container.",
+        remedy: "see the node (kubectl describe node) and the log of its DRA kubelet plugin; restart the GPU driver pod of the node, then the DRA kubelet plugin pod, in this order",
+    }
+    ContainerFailed {
+        place: Both, severity: Error,
+        meaning: "A container cannot start, or keeps crashing. The message contains the kubelet's reason and the line of the log that explains most.",
+        remedy: "image: correct it, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: read kubectl logs --previous",
+    }
+    ModelUnavailable {
+        place: Both, severity: Error,
+        meaning: "The pods cannot load the model, or serve one of another name.",
+        remedy: "correct model.name; for a private or gated model set model.tokenSecretRef; let the pods reach the hub (HTTPS_PROXY or HF_ENDPOINT in workload.dynamo.env), or set model.cache",
+    }
+    WorkloadNotReady {
+        place: Both, severity: Error,
+        meaning: "Not every component became ready, or the endpoint returned no completion before the time-out.",
+        remedy: "see events and logs of frontend and workers, and their EndpointSlices; raise timeouts.workloadReady or timeouts.endpointReady for large images or models",
+    }
+    // ── measuring ──
+    BenchmarkFailed {
+        place: Both, severity: Error,
+        meaning: "A trial left no usable result: AIPerf failed or stopped early, its Job or pod was removed, or it did not report a metric that a gate needs.",
+        remedy: "see the log of the trial in the results ConfigMap; a removed pod or Job: find the client that deletes it, or raise benchmark.resources; a missing metric: gate another one (Goodput needs benchmark.goodput)",
+    }
+    RequestErrors {
+        place: Both, severity: Warning,
+        meaning: "More requests failed, or came back short, than `trials.maxFailedRequestsPercent` allows. The trial is a miss.",
+        remedy: "read the errors in the evidence and the logs of frontend and workers; see why a worker died or the frontend restarted",
+    }
+    WorkerCrashed {
+        place: Both, severity: Error,
+        meaning: "A worker's container ended by itself while the run measured. The run fails, even if its other trials pass.",
+        remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
+    }
+    WorkerRestarted {
+        place: Both, severity: Warning,
+        meaning: "A worker's pod, claim or GPU was replaced while the run measured, or its node was rebooted. The trial is invalid.",
+        remedy: "find out what removed the pod (evictions, drains, taints) or rebooted the node, and keep it off while the node is validated",
+    }
+    WorkerStall {
+        place: Both, severity: Warning,
+        meaning: "A request takes one worker several times as long as its peers, or the worker hangs. The trial is a miss, even if every gate is met.",
+        remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
+    }
+    UnevenService {
+        place: Both, severity: Warning,
+        meaning: "A worker served no request while others did. The trial is invalid.",
+        remedy: "see whether the worker is registered with the frontend; raise benchmark.warmupPerConcurrency",
+    }
+    GeneratorStarved {
+        place: Both, severity: Warning,
+        meaning: "The load generator could not keep the requests in flight, or 40 % of a request's time and at least 100 ms passed outside of the frontend. The trial is invalid.",
+        remedy: "free CPUs of its node; leave cpu out of benchmark.resources, so that it requests one CPU per 100 requests in flight; or lower benchmark.concurrencyPerGPU",
+    }
+    NodeCPUPressure {
+        place: Both, severity: Warning,
+        meaning: "A worker ended without a crash of its own while the CPUs of its node were 90 % busy or more. The trial is invalid.",
+        remedy: "keep other pods off the node (kubectl top pods -A), or let the workers request the CPU that they need (workload.dynamo.worker.resources)",
+    }
+    GPUsMissing {
+        place: Both, severity: Warning,
+        meaning: "The node has fewer healthy GPUs than `placement.expectGPUs`, the node itself, its label or most nodes like it state. With `placement.expectGPUs` the run fails.",
+        remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, correct placement.expectGPUs",
+    }
+    // ── findings that decide nothing by themselves ──
+    SlowWorker {
+        place: Finding, severity: Warning,
+        meaning: "One worker decodes slower than its peers at the same batch: about 7 % or more over the trials of the run, or with its interval below 96 % of at least three earlier runs on the same GPU.",
+        remedy: "check the GPU in the evidence (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again to see whether it is the same GPU",
+    }
+    GPUDegraded {
+        place: Finding, severity: Warning,
+        meaning: "The GPU of a worker, by its UUID, has errors of its hardware or memory, is throttled, has lower clocks than its peers, or a slower or failing link.",
+        remedy: "see the evidence: look the XID up in NVIDIA's list; check cooling and power; compare clocks and links with its peers (nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,PCIE; nvidia-smi nvlink -e); reset or replace the GPU",
+    }
+    FrontendBound {
+        place: Finding, severity: Warning,
+        meaning: "Requests spend more than 20 % of their time, and over 0.2 s, in the frontend, or its event loop wakes 5 ms late on average.",
+        remedy: "lower benchmark.concurrencyPerGPU, free CPUs of the frontend's node, or remove its CPU limit (`kubectl get limitranges -n NAMESPACE`); without model.cache, workload.dynamo.frontend.placement Anywhere moves it",
+    }
+    LatencyMissed {
+        place: Finding, severity: Warning,
+        meaning: "Only latencies are missed: more requests are in flight than the engines run at once, a tail is missed by at most 25 %, or a few requests were late.",
+        remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU until few requests wait for an engine",
+    }
+    BalancedDegradation {
+        place: Finding, severity: Warning,
+        meaning: "Gates are missed, and no worker stands out: all are equally slow, perhaps at most half as fast as a gate requires.",
+        remedy: "check the threshold against this GPU model; then look for what all workers share: image, flags, power limit, driver, network",
+    }
+    UnsteadySpeed {
+        place: Finding, severity: Warning,
+        meaning: "The speed changed during a trial: one worker stood still for 5 s or more, or the tokens per second of both of the last two minutes were 5 % below the first (10 % for one worker).",
+        remedy: "see what stopped or slowed the worker: kernel log (XID), CPU throttling, neighbours; compare clocks and temperatures at the start and after ten minutes (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE)",
+    }
+    NotSampled {
+        place: Finding, severity: Info,
+        meaning: "The trial has no metrics of workers or GPUs, or too few to compare the workers. A slow GPU then shows only if it misses a gate.",
+        remedy: "let the benchmark pod reach port 9090 of the workers and port 9400 of the DCGM exporter (network policy); correct telemetry.endpoint; measure longer (benchmark.duration)",
+    }
+}
