@@ -2,6 +2,7 @@
 
 use chrono::DateTime;
 use perfval_api::{
+use perfval_verdict::diagnosis::cause::Cause;
     DecodeSpeed, DeviceStatus, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus,
     PlacementStatus, RunStatus, TrialOutcome, TrialState, Verdict,
 };
@@ -224,7 +225,7 @@ fn a_missed_gate_without_a_cause_reports_the_comparison() {
     let found = status
         .diagnosis
         .iter()
-        .find(|finding| finding.cause == "BalancedDegradation");
+        .find(|finding| Cause::from_finding(finding) == Some(Cause::BalancedDegradation));
     let evidence = &found.expect("no worker stands out").evidence;
     assert!(
         evidence.starts_with("there is one worker, and so none to compare it with"),
@@ -237,9 +238,9 @@ fn a_missed_gate_without_a_cause_reports_the_comparison() {
 
     let mut slow = after(&FOUR);
     closed(&mut slow, &spec, "12.5");
-    let causes = &slow.state.trials[0].causes;
+    let causes: Vec<Cause> = slow.diagnosis.iter().filter_map(Cause::from_finding).collect();
     assert!(
-        causes.contains(&"SlowWorker".to_owned()) && !causes.contains(&"BalancedDegradation".to_owned()),
+        causes.contains(&Cause::SlowWorker) && !causes.contains(&Cause::BalancedDegradation),
         "{causes:?}"
     );
 }
