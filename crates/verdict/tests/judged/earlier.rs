@@ -2,11 +2,11 @@
 
 use chrono::DateTime;
 use perfval_api::{
-use perfval_verdict::diagnosis::cause::Cause;
     DecodeSpeed, DeviceStatus, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus,
     PlacementStatus, RunStatus, TrialOutcome, TrialState, Verdict,
 };
 use perfval_verdict::close::close;
+use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::workers::Speed;
