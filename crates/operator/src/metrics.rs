@@ -1,5 +1,6 @@
 //! Metrics that the operator exports to Prometheus: docs/metrics.md.
 
+mod fleet;
 mod labels;
 mod last;
 mod objects;
@@ -10,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicyStatus};
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialOutcome, Verdict};
 use perfval_cluster::Counts;
 use prometheus_client::encoding::text;
@@ -20,6 +22,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use self::fleet::FleetSeries;
 use self::labels::{InPhase, Judged, Kind, Outcome, Reason, Request};
 use self::objects::ObjectSeries;
 use crate::version::{REVISION, VERSION};
@@ -44,6 +47,8 @@ pub struct Metrics {
     planned: Gauge,
     /// Renewed for each scrape, and so for one scrape at a time.
     objects: Mutex<ObjectSeries>,
+    /// Renewed by each look at the policies, and not during a scrape.
+    fleet: Mutex<FleetSeries>,
 }
 
 /// A pass costs milliseconds; only log reads and a slow API server cost seconds.
@@ -59,6 +64,7 @@ impl Metrics {
     pub fn new(each_object: bool) -> Self {
         let mut registry = Registry::with_prefix(series::PREFIX);
         let objects = ObjectSeries::register(&mut registry, each_object);
+        let fleet = FleetSeries::register(&mut registry, each_object);
         let all = Self {
             registry: Registry::default(),
             reconciles: Family::new_with_constructor(|| Histogram::new(PASS_SECONDS)),
@@ -77,6 +83,7 @@ impl Metrics {
             leader: Gauge::default(),
             planned: Gauge::default(),
             objects: Mutex::new(objects),
+            fleet: Mutex::new(fleet),
         };
         for phase in objects::active_phases() {
             drop(all.phases.get_or_create(&InPhase { phase: phase.as_str() }));
@@ -203,10 +210,23 @@ impl Metrics {
         }
     }
 
+    /// Takes over the newest measurement of each node.
+    pub fn nodes<'a>(&self, nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) {
+        let series = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
+        series.set_nodes(nodes);
+    }
+
+    /// Takes over the state of each policy.
+    pub fn policies<'a>(&self, policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) {
+        let series = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
+        series.set_policies(policies);
+    }
+
     /// The text a scraper reads, with the objects as they are now.
     pub fn text(&self, objects: impl IntoIterator<Item = PerfValidation>) -> String {
         let series = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         series.set(objects);
+        let _fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         match text::encode(&mut text, &self.registry) {
             Ok(()) => text,

@@ -77,6 +77,7 @@ async fn look(
     policies.retain(|policy| policy.meta().deletion_timestamp.is_none());
     policies.sort_by_key(|policy| policy.name_any());
     memory.retain(&policies, context.cluster.now());
+    export(context, &policies, measured);
     if policies.is_empty() {
         memory.surveyed = None;
         return;
@@ -96,6 +97,17 @@ async fn look(
     for (policy, decision) in policies.iter().zip(decisions) {
         act(context, memory, policy, decision).await;
     }
+}
+
+/// Exports what the objects show. Their statuses are at most one look old.
+fn export(context: &Context, policies: &[Arc<PerfValidationPolicy>], measured: &Store<NodePerformance>) {
+    let measured = measured.state();
+    let nodes = measured.iter();
+    let nodes = nodes.filter_map(|object| Some((object.name_any(), object.status.as_ref()?)));
+    context.metrics.nodes(nodes);
+    let policies = policies.iter();
+    let policies = policies.filter_map(|policy| Some((policy.name_any(), policy.status.as_ref()?)));
+    context.metrics.policies(policies);
 }
 
 fn is_current(memory: &Memory, policies: &[Arc<PerfValidationPolicy>], age: Duration) -> bool {

@@ -74,6 +74,8 @@ const fn with_unit(unit: &'static str, series: Series) -> Series {
 const OBJECT: &[&str] = &["namespace", "name"];
 /// Labels of a result; the node is empty where the run chose none.
 const RESULT: &[&str] = &["namespace", "name", "node"];
+/// Label of the series that each node has.
+const NODE: &[&str] = &["node"];
 /// Labels of an object in a phase.
 const IN_PHASE: &[&str] = &["namespace", "name", "phase"];
 
@@ -218,6 +220,55 @@ pub(super) const HELD_GPUS: Series = series(
     OBJECT,
     "GPUs of the plan that a run holds, until they are confirmed free again",
 );
+pub(super) const NODE_VERDICT: Series = series(
+    Kind::Gauge,
+    "node_verdict",
+    &["node", "verdict"],
+    "1 for the verdict of the newest run that measured the node",
+);
+pub(super) const NODE_MEASURED_TIME: Series = with_unit(
+    "timestamp_seconds",
+    series(Kind::Gauge, "node_measured", NODE, "Unix time of the end of that run"),
+);
+pub(super) const NODE_OF_GATE: Series = with_unit(
+    "ratio",
+    series(
+        Kind::Gauge,
+        "node_of_gate",
+        NODE,
+        "Result of the tightest enforced gate on an average over its threshold; below 1 is a miss",
+    ),
+);
+pub(super) const NODE_OF_OWN_PAST: Series = with_unit(
+    "ratio",
+    series(
+        Kind::Gauge,
+        "node_of_own_past",
+        NODE,
+        "Decode speed of the slowest GPU over that of its own earlier runs; absent until it has five",
+    ),
+);
+pub(super) const NODE_OF_PEERS: Series = with_unit(
+    "ratio",
+    series(
+        Kind::Gauge,
+        "node_of_peers",
+        NODE,
+        "Decode speed of the slowest GPU over the median of the node's other GPUs",
+    ),
+);
+pub(super) const NODE_OUTLIER: Series = series(
+    Kind::Gauge,
+    "node_outlier",
+    &["policy", "node", "reason"],
+    "1 for each outlier in the status of a policy, at most 20 per policy",
+);
+pub(super) const POLICY_NODES: Series = series(
+    Kind::Gauge,
+    "policy_nodes",
+    &["policy", "state"],
+    "Nodes of a policy: Selected, and of these Fresh, Stale, NeverMeasured, Failed, Running and Busy",
+);
 pub(super) const API_REQUESTS: Series = series(
     Kind::Counter,
     "api_requests",
@@ -284,6 +335,13 @@ pub const ALL: &[Series] = &[
     PHASE_LIMIT,
     HELD_GPUS,
     LEFTOVERS,
+    NODE_VERDICT,
+    NODE_MEASURED_TIME,
+    NODE_OF_GATE,
+    NODE_OF_OWN_PAST,
+    NODE_OF_PEERS,
+    NODE_OUTLIER,
+    POLICY_NODES,
     RECONCILE_DURATION,
     RECONCILE_ERRORS,
     API_REQUESTS,

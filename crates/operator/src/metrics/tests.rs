@@ -296,3 +296,39 @@ fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     let line = "perfvalidation_slow_gpu{namespace=\"perf\",name=\"plugin\",node=\"n1\",gpu_uuid=\"\"} 1";
     assert!(text.lines().any(|found| found == line), "{text}");
 }
+
+#[test]
+fn nodes_and_policies_have_series_until_they_are_gone() {
+    let metrics = Metrics::new(true);
+    let node: NodePerformanceStatus = serde_json::from_value(json!({
+        "verdict": "Failed", "measuredAt": "2026-11-20T10:00:00Z", "percentOfGate": 84, "percentOfPeers": 97,
+        "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
+    }))
+    .unwrap();
+    let policy: PerfValidationPolicyStatus = serde_json::from_value(json!({
+        "nodes": {"selected": 12, "stale": 3},
+        "outliers": [{"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"}],
+    }))
+    .unwrap();
+    metrics.nodes([("n1".to_owned(), &node)].into_iter());
+    metrics.policies([("h100".to_owned(), &policy)].into_iter());
+    let text = metrics.text([]);
+    for line in [
+        "perfvalidation_node_verdict{node=\"n1\",verdict=\"Failed\"} 1",
+        "perfvalidation_node_measured_timestamp_seconds{node=\"n1\"} 1795168800",
+        "perfvalidation_node_of_gate_ratio{node=\"n1\"} 0.84",
+        "perfvalidation_node_of_peers_ratio{node=\"n1\"} 0.97",
+        "perfvalidation_policy_nodes{policy=\"h100\",state=\"Stale\"} 3",
+        "perfvalidation_node_outlier{policy=\"h100\",node=\"n1\",reason=\"BelowGate\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("node_of_own_past_ratio{"), "it is unknown: {text}");
+    metrics.nodes(std::iter::empty());
+    metrics.policies(std::iter::empty());
+    let text = metrics.text([]);
+    assert!(
+        !text.contains("node=\"n1\"") && !text.contains("policy=\"h100\""),
+        "{text}"
+    );
+}

@@ -2,6 +2,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// State of the selected nodes. It contains no list of all nodes; `NodePerformance` objects contain the verdict of each.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -76,7 +77,7 @@ pub struct Outlier {
 }
 
 /// Comparison that a node lost.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 pub enum OutlierReason {
     /// The newest verdict is Failed.
     BelowGate,
@@ -84,4 +85,11 @@ pub enum OutlierReason {
     SlowerThanItself,
     /// A GPU is slower than the node's other GPUs, or the node is slower than others in the same environment.
     SlowerThanPeers,
+}
+
+impl OutlierReason {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
