@@ -86,7 +86,7 @@ fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
         let mut shown = type_of(name, field);
         if path.ends_with(TEMPLATE) && name == "spec" {
             inner = None;
-            shown = "[spec](#spec) of a PerfValidation".to_owned();
+            "[spec](#spec) of a PerfValidation".clone_into(&mut shown);
         }
         if let Some((section, _)) = &inner {
             shown = shown.replace("object", &format!("[object](#{})", anchor(section)));

@@ -119,7 +119,7 @@ async fn a_suspended_policy_creates_nothing_until_it_continues() {
     .await;
     assert!(server.objects("perfvalidations").is_empty());
     server.edit("perfvalidationpolicies", "", "p", |policy| {
-        policy["spec"]["suspend"] = json!(false)
+        policy["spec"]["suspend"] = json!(false);
     });
     eventually(&server, "the node is validated", |server| {
         validated(server, "p") == ["n1"]
