@@ -1,7 +1,8 @@
 //! Measurement of one node: the part of a finished `PerfValidation` that statistics over nodes use.
 
 use chrono::{DateTime, Utc};
-use perfval_api::fleet::ValidationReference;
+use kube::{Resource as _, ResourceExt as _};
+use perfval_api::fleet::{PerfValidationPolicy, ValidationReference};
 use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
 
 /// One finished run that measured a node.
@@ -50,6 +51,10 @@ impl Measurement {
         let mut gpus: Vec<(String, i64)> = times.collect();
         gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         gpus.dedup_by(|a, b| a.0 == b.0);
+        let owner = object.owner_references().iter();
+        let owner = owner
+            .filter(|owner| owner.kind == PerfValidationPolicy::kind(&()))
+            .last();
         let peers = status.workers.iter().filter_map(|worker| worker.speed_of_peers);
         Some(Self {
             node: placement.node.clone(),
@@ -58,6 +63,7 @@ impl Measurement {
                 name: metadata.name.clone()?,
                 uid: metadata.uid.clone()?,
                 run: run.number,
+                policy: owner.map(|owner| owner.name.clone()),
             },
             judged_run: run.judged_run,
             verdict,

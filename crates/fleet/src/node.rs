@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
 use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
@@ -14,6 +15,9 @@ use crate::running::Running;
 
 /// Most GPUs of one object, so that it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
+/// Time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
+/// gates and load of their own, and a policy compares nodes.
+const PRECEDENCE: TimeDelta = TimeDelta::days(14);
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 
@@ -36,8 +40,13 @@ pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) 
     }
     match measured.judged_run {
         Some(_) => is_judged_again(current, measured),
-        None => measured.ended_at > current.measured_at,
+        None => measured.ended_at > current.measured_at && !has_precedence(current, measured),
     }
+}
+
+fn has_precedence(current: &NodePerformanceStatus, measured: &Measurement) -> bool {
+    let (shown, other) = (&current.validation.policy, &measured.validation.policy);
+    shown.is_some() && other.is_none() && measured.ended_at - current.measured_at < PRECEDENCE
 }
 
 /// Decides what becomes of a node's object. `uid` is the node's; `all` are the objects of all nodes, in which a GPU is looked

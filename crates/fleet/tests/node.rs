@@ -244,6 +244,39 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
 }
 
 #[test]
+fn the_measurement_of_a_policy_stays_for_two_weeks() {
+    let of_policy = |run: i64| {
+        let mut object = validation(run, &[("GPU-a", 8000)]);
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100", "uid": "policy-uid",
+        }]);
+        object
+    };
+    let first = written(decide(
+        &measured(of_policy(1)).expect("measured"),
+        UID,
+        std::iter::empty(),
+    ));
+    assert_eq!(status(&first).validation.policy.as_deref(), Some("h100"));
+    let of_a_user = |day: &str| {
+        let other = changed(validation(2, &[("GPU-a", 9000)]), |object| {
+            object["status"]["run"]["completedAt"] = json!(day);
+        });
+        decide(&other.expect("measured"), UID, [&first].into_iter())
+    };
+    assert_eq!(of_a_user("2026-12-04T11:00:59Z"), Change::Nothing);
+    let later = written(of_a_user("2026-12-04T11:01:00Z"));
+    assert_eq!(status(&later).validation.policy, None);
+    // The policy itself always measures anew, and replaces what users measured.
+    let second = written(decide(
+        &measured(of_policy(2)).expect("measured"),
+        UID,
+        [&first].into_iter(),
+    ));
+    assert_eq!(status(&second).validation.run, 2);
+}
+
+#[test]
 fn sixteen_gpus_fit_into_four_kibibytes() {
     let names: Vec<String> = (0..20)
         .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))

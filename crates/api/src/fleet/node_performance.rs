@@ -135,6 +135,9 @@ pub struct ValidationReference {
     pub uid: String,
     /// Number of the run.
     pub run: i64,
+    /// PerfValidationPolicy that created the PerfValidation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
 }
 
 /// GPU of the node.
