@@ -143,7 +143,7 @@ async fn a_page_shows_each_gpu_beside_all_of_its_environment() {
         r#"<td class="number heat-3" title="GPU-0-10000">101</td>"#,
         "&lt;b&gt;odd&lt;/b&gt;",
         "the node is not ready",
-        "6 of 8 nodes with GPUs",
+        "6 of 9 nodes with GPUs",
     ] {
         assert!(page.contains(part), "{part} is not in {page}");
     }

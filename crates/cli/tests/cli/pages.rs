@@ -156,7 +156,7 @@ async fn history_is_written_for_scripts_too() {
         json["runs"][0],
         json!({
             "run": 2, "verdict": "Passed", "reason": "GatesMet", "outputTokensPerSecond": 2000, "ttftP99Milliseconds": 265,
-            "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "6aad820d56a5",
+            "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "508aa5da404d",
         })
     );
     assert_eq!(json["runs"][1]["run"], 1);

@@ -16,7 +16,7 @@ pub(super) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Budgets for a number of selected nodes, of which today's validations have used `minutes` GPU minutes.
+    /// Budgets for this many selected nodes. Today's validations have used `minutes` GPU minutes.
     pub(super) fn new(budgets: &'a [Budget], selected: i64, minutes: i64) -> Self {
         Self {
             budgets,

@@ -38,7 +38,7 @@ impl Fleet {
                     let time = USUAL * noise / (1.0 - slower(node, gpu) / 100.0);
                     #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
                     let time = time.round() as i64;
-                    json!({"name": format!("w{gpu}"), "gpu": format!("GPU-{node}-{gpu}"), "tokenMicroseconds": time})
+                    json!({"name": format!("w{gpu}"), "gpus": [format!("GPU-{node}-{gpu}")], "tokenMicroseconds": time})
                 })
                 .collect();
             self.record(node, run, "Passed", &workers);

@@ -1,6 +1,6 @@
 //! The policies: one task of the leader creates and deletes their validations and reports the state of their nodes.
 //!
-//! It reads what this process knows anyway: policies, measurements and validations come from watches. It counts the free GPUs
+//! Policies, measurements and validations come from the watches of this process. It counts the free GPUs
 //! of the cluster when a validation could start, and once a minute.
 
 use std::collections::{BTreeMap, HashSet};
@@ -172,7 +172,7 @@ fn decide_all(
     })
 }
 
-/// Validations of policies, and all that are active. One that the watch does not show yet counts too.
+/// Validations of policies, and all active ones. Validations that the watch does not show yet count too.
 fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFacts> {
     let mut uids = HashSet::new();
     let mut validations = Vec::new();

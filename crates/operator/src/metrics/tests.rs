@@ -77,6 +77,9 @@ fn eventful() -> Metrics {
     });
     metrics.leads(true);
     metrics.planned(7);
+    let (node, policy) = fleet();
+    metrics.nodes([("n1".to_owned(), &node)].into_iter());
+    metrics.policies([("h100".to_owned(), &policy)].into_iter());
     metrics
 }
 
@@ -297,19 +300,27 @@ fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     assert!(text.lines().any(|found| found == line), "{text}");
 }
 
+/// A node and a policy with every number.
+fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
+    let node = json!({
+        "verdict": "Failed", "measuredAt": "2026-11-20T10:00:00Z", "percentOfGate": 84, "percentOfOwnPast": 101, "percentOfPeers": 97,
+        "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
+    });
+    let policy = json!({
+        "nodes": {"selected": 12, "stale": 3},
+        "outliers": [{"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"}],
+    });
+    (
+        serde_json::from_value(node).unwrap(),
+        serde_json::from_value(policy).unwrap(),
+    )
+}
+
 #[test]
 fn nodes_and_policies_have_series_until_they_are_gone() {
     let metrics = Metrics::new(true);
-    let node: NodePerformanceStatus = serde_json::from_value(json!({
-        "verdict": "Failed", "measuredAt": "2026-11-20T10:00:00Z", "percentOfGate": 84, "percentOfPeers": 97,
-        "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
-    }))
-    .unwrap();
-    let policy: PerfValidationPolicyStatus = serde_json::from_value(json!({
-        "nodes": {"selected": 12, "stale": 3},
-        "outliers": [{"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"}],
-    }))
-    .unwrap();
+    let (mut node, policy) = fleet();
+    node.percent_of_own_past = None;
     metrics.nodes([("n1".to_owned(), &node)].into_iter());
     metrics.policies([("h100".to_owned(), &policy)].into_iter());
     let text = metrics.text([]);

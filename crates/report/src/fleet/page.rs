@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
 
-use super::{Environment, Fleet, digest, percent_of_median};
+use super::data::{Environment, Fleet, digest, percent_of_median};
 use crate::html::document;
 use crate::html::parts::{or_dash, scrolling};
 
@@ -18,7 +18,14 @@ const SECTIONS: [(&str, &str); 4] = [
     ("never", "Never measured"),
 ];
 
-pub(super) fn write(fleet: &Fleet) -> String {
+impl Fleet {
+    /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
+    pub fn html(&self) -> String {
+        write(self)
+    }
+}
+
+fn write(fleet: &Fleet) -> String {
     let failed = fleet.count(Verdict::Failed);
     let title = format!("{} nodes measured, {failed} failed", fleet.measured.len());
     let environments = fleet.environments();

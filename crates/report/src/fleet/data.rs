@@ -1,0 +1,106 @@
+//! The nodes and their environments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use kube::ResourceExt as _;
+use perfval_api::Verdict;
+use perfval_api::fleet::{GpuPerformance, NodePerformance, NodePerformanceStatus};
+
+/// Fewest GPUs of one environment that give a median worth comparing with.
+const ALIKE: usize = 3;
+
+/// Nodes with their newest measurements.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// Measured nodes, the worst first.
+    pub(super) measured: Vec<(String, NodePerformanceStatus)>,
+    /// Nodes with GPUs and without a measurement, each with the obstacle.
+    pub(super) never: BTreeMap<String, String>,
+    pub(super) now: DateTime<Utc>,
+}
+
+/// Nodes with the same environment.
+pub(super) struct Environment<'a> {
+    pub digest: &'a str,
+    pub product: Option<&'a str>,
+    pub nodes: usize,
+    pub verdicts: BTreeMap<&'static str, usize>,
+    /// Median of the nodes' output tokens per second.
+    pub throughput: Option<i64>,
+    /// Median of the GPUs' times from token to token (µs), if there are enough of them.
+    pub token_microseconds: Option<i64>,
+}
+
+impl Fleet {
+    /// Takes measured nodes in the order in which the page lists them, and nodes without a measurement with their obstacles.
+    pub fn new<'a>(
+        rows: impl IntoIterator<Item = &'a NodePerformance>,
+        never: BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let measured = rows
+            .into_iter()
+            .filter_map(|row| Some((row.name_any(), row.status.clone()?)));
+        Self {
+            measured: measured.collect(),
+            never,
+            now,
+        }
+    }
+
+    /// Number of measured nodes with a verdict.
+    pub(super) fn count(&self, verdict: Verdict) -> usize {
+        let rows = self.measured.iter();
+        rows.filter(|(_, status)| status.verdict == verdict).count()
+    }
+
+    /// Environments, the one with most nodes first.
+    pub(super) fn environments(&self) -> Vec<Environment<'_>> {
+        let digests: BTreeSet<&str> = self.measured.iter().map(|(_, status)| digest(status)).collect();
+        let of = |wanted: &'_ str| -> Vec<&NodePerformanceStatus> {
+            let rows = self.measured.iter().map(|(_, status)| status);
+            rows.filter(|status| digest(status) == wanted).collect()
+        };
+        let summary = |digest| {
+            let rows = of(digest);
+            let mut verdicts = BTreeMap::new();
+            for status in &rows {
+                *verdicts.entry(status.verdict.as_str()).or_default() += 1;
+            }
+            let gpus = rows.iter().flat_map(|status| &status.gpus);
+            let times: Vec<i64> = gpus.filter_map(|gpu| gpu.token_microseconds).collect();
+            Environment {
+                digest,
+                product: rows.iter().find_map(|status| status.product.as_deref()),
+                nodes: rows.len(),
+                verdicts,
+                throughput: median(
+                    rows.iter()
+                        .filter_map(|status| status.output_tokens_per_second)
+                        .collect(),
+                ),
+                token_microseconds: Some(times).filter(|times| times.len() >= ALIKE).and_then(median),
+            }
+        };
+        let mut all: Vec<Environment<'_>> = digests.into_iter().map(summary).collect();
+        all.sort_by_key(|environment| (std::cmp::Reverse(environment.nodes), environment.digest));
+        all
+    }
+}
+
+pub(super) fn digest(status: &NodePerformanceStatus) -> &str {
+    status.environment.as_deref().unwrap_or_default()
+}
+
+/// Decode speed of a GPU (percent of the median of all GPUs of its environment).
+pub(super) fn percent_of_median(gpu: &GpuPerformance, median: i64) -> Option<i64> {
+    let own = gpu.token_microseconds.filter(|time| *time > 0)?;
+    Some((100 * median + own / 2) / own)
+}
+
+/// The middle value; the lower one of two.
+fn median(mut values: Vec<i64>) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
