@@ -51,10 +51,9 @@ impl Measurement {
         let mut gpus: Vec<(String, i64)> = times.collect();
         gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         gpus.dedup_by(|a, b| a.0 == b.0);
-        let owner = object.owner_references().iter();
-        let owner = owner
-            .filter(|owner| owner.kind == PerfValidationPolicy::kind(&()))
-            .last();
+        let kind = PerfValidationPolicy::kind(&());
+        let mut owners = object.owner_references().iter();
+        let owner = owners.find(|owner| owner.kind == kind);
         let peers = status.workers.iter().filter_map(|worker| worker.speed_of_peers);
         Some(Self {
             node: placement.node.clone(),

@@ -135,7 +135,7 @@ pub struct ValidationReference {
     pub uid: String,
     /// Number of the run.
     pub run: i64,
-    /// PerfValidationPolicy that created the PerfValidation.
+    /// Policy that created the PerfValidation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }
