@@ -19,8 +19,9 @@ This page shows how often the statistics over many nodes are right, on simulated
 public functions of `crates/fleet`, with the measurements and the stored past that the product has at that moment. The prior spread is the
 one shipped for H100, which differs from the true spread.
 
-The operator does not use these statistics yet: `kubectl perfval nodes` shows plain percentages. The method was tuned on these seeds, so
-results close to a goal are optimistic.
+The product uses a part of this. The outliers of a `PerfValidationPolicy` come from the newest run of each node, and no suspicious node gets
+a new deployment, so these results do not apply to them. `kubectl perfval nodes` shows plain percentages. The method was tuned on these
+seeds, so results close to a goal are optimistic.
 
 * A pass measures each node of eight GPUs once, with one trial. Suspicious nodes get three trials in a new deployment, and only these
   decide. The metrics are the decode speed per GPU and the throughput of the node.
