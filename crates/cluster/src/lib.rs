@@ -42,6 +42,7 @@ pub use error::{Class, Error, Failure};
 pub use look::{Look, cache_of};
 pub use node_performance::Written;
 pub use observe::dynamo;
+pub use policy::Creation;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;

@@ -9,9 +9,18 @@ use serde_json::json;
 
 use crate::{Class, Cluster, Failure};
 
+/// Outcome of an attempt to create a validation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Creation {
+    /// It exists: this attempt or an earlier one created it.
+    Done(Box<PerfValidation>),
+    /// An object of the same name has another owner.
+    Taken,
+}
+
 impl Cluster {
-    /// Creates a validation and returns it. `None`: one of the same name exists, because an earlier attempt created it.
-    pub async fn create_validation(&self, object: &PerfValidation) -> Result<Option<PerfValidation>, Failure> {
+    /// Creates a validation of a policy.
+    pub async fn create_validation(&self, object: &PerfValidation) -> Result<Creation, Failure> {
         let namespace = object.namespace().unwrap_or_default();
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), &namespace);
         let params = PostParams {
@@ -19,8 +28,15 @@ impl Cluster {
             ..PostParams::default()
         };
         match self.bounded(api.create(&params, object)).await {
-            Ok(created) => Ok(Some(created)),
-            Err(failure) if failure.class() == Class::Conflict => Ok(None),
+            Ok(created) => Ok(Creation::Done(Box::new(created))),
+            Err(failure) if failure.class() == Class::Conflict => {
+                let known = self.bounded(api.get(&object.name_any())).await?;
+                Ok(if controller(&known) == controller(object) {
+                    Creation::Done(Box::new(known))
+                } else {
+                    Creation::Taken
+                })
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -61,4 +77,11 @@ impl Cluster {
             Err(failure) => Err(failure),
         }
     }
+}
+
+/// Uid of the object's controller.
+fn controller(object: &PerfValidation) -> Option<&str> {
+    let mut owners = object.owner_references().iter();
+    let owner = owners.find(|owner| owner.controller == Some(true));
+    owner.map(|owner| owner.uid.as_str())
 }

@@ -32,7 +32,7 @@ pub struct Measurement {
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,
-    /// UUIDs of the GPUs with the time from one token to the next of their workers (µs), the slowest first.
+    /// UUIDs of the GPUs of each worker with its time from one token to the next (µs), the slowest first.
     pub gpus: Vec<(String, i64)>,
 }
 
@@ -43,17 +43,18 @@ impl Measurement {
         let (run, placement) = (status.run.as_ref()?, status.placement.as_ref()?);
         let verdict = status.verdict.filter(|_| is_measured(status))?;
         let metadata = &object.metadata;
-        let times = status.workers.iter().flat_map(|worker| {
-            let time = worker.token_microseconds.filter(|time| *time > 0);
-            let uuids = worker.gpus.iter().filter(|name| name.starts_with("GPU-"));
-            uuids.filter_map(move |uuid| Some((uuid.clone(), time?)))
+        let times = status.workers.iter().filter_map(|worker| {
+            let time = worker.token_microseconds.filter(|time| *time > 0)?;
+            let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
+            is_known.then(|| (one_name(&worker.gpus), time))
         });
         let mut gpus: Vec<(String, i64)> = times.collect();
         gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         gpus.dedup_by(|a, b| a.0 == b.0);
-        let kind = PerfValidationPolicy::kind(&());
+        let (kind, api_version) = (PerfValidationPolicy::kind(&()), PerfValidationPolicy::api_version(&()));
         let mut owners = object.owner_references().iter();
-        let owner = owners.find(|owner| owner.kind == kind);
+        let owner = owners
+            .find(|owner| owner.kind == kind && owner.api_version == api_version && owner.controller == Some(true));
         let peers = status.workers.iter().filter_map(|worker| worker.speed_of_peers);
         Some(Self {
             node: placement.node.clone(),
@@ -83,6 +84,13 @@ impl Measurement {
             gpus,
         })
     }
+}
+
+/// The GPUs of a worker as one name: nothing measures one of them alone.
+fn one_name(uuids: &[String]) -> String {
+    let mut uuids: Vec<&str> = uuids.iter().map(String::as_str).collect();
+    uuids.sort_unstable();
+    uuids.join(",")
 }
 
 /// Returns true if a run is over that measured its node.

@@ -1,5 +1,6 @@
 //! Next `NodePerformance` of a node, from a measurement and the earlier ones.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
@@ -41,6 +42,20 @@ pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) 
     match measured.judged_run {
         Some(_) => is_judged_again(current, measured),
         None => measured.ended_at > current.measured_at && !has_precedence(current, measured),
+    }
+}
+
+/// Returns true if one of two measurements of a node is to be written rather than the other.
+pub fn is_preferred(candidate: &Measurement, known: &Measurement) -> bool {
+    let replaces = |earlier: &Measurement, later: &Measurement| {
+        let is_policy_s = |measured: &Measurement| measured.validation.policy.is_some();
+        let is_soon = later.ended_at - earlier.ended_at < PRECEDENCE;
+        !(is_policy_s(earlier) && !is_policy_s(later) && is_soon)
+    };
+    match candidate.ended_at.cmp(&known.ended_at) {
+        Ordering::Greater => replaces(known, candidate),
+        Ordering::Less => !replaces(candidate, known),
+        Ordering::Equal => false,
     }
 }
 

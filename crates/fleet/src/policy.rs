@@ -33,7 +33,11 @@ pub fn decide(snapshot: &Snapshot<'_>) -> Vec<Decision> {
     let active: HashSet<&str> = snapshot
         .validations
         .iter()
-        .filter(|validation| validation.is_active() || validation.outline.node.is_some())
+        .filter(|validation| {
+            // A foreign one that only waits has no GPUs yet, and the queue keeps the two apart.
+            let is_foreign = validation.policy.is_none() && validation.outline.state == RunState::Waiting;
+            validation.outline.node.is_some() || (validation.is_active() && !is_foreign)
+        })
         .flat_map(|validation| [validation.hostname(), validation.outline.node.as_deref()])
         .flatten()
         .collect();

@@ -17,6 +17,9 @@ pub(crate) struct Running {
     environment: Option<String>,
     #[serde(flatten)]
     past: Past,
+    /// Mean before the newest run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    was: Option<f64>,
 }
 
 impl Running {
@@ -42,6 +45,7 @@ impl Running {
         let value = speed.ln();
         Self {
             past: self.past.update(value, value - self.past.mean, deviation),
+            was: (self.past.count > 0).then_some(self.past.mean),
             ..self
         }
     }
@@ -49,14 +53,16 @@ impl Running {
     /// Statistics without the newest run, which had this speed.
     pub(crate) fn before(&self, speed: f64) -> Past {
         let past = self.past;
-        let runs = f64::from(past.count);
-        if past.count < 2 {
+        let Some(mean) = self.was else {
             return Past::default();
-        }
+        };
+        let count = past.count - 1;
+        let residual = (speed.ln() - mean) / (1.0 + 1.0 / f64::from(count)).sqrt();
         Past {
-            count: past.count - 1,
-            // The newest run moved the mean by its part of the difference.
-            mean: speed.ln() - (speed.ln() - past.mean) * runs / (runs - 1.0),
+            count,
+            mean,
+            // Its own residual would make the newest run look usual.
+            m2: (past.m2 - residual * residual).max(0.0),
             ..past
         }
     }

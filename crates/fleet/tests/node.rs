@@ -3,7 +3,7 @@
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, decide};
+use perfval_fleet::node::{Change, decide, is_preferred};
 use serde_json::{Value, json};
 
 const UID: &str = "node-uid";
@@ -244,11 +244,23 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
 }
 
 #[test]
+fn the_gpus_of_one_worker_have_one_row() {
+    let object = changed(validation(1, &[("GPU-b", 8000), ("GPU-c", 9000)]), |object| {
+        object["status"]["workers"][0]["gpus"] = json!(["GPU-b", "GPU-a"]);
+    });
+    assert_eq!(
+        object.expect("measured").gpus,
+        [("GPU-c".to_owned(), 9000), ("GPU-a,GPU-b".to_owned(), 8000)]
+    );
+}
+
+#[test]
 fn the_measurement_of_a_policy_stays_for_two_weeks() {
     let of_policy = |run: i64| {
         let mut object = validation(run, &[("GPU-a", 8000)]);
         object["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100", "uid": "policy-uid",
+            "controller": true,
         }]);
         object
     };
@@ -267,6 +279,15 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
     assert_eq!(of_a_user("2026-12-04T11:00:59Z"), Change::Nothing);
     let later = written(of_a_user("2026-12-04T11:01:00Z"));
     assert_eq!(status(&later).validation.policy, None);
+    // Before either is written, the order in which they are read does not matter.
+    let (policy, user) = (
+        measured(of_policy(1)).expect("measured"),
+        measured(validation(2, &[("GPU-a", 9000)])).expect("measured"),
+    );
+    assert_eq!(
+        (is_preferred(&policy, &user), is_preferred(&user, &policy)),
+        (true, false)
+    );
     // The policy itself always measures anew, and replaces what users measured.
     let second = written(decide(
         &measured(of_policy(2)).expect("measured"),

@@ -121,8 +121,11 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
         if judged.findings.iter().all(|(cause, _)| *cause != Cause::SlowWorker) {
             judged.add(Cause::SlowWorker, slowest.in_words());
         }
-        judged.slow_gpus.extend(slowest.gpus().map(str::to_owned));
-        judged.slow_gpus.dedup();
+        for gpu in slowest.gpus() {
+            if !judged.slow_gpus.iter().any(|known| known == gpu) {
+                judged.slow_gpus.push(gpu.to_owned());
+            }
+        }
         return;
     }
     if let [only] = earlier.as_slice() {

@@ -96,10 +96,17 @@ pub(crate) fn compare_slow_gpus(
     shared: bool,
 ) -> Option<String> {
     let slow = || history.iter().filter(|entry| !entry.slow_gpus.is_empty());
-    let again = slow().find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
-    if let Some((run, gpu)) = again {
+    let again = slow().find_map(|entry| {
+        let both = now.iter().filter(|gpu| entry.slow_gpus.contains(gpu));
+        let both: Vec<&str> = both.map(String::as_str).collect();
+        (!both.is_empty()).then_some((entry.run, both))
+    });
+    if let Some((run, gpus)) = again {
         let advice = if shared { "" } else { ": replace or drain it" };
-        return Some(format!("{gpu} was slow in run {run} too{advice}"));
+        return Some(match gpus.as_slice() {
+            [gpu] => format!("{gpu} was slow in run {run} too{advice}"),
+            several => format!("{} were slow in run {run} too", several.join(", ")),
+        });
     }
     let here = |entry: &&EarlierRun| node.is_some() && entry.node.as_deref() == node;
     // The run before on this node: clean ones between show that nothing persists.

@@ -113,7 +113,7 @@ pub struct NodePerformanceStatus {
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<i64>,
-    /// GPUs by UUID, at most 16. The slowest of the newest run comes first.
+    /// GPUs by UUID, at most 16 rows. The slowest of the newest run comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,
@@ -144,7 +144,7 @@ pub struct ValidationReference {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPerformance {
-    /// UUID of the GPU.
+    /// UUID of the GPU. If a worker uses several, their UUIDs, separated by commas: nothing measures one of them alone.
     pub uuid: String,
     /// Time from one token of a request to the next. Absent if the newest run did not measure this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_cluster::Creation;
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
@@ -26,7 +27,10 @@ pub fn policy() -> PerfValidationPolicy {
 pub fn child() -> PerfValidation {
     serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-        "metadata": {"name": "h100-n1-1", "namespace": NAMESPACE},
+        "metadata": {"name": "h100-n1-1", "namespace": NAMESPACE, "ownerReferences": [{
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100", "uid": "policy-uid",
+            "controller": true,
+        }]},
         "spec": spec(),
     }))
     .expect("a validation")
@@ -36,11 +40,19 @@ pub fn child() -> PerfValidation {
 async fn a_validation_that_exists_is_not_created_twice() {
     let world = World::new();
     let created = world.cluster.create_validation(&child()).await.expect("created");
-    assert!(created.is_some_and(|created| created.metadata.uid.is_some()));
-    assert_eq!(
-        world.cluster.create_validation(&child()).await.expect("no failure"),
-        None
-    );
+    assert!(matches!(&created, Creation::Done(created) if created.metadata.uid.is_some()));
+    let again = world.cluster.create_validation(&child()).await.expect("no failure");
+    assert_eq!(again, created);
+}
+
+#[tokio::test]
+async fn the_name_of_a_validation_may_be_taken() {
+    let world = World::new();
+    let mut theirs = child();
+    theirs.metadata.owner_references = None;
+    world.cluster.create_validation(&theirs).await.expect("created");
+    let outcome = world.cluster.create_validation(&child()).await;
+    assert_eq!(outcome.expect("no failure"), Creation::Taken);
 }
 
 #[tokio::test]
@@ -55,7 +67,10 @@ async fn a_refused_validation_is_a_failure() {
 async fn only_the_validation_with_this_uid_is_deleted() {
     let world = World::new();
     let created = world.cluster.create_validation(&child()).await.expect("created");
-    let uid = created.expect("new").metadata.uid.expect("a uid");
+    let Creation::Done(created) = created else {
+        panic!("the name is free")
+    };
+    let uid = created.metadata.uid.expect("a uid");
     let exists = || world.server.get("perfvalidations", NAMESPACE, "h100-n1-1").is_some();
     let delete = async |uid: &str| {
         let deleted = world.cluster.delete_validation(NAMESPACE, "h100-n1-1", uid);

@@ -85,7 +85,8 @@ pub(super) fn count_minutes(validations: &[&ValidationFacts], now: DateTime<Utc>
         .iter()
         .filter_map(|validation| {
             let since = validation.outline.gpus_since?.max(midnight);
-            let until = validation.ended().map_or(now, |(at, _)| at);
+            let ended = validation.ended().map(|(at, _)| at);
+            let until = validation.outline.gpus_until.or(ended).unwrap_or(now);
             Some(validation.outline.gpus * (until - since).max(TimeDelta::zero()).num_seconds())
         })
         .sum();

@@ -16,6 +16,8 @@ use super::facts::{HOSTNAME, ValidationFacts};
 const PAUSE: TimeDelta = TimeDelta::minutes(10);
 /// Longest pause.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
+/// Time-out of the wait for GPUs. The policy gives up earlier and tries other nodes; an Error would pause the node.
+const SIZING: &str = "30m";
 /// Longest part of a name that comes from the policy, and from the node.
 const PART: usize = 20;
 
@@ -64,6 +66,7 @@ impl<'a> History<'a> {
         annotations.insert(ERRORS_BEFORE.to_owned(), self.errors().to_string());
         let mut spec = template.spec.clone();
         spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
+        SIZING.clone_into(&mut spec.timeouts.sizing);
         PerfValidation {
             metadata: ObjectMeta {
                 name: Some(name(&policy.name_any(), hostname, self.next_attempt())),

@@ -13,6 +13,10 @@ use super::facts::{NodeFacts, RunState, ValidationFacts};
 /// Time for which a validation may wait for GPUs.
 const PATIENCE: TimeDelta = TimeDelta::minutes(10);
 
+/// Time for which a finished validation outlives its node in the selection: a label may be missing for a moment, and the pause
+/// after errors follows from it.
+const GRACE: TimeDelta = TimeDelta::hours(1);
+
 /// Validation to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
@@ -37,7 +41,7 @@ impl Deletion {
     }
 }
 
-/// Returns the validations whose node left, that got no GPUs in time, or that are more than the history keeps. `nodes` are the
+/// Returns the validations without GPUs whose node left, that got no GPUs in time, or that are more than the history keeps. `nodes` are the
 /// policy's nodes by hostname.
 pub(super) fn list_deletions(
     spec: &PerfValidationPolicySpec,
@@ -50,9 +54,15 @@ pub(super) fn list_deletions(
     let staying = children.iter().filter(|child| !child.is_deleting);
     let deletions = staying.filter_map(|child| {
         let Some(node) = child.hostname().and_then(|hostname| nodes.get(hostname)) else {
-            return Some(Deletion::new(child, None));
+            let leaves = match child.outline.state {
+                // Its own time-outs end it, and it then shows why.
+                RunState::Active => false,
+                RunState::Ended { at, .. } => now - at > GRACE,
+                RunState::Waiting | RunState::Suspended => true,
+            };
+            return leaves.then(|| Deletion::new(child, None));
         };
-        let gave_up = child.outline.state == RunState::Waiting && now - child.created_at > PATIENCE;
+        let gave_up = child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE;
         let is_surplus = surplus.contains(child.uid.as_str());
         (gave_up || is_surplus).then(|| Deletion::new(child, Some(*node).filter(|_| gave_up)))
     });

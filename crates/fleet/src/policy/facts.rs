@@ -53,6 +53,10 @@ pub struct Outline {
     pub gpus: i64,
     /// Time from which it had GPUs.
     pub gpus_since: Option<DateTime<Utc>>,
+    /// Time at which it had given them back.
+    pub gpus_until: Option<DateTime<Utc>>,
+    /// Begin of its present phase.
+    pub phase_since: Option<DateTime<Utc>>,
 }
 
 impl Outline {
@@ -69,7 +73,11 @@ impl Outline {
         let run = status.run.as_ref();
         let held = status.timeline.iter().find(|entry| entry.phase == Phase::Deploying);
         let is_gone = condition::is_true(status, condition::CLEANED_UP);
-        let ended = run.and_then(|run| run.completed_at);
+        // A run that judges saved trials again measures nothing.
+        let judged = run.is_some_and(|run| run.judged_run.is_some());
+        let trials = status.trials.iter().filter_map(|trial| trial.completed_at);
+        let measured = trials.max().filter(|_| judged);
+        let ended = measured.or(run.and_then(|run| run.completed_at));
         outline.state = match status.phase {
             None | Some(Phase::Pending | Phase::Sizing) => RunState::Waiting,
             Some(Phase::Suspended) => RunState::Suspended,
@@ -83,6 +91,9 @@ impl Outline {
             outline.gpus = placement.gpus;
             outline.node = (!is_gone).then(|| placement.node.as_str().into());
         }
+        outline.phase_since = status.timeline.last().map(|entry| entry.started_at);
+        let phases = status.timeline.iter().filter_map(|entry| entry.completed_at);
+        outline.gpus_until = phases.max().filter(|_| is_gone);
         outline.gpus_since = held
             .map(|entry| entry.started_at)
             .or_else(|| run.filter(|_| outline.gpus > 0).map(|run| run.started_at));
@@ -116,7 +127,9 @@ impl ValidationFacts {
     pub fn new(metadata: &ObjectMeta, outline: Outline) -> Self {
         let kind = PerfValidationPolicy::kind(&());
         let mut owners = metadata.owner_references.iter().flatten();
-        let owner = owners.find(|owner| owner.kind == kind && owner.controller == Some(true));
+        let api_version = PerfValidationPolicy::api_version(&());
+        let owner = owners
+            .find(|owner| owner.kind == kind && owner.api_version == api_version && owner.controller == Some(true));
         let errors = metadata.annotations.as_ref().and_then(|all| all.get(ERRORS_BEFORE));
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -133,6 +146,12 @@ impl ValidationFacts {
     /// Hostname of its node.
     pub fn hostname(&self) -> Option<&str> {
         self.outline.hostname.as_deref()
+    }
+
+    /// Time from which it waits for GPUs. A rerun or a changed spec waits anew.
+    pub fn waits_since(&self) -> DateTime<Utc> {
+        let since = self.outline.phase_since.unwrap_or(self.created_at);
+        since.max(self.created_at)
     }
 
     /// Returns true if it has or waits for GPUs.

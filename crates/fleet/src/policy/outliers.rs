@@ -74,7 +74,8 @@ pub fn find_outliers(
             }));
         }
     }
-    outliers.sort_by(|a, b| (a.percent, a.reason, &a.node, &a.gpu).cmp(&(b.percent, b.reason, &b.node, &b.gpu)));
+    let place = |outlier: &Outlier| (outlier.percent.unwrap_or(i64::MAX), outlier.reason);
+    outliers.sort_by(|a, b| (place(a), &a.node, &a.gpu).cmp(&(place(b), &b.node, &b.gpu)));
     outliers.truncate(MOST);
     outliers
 }

@@ -36,6 +36,7 @@ fn a_validation_is_the_template_with_its_node_and_its_owner() {
         .placement
         .node_selector
         .insert("kubernetes.io/hostname".to_owned(), "n1".to_owned());
+    "30m".clone_into(&mut expected.timeouts.sizing);
     assert_eq!(created.spec, expected);
 }
 
@@ -104,11 +105,38 @@ fn a_run_that_cannot_measure_doubles_the_pause_of_its_node() {
 #[test]
 fn a_validation_goes_with_its_node() {
     let mut world = World::new(&["n1", "n2"], &json!({}));
-    let created = world.create(&phase("Benchmarking"));
+    let created = world.create(&phase("Sizing"));
     world.nodes.remove(0);
     assert_eq!(deleted(&world.decide()), [(created[0].as_str(), None)]);
     world.validations[0].is_deleting = true;
     assert_eq!(world.decide().delete, []);
+}
+
+#[test]
+fn a_run_continues_and_its_result_stays_for_an_hour_although_the_node_left() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let created = world.create(&phase("Benchmarking"));
+    world.nodes.clear();
+    assert_eq!(world.decide().delete, []);
+    world.validations[0].outline.state = perfval_fleet::policy::RunState::Ended {
+        at: world.now,
+        verdict: Some(perfval_api::Verdict::Error),
+    };
+    world.now += TimeDelta::minutes(60);
+    assert_eq!(world.decide().delete, []);
+    world.now += TimeDelta::minutes(1);
+    assert_eq!(deleted(&world.decide()), [(created[0].as_str(), None)]);
+}
+
+#[test]
+fn a_rerun_waits_anew() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&phase("Sizing"));
+    world.now += TimeDelta::hours(2);
+    world.validations[0].outline.phase_since = Some(world.now - TimeDelta::minutes(9));
+    assert_eq!(world.decide().delete, []);
+    world.now += TimeDelta::minutes(2);
+    assert_eq!(world.decide().delete.len(), 1);
 }
 
 #[test]

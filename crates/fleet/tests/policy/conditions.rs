@@ -18,11 +18,11 @@ fn refusal(is_namespace_missing: bool) -> Refusal {
 fn a_suspended_policy_creates_nothing_and_reports_its_nodes() {
     let mut world = World::new(&["n1", "n2"], &json!({}));
     world.measure("n1", "Passed", ago(1));
-    world.create(&phase("Benchmarking"));
+    assert_eq!(world.create(&phase("Benchmarking")).len(), 1);
     world.policies[0].spec.suspend = true;
-    world.validations.clear();
     let decision = world.decide();
     assert_eq!((decision.create.len(), decision.delete.len()), (0, 0));
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.running), Some(1));
     assert_eq!(decision.status.fresh_percent, Some(50));
     assert_eq!((ready(&decision).0, ready(&decision).1), ("True", "Suspended"));
 }

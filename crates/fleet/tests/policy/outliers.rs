@@ -110,6 +110,14 @@ fn a_gpu_that_became_slower_is_slower_than_itself() {
     let percent = outliers[0].percent.expect("a percentage");
     assert!((86..=90).contains(&percent), "{percent}");
     assert_eq!(outliers[0].validation, "perf/v3");
+    // A loss beyond the step by which one run may move the mean is reported whole.
+    let mut half = Fleet::new();
+    for run in 1..8 {
+        half.run(12, run, |_, _| 0.0);
+    }
+    half.run(12, 8, |node, gpu| if (node, gpu) == (3, 5) { 50.0 } else { 0.0 });
+    let percent = half.outliers(&json!({}))[0].percent.expect("a percentage");
+    assert!((48..=52).contains(&percent), "{percent}");
     // The same loss is below a larger minimum.
     assert_eq!(fleet.outliers(&json!({"report": {"minimumEffectPercent": 15}})), []);
 }

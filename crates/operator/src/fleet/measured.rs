@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_fleet::measurement::Measurement;
+use perfval_fleet::node::is_preferred;
 use tokio::sync::Notify;
 
 /// Measurements that are not written yet, by node.
@@ -32,7 +33,7 @@ impl Measured {
     fn put(&self, measured: Measurement) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = waiting.get(&measured.node);
-        if earlier.is_none_or(|earlier| earlier.ended_at < measured.ended_at) {
+        if earlier.is_none_or(|earlier| is_preferred(&measured, earlier)) {
             waiting.insert(measured.node.clone(), measured);
         }
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt as _;
 use perfval_api::fleet::{Outlier, PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_cluster::Failure;
 use perfval_fleet::policy::{Refusal, ValidationFacts};
 use tokio::time::Instant;
 
@@ -92,12 +91,12 @@ impl Memory {
 
 impl OfPolicy {
     /// Records the refusal of a validation.
-    pub(super) fn refuse(&mut self, failure: &Failure, now: DateTime<Utc>) {
+    pub(super) fn refuse(&mut self, message: String, is_namespace_missing: bool, now: DateTime<Utc>) {
         let pause = (PAUSE * (1 << self.refusals.min(8))).min(LONGEST_PAUSE);
         self.refusals += 1;
         self.refusal = Some(Refusal {
-            is_namespace_missing: failure.is_namespace_missing(),
-            message: failure.to_string(),
+            is_namespace_missing,
+            message,
             until: now + pause,
         });
     }

@@ -79,7 +79,7 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
         };
         let later = newest
             .get(&measured.node)
-            .is_none_or(|(other, _)| other.ended_at < measured.ended_at);
+            .is_none_or(|(other, _)| node::is_preferred(&measured, other));
         if later {
             newest.insert(measured.node.clone(), (measured, object));
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use kube::runtime::reflector::Store;
 use kube::{Resource as _, ResourceExt as _};
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_cluster::Class;
+use perfval_cluster::{Class, Creation};
 use perfval_fleet::policy::{
     Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, decide, find_outliers, unreadable,
 };
@@ -241,22 +241,28 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
     }
     for validation in decision.create.iter().take(AT_ONCE) {
         match cluster.create_validation(validation).await {
-            Ok(created) => {
+            Ok(Creation::Done(created)) => {
                 memory.policy(policy).allow();
-                if let Some(created) = created {
-                    info!(
-                        policy = policy.name_any(),
-                        name = created.name_any(),
-                        "validation created"
-                    );
-                    memory.add(ValidationFacts::new(&created.metadata, Outline::new(&created)));
-                }
+                info!(
+                    policy = policy.name_any(),
+                    name = created.name_any(),
+                    "validation created"
+                );
+                memory.add(ValidationFacts::new(&created.metadata, Outline::new(&created)));
+            }
+            Ok(Creation::Taken) => {
+                let (namespace, name) = (validation.namespace().unwrap_or_default(), validation.name_any());
+                let message = format!("PerfValidation {namespace}/{name} exists and belongs to somebody else");
+                warn!(policy = policy.name_any(), message);
+                memory.policy(policy).refuse(message, false, now);
+                break;
             }
             Err(failure) => {
                 warn!(policy = policy.name_any(), %failure, "a validation could not be created; trying again later");
                 context.metrics.failed(FAILED);
                 if failure.class() == Class::Permanent {
-                    memory.policy(policy).refuse(&failure, now);
+                    let known = memory.policy(policy);
+                    known.refuse(failure.to_string(), failure.is_namespace_missing(), now);
                 }
                 // The others would be refused too.
                 break;

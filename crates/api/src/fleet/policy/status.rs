@@ -64,7 +64,7 @@ pub struct PolicyNodes {
 pub struct Outlier {
     /// Name of the node.
     pub node: String,
-    /// UUID of the slow GPU. Absent if the node as a whole is slow.
+    /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the node as a whole is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// Comparison that the node lost.
