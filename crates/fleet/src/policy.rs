@@ -34,7 +34,7 @@ pub fn decide(snapshot: &Snapshot<'_>) -> Vec<Decision> {
         .validations
         .iter()
         .filter(|validation| {
-            // A foreign one that only waits has no GPUs yet, and the queue keeps the two apart.
+            // A foreign validation has no GPUs while it waits, and the queue keeps the two apart.
             let is_foreign = validation.policy.is_none() && validation.outline.state == RunState::Waiting;
             validation.outline.node.is_some() || (validation.is_active() && !is_foreign)
         })

@@ -85,7 +85,7 @@ async fn every_call() -> BTreeSet<Call> {
         world.cluster.publish(&object.object_ref(&()), &notice).await;
     }
     record_a_node(&world).await;
-    follow_a_policy(&world).await;
+    Box::pin(follow_a_policy(&world)).await;
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
     let newest = world.object();

@@ -148,7 +148,7 @@ impl ValidationFacts {
         self.outline.hostname.as_deref()
     }
 
-    /// Time from which it waits for GPUs. A rerun or a changed spec waits anew.
+    /// Time from which it waits for GPUs. A rerun or a changed spec begins a new wait.
     pub fn waits_since(&self) -> DateTime<Utc> {
         let since = self.outline.phase_since.unwrap_or(self.created_at);
         since.max(self.created_at)

@@ -78,18 +78,25 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
         "{table}"
     );
     let events = lab
-        .kubectl(&["get", "events", "-n", &namespace, "-o", "jsonpath={.items[*].reason}"])
+        .kubectl(&[
+            "get",
+            "events",
+            "-n",
+            &namespace,
+            "-o",
+            "jsonpath={range .items[*]}{.reason}/{.action} {end}",
+        ])
         .await;
-    for reason in [
-        "Sizing",
-        "Deploying",
-        "WaitingForReady",
-        "Benchmarking",
-        "Evaluating",
-        "CleaningUp",
-        "GatesMet",
+    for event in [
+        "Running/Sizing ",
+        "Running/Deploying ",
+        "Running/WaitingForReady ",
+        "Running/Benchmarking ",
+        "Running/Evaluating ",
+        "Running/CleaningUp ",
+        "GatesMet/Judge ",
     ] {
-        assert!(events.contains(reason), "no event {reason} in {events}");
+        assert!(events.contains(event), "no event {event}in {events}");
     }
 
     // The same object runs again when it is asked to.
