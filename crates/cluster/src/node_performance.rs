@@ -1,7 +1,7 @@
 //! Reads and writes of `NodePerformance` objects.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::fleet::NodePerformance;
 use perfval_api::meta::FIELD_MANAGER;
@@ -65,14 +65,6 @@ impl Cluster {
     /// Deletes the object of an earlier node of the same name. An absent object is no failure.
     pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), Failure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        });
-        match self.bounded(api.delete(name, &params)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        self.delete_exactly(&api, name, uid).await
     }
 }

@@ -1,6 +1,6 @@
 //! Writes for a `PerfValidationPolicy`.
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::{Resource as _, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
@@ -44,15 +44,7 @@ impl Cluster {
     /// Deletes a validation. An absent object is no failure.
     pub async fn delete_validation(&self, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), namespace);
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        });
-        match self.bounded(api.delete(name, &params)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        self.delete_exactly(&api, name, uid).await
     }
 
     /// Writes the status of a policy. A policy that is gone is no failure.

@@ -3,12 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
 use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
 use perfval_api::condition::PERF_VALIDATED;
-use perfval_api::fleet::{GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus};
+use perfval_api::fleet::{
+    GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
+};
 use serde_json::Value;
 
 use crate::measurement::{Measurement, whole};
@@ -39,29 +41,27 @@ pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) 
     if current.validation == measured.validation {
         return false;
     }
-    match measured.judged_run {
-        Some(_) => is_judged_again(current, measured),
-        None => measured.ended_at > current.measured_at && !has_precedence(current, measured),
+    if measured.judged_run.is_some() {
+        return is_judged_again(current, measured);
     }
+    let shown = (&current.validation, current.measured_at);
+    measured.ended_at > current.measured_at && !has_precedence(shown, measured)
 }
 
 /// Returns true if one of two measurements of a node is to be written rather than the other.
 pub fn is_preferred(candidate: &Measurement, known: &Measurement) -> bool {
-    let replaces = |earlier: &Measurement, later: &Measurement| {
-        let is_policy_s = |measured: &Measurement| measured.validation.policy.is_some();
-        let is_soon = later.ended_at - earlier.ended_at < PRECEDENCE;
-        !(is_policy_s(earlier) && !is_policy_s(later) && is_soon)
-    };
+    let stays = |earlier: &Measurement, later| has_precedence((&earlier.validation, earlier.ended_at), later);
     match candidate.ended_at.cmp(&known.ended_at) {
-        Ordering::Greater => replaces(known, candidate),
-        Ordering::Less => !replaces(candidate, known),
+        Ordering::Greater => !stays(known, candidate),
+        Ordering::Less => stays(candidate, known),
         Ordering::Equal => false,
     }
 }
 
-fn has_precedence(current: &NodePerformanceStatus, measured: &Measurement) -> bool {
-    let (shown, other) = (&current.validation.policy, &measured.validation.policy);
-    shown.is_some() && other.is_none() && measured.ended_at - current.measured_at < PRECEDENCE
+/// Returns true if an earlier run, with the time of its measurement, stays although a later one has measured the node.
+fn has_precedence((earlier, measured_at): (&ValidationReference, DateTime<Utc>), later: &Measurement) -> bool {
+    let is_user_s = later.validation.policy.is_none();
+    earlier.policy.is_some() && is_user_s && later.ended_at - measured_at < PRECEDENCE
 }
 
 /// Decides what becomes of a node's object. `uid` is the node's; `all` are the objects of all nodes, in which a GPU is looked

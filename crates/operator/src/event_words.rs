@@ -30,7 +30,7 @@ const ORPHAN: EventWord = EventWord {
     name: "Orphaned",
     word: Word::TeardownUnconfirmed,
     seen: "a Warning event on a Job, Service, claim template or deployment, which stays",
-    why: "its object was removed without its finalizer, so nobody looks after what its runs created, and something else holds it",
+    why: "somebody removed the finalizer of its PerfValidation, so the operator does not clean up after it, and another finalizer holds it",
     remedy: "see the finalizers of what is left; delete it, or let the operator do so: `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
 };
 

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::controller::Context;
+use crate::context::Context;
 use crate::streams::WATCH;
 
 /// Keeps the `NodePerformance`s up to date and follows the policies for as long as this process leads. Only an operator of

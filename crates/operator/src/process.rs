@@ -18,7 +18,7 @@ use crate::boundary::{Panicked, catch};
 use crate::calls::Counting;
 use crate::cli::{EndpointAccess, RunArgs, in_pod, own_namespace};
 use crate::clients::Clients;
-use crate::controller::Context;
+use crate::context::Context;
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::fleet;

@@ -24,7 +24,8 @@ use tracing::{debug, warn};
 
 pub use self::watches::WATCH;
 use self::watches::{Watches, without_errors};
-use crate::controller::{Context, reconcile};
+use crate::context::Context;
+use crate::controller::reconcile;
 use crate::objects::Scope;
 use crate::stored::Stored;
 

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::controller::Context;
+use crate::context::Context;
 use crate::event_words::EventWord;
 use crate::stored::Stored;
 

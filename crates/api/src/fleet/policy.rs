@@ -197,7 +197,7 @@ pub struct ReportRule {
     #[serde(default = "default_effect")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Expected share of wrong reports among all reports (1 to 50 percent).
+    /// Target for the share of wrong reports among all reports (1 to 50 percent).
     #[serde(default = "default_false_discovery")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,

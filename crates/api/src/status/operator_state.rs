@@ -181,7 +181,7 @@ impl OperatorState {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunFailure {
-    /// Stable word.
+    /// Reason by the operator's own, finer name.
     pub reason: String,
     /// Text for people.
     pub message: String,

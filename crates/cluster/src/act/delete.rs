@@ -95,6 +95,17 @@ impl Cluster {
         deleted(run, kind, &child.name, answer)
     }
 
+    /// Deletes the object with this uid. An absent object, or another one of the same name, is no failure.
+    pub(crate) async fn delete_exactly<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
+        match self.try_delete(api, name, uid).await {
+            Err(failure) if !is_gone(&failure) => Err(failure),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
     where
         K: Clone + DeserializeOwned + Debug,

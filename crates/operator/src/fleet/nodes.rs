@@ -19,7 +19,7 @@ use perfval_sizing::Seen;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use crate::controller::Context;
+use crate::context::Context;
 
 /// Pause before another attempt.
 const AGAIN: Duration = Duration::from_secs(5);

@@ -22,7 +22,7 @@ use tracing::{debug, error, info, warn};
 use super::memory::{Memory, OfPolicy};
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
-use crate::controller::Context;
+use crate::context::Context;
 
 /// Least time between two looks, and the further time until the next one without a change.
 const REST: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use perfval_fleet::policy::{NodeFacts, Selection};
 use perfval_sizing::Fleet;
 use tokio::time::{Instant, timeout};
 
-use crate::controller::Context;
+use crate::context::Context;
 use crate::planner::apart;
 
 /// A read that takes longer is given up: every call in it has its own, shorter limit.

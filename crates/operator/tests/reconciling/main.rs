@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
-use perfval_operator::controller::Context;
+use perfval_operator::context::Context;
 use perfval_operator::fleet;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};

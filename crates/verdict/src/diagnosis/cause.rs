@@ -120,7 +120,7 @@ causes! {
     /// A worker's container ended by itself and was started again.
     WorkerCrashed {
         word: WorkerCrashed, decides: true, effect: FailsTheRun,
-        seen: "a worker's restart count rose during a trial or between two, or its process began anew, in the same pod",
+        seen: "a worker's restart count rose during a trial or between two, or its process restarted in the same pod",
         why: "the engine crashed under load, ran out of memory, or failed its liveness probe",
         remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
     }
@@ -148,7 +148,7 @@ causes! {
     /// A worker's pod was removed or replaced, or its node was rebooted.
     WorkerRestarted {
         word: WorkerRestarted, decides: true, effect: Untrusted,
-        seen: "a worker's pod was replaced during a trial or between two, or its container was gone when the container runtime began anew",
+        seen: "a worker's pod was replaced during a trial or between two, or a restart of the container runtime removed its container",
         why: "the pod was deleted or evicted, or the node was rebooted",
         remedy: "see who removed the pod (evictions, drains, taints) or rebooted the node, and keep them off it while it is validated",
     }
