@@ -145,6 +145,11 @@ fn invalid_values_are_refused_with_the_remedy() {
             json!(60),
             "the policy deletes finished validations",
         ),
+        (
+            format!("{spec}/timeouts"),
+            json!({"sizing": "5m"}),
+            "a policy waits ten minutes for free GPUs",
+        ),
         (format!("{spec}/gates"), json!([]), "at least one gate of mode Enforce"),
         (
             format!("{spec}/gates/0/mode"),

@@ -15,6 +15,8 @@ use crate::{PerfValidationSpec, rules};
         .message("a suspended validation never ends: leave validationTemplate.spec.suspend out, and write spec.suspend of the policy"),
     validation = Rule::new("!has(self.spec.ttlSecondsAfterFinished)")
         .message("the policy deletes finished validations: leave validationTemplate.spec.ttlSecondsAfterFinished out, and write spec.validationHistory"),
+    validation = Rule::new("self.spec.timeouts.sizing == '10m'")
+        .message("a policy waits ten minutes for free GPUs and then tries another node: leave validationTemplate.spec.timeouts.sizing out"),
     validation = Rule::new("self.spec.gates.exists(g, g.mode == 'Enforce')")
         .message("a validation without an enforced gate has no verdict: write at least one gate of mode Enforce in validationTemplate.spec.gates"),
 )]
