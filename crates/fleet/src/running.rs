@@ -72,3 +72,23 @@ impl Running {
         serde_json::to_value(self).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statistics_before_the_newest_run_are_those_without_it() {
+        let mut running = Running::read(None, Some("0123"));
+        for speed in [100.0, 103.0, 98.0, 101.0, 99.0] {
+            running = running.update(speed, "NVIDIA H100");
+        }
+        // A usual run, and one beyond the step by which a run may move the mean.
+        for speed in [102.0, 50.0] {
+            let before = running.clone().update(speed, "NVIDIA H100").before(speed);
+            assert_eq!(before.count, 5);
+            assert!((before.mean - running.past.mean).abs() < 1e-6, "{before:?}");
+            assert!((before.m2 - running.past.m2).abs() < 1e-6, "{before:?}");
+        }
+    }
+}

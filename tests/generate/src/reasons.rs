@@ -54,7 +54,11 @@ struct Case {
 impl Case {
     fn print(&self, page: &mut String) {
         let _ = writeln!(page, "* {}", self.seen);
-        list(page, "  *", &[("Why", &self.why), ("Do", self.remedy)]);
+        // The entry has it already.
+        if self.why != self.word.meaning() {
+            list(page, "  *", &[("Why", &self.why)]);
+        }
+        list(page, "  *", &[("Do", self.remedy)]);
         if let Some(effect) = &self.effect {
             list(page, "  *", &[("Effect", effect)]);
         }

@@ -49,6 +49,25 @@ fn the_tightest_budget_of_a_reason_applies() {
 }
 
 #[test]
+fn a_suspended_validation_uses_no_minutes_once_its_gpus_are_back() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let mut status = ended("Passed", now());
+    (status["phase"], status["verdict"]) = (json!("Suspended"), json!(null));
+    let minutes = |minutes| now() - TimeDelta::minutes(minutes);
+    status["timeline"] = json!([
+        {"phase": "Deploying", "startedAt": minutes(100), "completedAt": minutes(95)},
+        {"phase": "CleaningUp", "startedAt": minutes(95), "completedAt": minutes(90)},
+        {"phase": "Suspended", "startedAt": minutes(90)},
+    ]);
+    world.create(&status);
+    assert_eq!(
+        world.decide().status.gpu_minutes_today,
+        Some(80),
+        "8 GPUs for 10 minutes"
+    );
+}
+
+#[test]
 fn active_validations_use_a_budget() {
     let mut world = World::new(&["n1", "n2", "n3"], &json!({"budgets": [{"nodes": 2}]}));
     world.create(&phase("Sizing"));

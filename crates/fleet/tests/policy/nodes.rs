@@ -81,6 +81,27 @@ fn the_validation_of_another_owner_makes_a_node_busy() {
 }
 
 #[test]
+fn a_foreign_validation_that_only_waits_holds_no_node() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&phase("Sizing"));
+    world.validations[0].policy = None;
+    assert_eq!(targets(&world.decide()), ["n1"]);
+}
+
+#[test]
+fn trials_that_are_judged_again_are_as_old_as_they_are() {
+    let mut status = ended("Passed", now());
+    status["run"]["judgedRun"] = json!(1);
+    let trial = |hours| json!({"number": 1, "outcome": "Pass", "startedAt": ago(hours), "completedAt": ago(hours)});
+    for (hours, due) in [(167, 0), (169, 1)] {
+        let mut world = World::new(&["n1"], &json!({}));
+        status["trials"] = json!([trial(hours)]);
+        world.create(&status);
+        assert_eq!(targets(&world.decide()).len(), due, "{hours} hours");
+    }
+}
+
+#[test]
 fn nodes_without_free_gpus_or_hostname_are_busy() {
     let mut world = World::new(&["free", "full", "nameless"], &json!({}));
     world.nodes[1].is_free = false;
