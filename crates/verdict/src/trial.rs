@@ -91,9 +91,14 @@ impl JudgedTrial {
     /// Adds the telemetry of the GPUs.
     fn with_gpus(mut self, evidence: Evidence<'_>, each: i64) -> Self {
         let (record, workers, devices) = (evidence.record.gpus.as_ref(), evidence.after, evidence.devices);
+        let found = gpus::found(record, workers, devices, each);
+        // Its own GPU explains the only worker: nothing is shared by all (two H100s, one of them used by another process).
+        if let ([_], [_, ..]) = (workers, found.as_slice()) {
+            self.drop_cause(Cause::BalancedDegradation);
+        }
         // What decides the trial keeps its place.
         let free = cause::SHOWN.saturating_sub(self.findings.len());
-        let found = gpus::found(record, workers, devices, each).into_iter().take(free);
+        let found = found.into_iter().take(free);
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| *cause);

@@ -1,9 +1,9 @@
 //! Trials as the runner recorded them: real AIPerf 0.13 against a real Dynamo 1.4.2 frontend and four mocker workers on two
 //! busy cores, every router healthy and with one worker 10 × slower, frozen or without work.
 
-use perfval_api::{GateResult, PerfValidationSpec, RouterMode, TrialOutcome};
+use perfval_api::{DeviceStatus, GateResult, PerfValidationSpec, RouterMode, TrialOutcome, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
-use perfval_verdict::frame::Payload;
+use perfval_verdict::frame::{Payload, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::summarize;
@@ -133,4 +133,51 @@ fn a_missed_gate_on_the_slowest_worker_reports_it_and_never_calls_all_alike() {
         "{said}"
     );
     assert!(trial.slow_gpus.is_empty(), "the history of a GPU wants certainty");
+}
+
+/// One worker with tensor parallelism over two H100s, one of which another process used for 30 % of the time.
+#[test]
+fn a_gpu_that_others_use_explains_the_miss_of_the_only_worker() {
+    let text = include_str!("fixtures/trials/shared-gpu-of-two-h100.json");
+    let Payload { record, .. } = serde_json::from_str(text).expect("a payload");
+    let uuids = [
+        "GPU-9730c834-5e04-8582-1718-d40fef39894b",
+        "GPU-f7090979-a314-0161-0905-35230fb5d63c",
+    ];
+    let devices: Vec<DeviceStatus> = [0, 1]
+        .map(|n| DeviceStatus {
+            pool: "gpu-node-1".to_owned(),
+            name: format!("gpu-{n}"),
+            uuid: Some(uuids[n].to_owned()),
+        })
+        .into();
+    let worker = WorkerPod {
+        pod: "pv-1-worker-0".to_owned(),
+        address: Some("10.244.0.21".to_owned()),
+        devices: vec!["gpu-node-1/gpu-0".to_owned(), "gpu-node-1/gpu-1".to_owned()],
+        ..WorkerPod::default()
+    };
+    let mut spec = lenient(RouterMode::LeastLoaded);
+    spec.dynamo_mut().worker.gpus = 2;
+    spec.gates[0].threshold = serde_json::from_value(json!("15000")).expect("a threshold");
+    let judged = |record: &TrialRecord| {
+        let evidence = Evidence {
+            record,
+            before: std::slice::from_ref(&worker),
+            after: std::slice::from_ref(&worker),
+            share: Share { gpus: 2, node_gpus: 2 },
+            devices: &devices,
+            product: Some("NVIDIA H100 80GB HBM3"),
+        };
+        judge(evidence, &spec)
+    };
+    let causes = |trial: &JudgedTrial| trial.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>();
+    let trial = judged(&record);
+    assert_eq!((trial.outcome, causes(&trial)), (TrialOutcome::Miss, vec![Cause::GPUShared]));
+    let evidence = &trial.findings[0].1.evidence;
+    assert!(evidence.contains(uuids[1]) && !evidence.contains(uuids[0]), "{evidence}");
+    // Without the readings of its GPUs nothing explains the miss.
+    let mut unread = record.clone();
+    unread.gpus = None;
+    assert_eq!(causes(&judged(&unread)), [Cause::BalancedDegradation]);
 }
