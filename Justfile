@@ -16,6 +16,9 @@ lab := debug / "lab"
 product := cache / "product"
 suite := debug / "suite --debug " + debug + " --release " + product
 prepare := "python3 -B " + justfile_directory() / "tests/lab/prepare/prepare.py --cache " + cache + " --target " + CARGO_TARGET_DIR
+# Lints, tests and the lab's programs come from one build.
+one_build := "RUSTC_WORKSPACE_WRAPPER=" + quote(justfile_directory() / "tests/lab/prepare/lint-and-build")
+tests := one_build + " cargo test --workspace"
 stage := justfile_directory() / ".ci" / "stage"
 deny_version := "0.20.2"
 mdbook_version := "0.5.4"
@@ -82,7 +85,7 @@ check: fmt-check lint deny unit
 
 # Unit tests of every crate; no cluster, no root.
 unit *ARGS:
-    @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
+    @env -u PERFVAL_FUZZ_SECONDS {{ if ARGS == "" { tests + " --quiet" } else { "cargo test --quiet " + ARGS } }}
 
 # Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample, always the same). What fails prints the PERFVAL_SEED that plays it again.
 worlds COUNT="1000":
@@ -118,7 +121,7 @@ fuzz-coverage SECONDS="600" TARGETS="export frame exposition slices quantity sav
 
 [private]
 fuzz-test NAME:
-    @cargo test --quiet --test {{NAME}} -- --nocapture
+    @{{tests}} --quiet --test {{NAME}} -- --nocapture
 
 # Format the code.
 fmt:
@@ -214,7 +217,11 @@ flux STORY="": setup build-lab image
 
 # Lint everything, warnings denied.
 lint:
-    cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+    #!/usr/bin/env bash
+    set -euo pipefail
+    # Cargo shows the warnings of earlier builds again.
+    shown=$({{tests}} --no-run 2>&1 >/dev/null | tee /dev/stderr)
+    ! grep -q '^warning' <<<"$shown"
 
 # Licences, bans, sources, duplicates and advisories of all dependencies. Advisories are skipped only where their database cannot be reached.
 deny:
@@ -234,7 +241,7 @@ chart:
 
 # Every alert fires when it should and only then, by promtool.
 alerts: prometheus
-    cargo test --quiet -p perfval-chart --test alerts -- --ignored
+    {{tests}} --quiet --test alerts -- --ignored
 
 # Prometheus and promtool out of Debian's package: installing it would start a Prometheus.
 [private]
@@ -320,8 +327,9 @@ image:
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
-    @[ -x {{lab}} ] || echo "building the lab's programs: silent, and some minutes the first time"
-    @{{prepare}} --lab-only
+    @[ -x {{lab}} ] || echo "building tests and the lab's programs: silent, and some minutes the first time"
+    @{{tests}} --quiet --no-run
+    @{{one_build}} cargo build --quiet -p mock-nvml --lib
 
 # Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only, and other flags of `just lab up --help`.
 lab-up *FLAGS:
@@ -335,11 +343,11 @@ lab-down:
 
 # Tests of the lab itself: it comes up, reports deaths, and leaves nothing behind.
 lab-test: build-lab
-    cargo test --quiet --workspace --test lab --test driver_root -- --ignored --test-threads 1
+    {{tests}} --quiet --test lab --test driver_root -- --ignored --test-threads 1
 
 # The stand-in for Dynamo's operator and the images, on their own (two to four minutes more).
 lab-test-parts: build-lab
-    cargo test --quiet --workspace --test dynamo --test images -- --ignored --test-threads 1
+    {{tests}} --quiet --test dynamo --test images -- --ignored --test-threads 1
 
 # Against a real API server: the CRD, what the fake API server of other tests claims about it, and a little of the oracle.
 admission: build-lab

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds what the demo or a lab needs, and shows in one line how far it is. Python's standard library only.
 
-Usage: prepare.py --cache DIR --target DIR [--lab-only] [FLAGS OF lab up]
+Usage: prepare.py --cache DIR --target DIR [FLAGS OF lab up]
 
 First it checks the machine and the network, so that a first build of many minutes does not end at a missing package.
 """
@@ -24,8 +24,12 @@ MODULE = REPOSITORY / "tests" / "lab" / "programs" / "cluster"
 # One list for every call of cargo: other packages would choose other features, and dependencies would compile again.
 PACKAGES = ["perfval-lab", "mock-nvml", "perfval-e2e", "perfval-operator", "perfval-runner", "perfval-cli"]
 PROGRAMS = ["lab", "suite", "demo", "perfvalidation-operator", "perfval-runner", "kubectl-perfval"]
-WRAPPER = {"RUSTC_WORKSPACE_WRAPPER": str(HERE / "static-programs")}
-RUST = {**WRAPPER, "CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "100", "CARGO_TERM_COLOR": "never"}
+RUST = {
+    "RUSTC_WORKSPACE_WRAPPER": str(HERE / "static-programs"),
+    "CARGO_TERM_PROGRESS_WHEN": "always",
+    "CARGO_TERM_PROGRESS_WIDTH": "100",
+    "CARGO_TERM_COLOR": "never",
+}
 GO = {"GOTOOLCHAIN": "local", "GOFLAGS": ""}
 NETWORK = "connect this machine to the network, or give {} a mirror in its own settings"
 
@@ -151,11 +155,11 @@ def parts():
     ]
 
 
-def cargo(programs, more=()):
+def cargo(programs):
     selected = [word for package in PACKAGES for word in ("-p", package)]
     binaries = [word for program in programs for word in ("--bin", program)]
     # The library is that of the simulated driver.
-    return ["cargo", "build", "--locked", *selected, "--lib", *binaries, *more]
+    return ["cargo", "build", "--locked", *selected, "--lib", *binaries]
 
 
 def build(runner, options, flags):
@@ -179,10 +183,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--target", type=Path, required=True, help="cargo's target folder")
-    parser.add_argument("--lab-only", action="store_true", help="only the lab's own program and the one that runs tests on labs")
     options, flags = parser.parse_known_args()
-    if options.lab_only:
-        return subprocess.call(cargo(["lab", "suite"], ["--quiet"]), cwd=REPOSITORY, env={**os.environ, **WRAPPER})
     began = now()
     state = os.environ.get("PERFVAL_LAB_DIR") or "/var/lib/perfval-lab"
     built = options.cache.with_name("perfval-lab") / "programs"

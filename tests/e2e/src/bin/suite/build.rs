@@ -7,16 +7,8 @@ use std::process::Stdio;
 use serde_json::Value;
 use tokio::process::Command;
 
-/// The packages of `tests/lab/prepare/prepare.py`. Together they choose the features of every dependency: with other
-/// packages, kube and what it needs would compile once more.
-const BUILT_TOGETHER: [&str; 6] = [
-    "perfval-lab",
-    "mock-nvml",
-    "perfval-e2e",
-    "perfval-operator",
-    "perfval-runner",
-    "perfval-cli",
-];
+/// The wrapper with which `just` builds every test: another one would build all of them again.
+const WRAPPER: &str = "tests/lab/prepare/lint-and-build";
 
 /// What cargo builds.
 pub struct Built {
@@ -42,22 +34,16 @@ impl Built {
         self.release.join(name)
     }
 
-    /// Builds a program of the tests.
-    pub async fn build(&self, package: &str, name: &str) -> io::Result<PathBuf> {
-        let mut command = cargo(&["build", "--quiet", "-p", package, "--bin", name]);
-        for beside in BUILT_TOGETHER.iter().filter(|beside| **beside != package) {
-            command.args(["-p", beside]);
-        }
-        let wrapper = std::env::current_dir()?.join("tests/lab/prepare/static-programs");
-        command.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
-        succeed(command).await?;
+    /// Builds a program of a package that has no tests; cargo builds those of the others with their tests.
+    pub async fn build(&self, name: &str) -> io::Result<PathBuf> {
+        succeed(cargo(&["build", "--quiet", "--workspace", "--bin", name])?).await?;
         Ok(self.program(name))
     }
 
     /// Builds a test; its binary.
     pub async fn test(&self, name: &str) -> io::Result<PathBuf> {
         let arguments = ["test", "--quiet", "--workspace", "--test", name, "--no-run"];
-        let mut command = cargo(&arguments);
+        let mut command = cargo(&arguments)?;
         command
             .arg("--message-format=json-render-diagnostics")
             .stdout(Stdio::piped());
@@ -77,10 +63,12 @@ fn binary(message: &str, test: &str) -> Option<PathBuf> {
     (message["target"]["name"] == test).then(|| path.into())
 }
 
-fn cargo(arguments: &[&str]) -> Command {
+fn cargo(arguments: &[&str]) -> io::Result<Command> {
     let mut command = Command::new("cargo");
-    command.args(arguments);
     command
+        .args(arguments)
+        .env("RUSTC_WORKSPACE_WRAPPER", std::env::current_dir()?.join(WRAPPER));
+    Ok(command)
 }
 
 /// Runs a command whose output is for people; its exit code.

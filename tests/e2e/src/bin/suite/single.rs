@@ -25,7 +25,7 @@ pub async fn admission(built: &Built, lab: &Fresh) -> io::Result<u8> {
 
 /// Sizing against the real scheduler on random clusters.
 pub async fn oracle(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Result<u8> {
-    let oracle = built.build("perfval-e2e", "oracle").await?;
+    let oracle = built.program("oracle");
     lab.up(true).await?;
     let mut command = lab.exec(oracle);
     command.args(arguments);
@@ -111,7 +111,7 @@ pub async fn chart(built: &Built, lab: &Fresh) -> io::Result<u8> {
 
 /// What a new user does.
 pub async fn walk(built: &Built, lab: &Fresh, prometheus: &Path, only: Option<&str>) -> io::Result<u8> {
-    let walk = built.build("perfval-e2e", "walk").await?;
+    let walk = built.program("walk");
     lab.up(false).await?;
     let mut command = lab.exec_in_network(walk);
     command.arg("--lab").arg(lab.program());
@@ -138,7 +138,7 @@ pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
 
 /// Random worlds; what the operators say is kept next to the program.
 pub async fn worlds(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Result<u8> {
-    let worlds = built.build("perfval-e2e", "worlds").await?;
+    let worlds = built.program("worlds");
     lab.up(false).await?;
     let mut command = lab.exec_in_network(worlds);
     command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
@@ -152,7 +152,7 @@ pub async fn worlds(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Res
 
 /// What a line of waiting validations costs.
 pub async fn line(built: &Built, lab: &Fresh, waiting: &str) -> io::Result<u8> {
-    let line = built.build("perfval-e2e", "line").await?;
+    let line = built.program("line");
     lab.up(false).await?;
     let mut command = lab.exec_in_network(line);
     command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
@@ -162,7 +162,7 @@ pub async fn line(built: &Built, lab: &Fresh, waiting: &str) -> io::Result<u8> {
 
 /// The operator beside others, with so many objects of each.
 pub async fn peers(built: &Built, lab: &Fresh, files: &Path, jobset: &Path, objects: &str) -> io::Result<u8> {
-    let peers = built.build("perfval-peers", "peers").await?;
+    let peers = built.build("peers").await?;
     lab.up(false).await?;
     let mut command = lab.exec_in_network(peers);
     command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
@@ -193,7 +193,7 @@ pub async fn scale(built: &Built, lab: &Fresh, nodes: &str) -> io::Result<u8> {
 
 /// Every router and fault; what was recorded is kept until all of it is there.
 pub async fn fidelity(built: &Built, lab: &Fresh, record: &Path, arguments: &[String]) -> io::Result<u8> {
-    let fidelity = built.build("perfval-fidelity", "fidelity").await?;
+    let fidelity = built.program("fidelity");
     let here = std::env::current_dir()?;
     lab.up(false).await?;
     let mut command = lab.exec_in_network(fidelity);
