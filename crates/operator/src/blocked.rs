@@ -1,5 +1,7 @@
 //! Obstacles of an object: the API server refuses an action of the operator, or the object triggers a bug of the operator.
 
+pub(crate) mod write;
+
 use chrono::{DateTime, Utc};
 use perfval_api::{Blocked, PerfValidationSpec, PerfValidationStatus, text};
 use perfval_run::diagnosis::secret::Redactor;

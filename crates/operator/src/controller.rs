@@ -10,14 +10,16 @@ use std::time::Duration;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
-use perfval_cluster::{Class, Recorded};
-use perfval_run::{Decision, Event, Run, machine, teardown};
+use perfval_api::{PerfValidationStatus, Phase};
+use perfval_cluster::Class;
+use perfval_run::{Run, machine};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, debug, error, info_span, warn};
 
+use crate::blocked::write::{block, record_blocked};
 use crate::boundary::{Panicked, catch};
-use crate::context::{Context, is_over};
+use crate::commit::{commit, remove, report_missing_rights};
+use crate::context::Context;
 use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::stored::Stored;
 use crate::{blocked, resting, store_limits};
@@ -28,8 +30,6 @@ const PASS_LIMIT: Duration = Duration::from_mins(4);
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// Pause after an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// Pause after a write of the operator; the watch brings it within milliseconds.
-const SOON: Duration = Duration::from_millis(200);
 
 /// Pause of a new object that is not among the oldest.
 const NEXT: Duration = Duration::from_millis(100);
@@ -163,145 +163,6 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
             warn!(%failure, "the whole object could not be read; trying again");
             Ok(Action::requeue(TRANSIENT))
         }
-    }
-}
-
-/// Records a decision, then carries it out.
-pub(crate) async fn commit(
-    run: &Run<'_>,
-    context: &Context,
-    decision: &Decision,
-) -> Result<Action, perfval_cluster::Error> {
-    let cluster = &context.cluster;
-    let written = match cluster.record(run, &decision.status).await {
-        Ok(Recorded::Unchanged) => None,
-        Ok(Recorded::Written(object)) => Some(object),
-        Ok(Recorded::Conflict) => return Ok(Action::requeue(context.setbacks.pause(run.uid()))),
-        Err(error) => {
-            // A status that cannot be written cannot show its own error.
-            if error.class() == Class::Permanent {
-                context.announce(run, [blocked::refused(&error, run.spec())]);
-                // An older CRD may refuse every status that this version can write.
-                if run.is_deleting() {
-                    context.metrics.failed(error.change().name);
-                    return Box::pin(remove(&run.object.metadata, context)).await;
-                }
-            }
-            return Err(error);
-        }
-    };
-    if let Some(written) = &written {
-        context.recorded(run, decision, written);
-    }
-    // The finalizer can wait for the next pass: no object is created before it is there. Of a thousand objects
-    // created at once the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just
-    // bench-line`).
-    let others_wait = run.status().phase.is_none() && context.newcomers.any();
-    let effects = if others_wait { &[][..] } else { &decision.effects };
-    let acted = cluster.act(run, effects).await;
-    context.announce(run, decision.events.iter().cloned());
-    if !is_over(&decision.status) {
-        report_missing_rights(run, context);
-    }
-    let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
-    record_whether_blocked(&current, context, acted.as_ref().err()).await;
-    if let Some(metadata) = acted? {
-        // Without it, a pass before the echo adds the finalizer again and is refused (230 times for a thousand objects), or
-        // tears down once more what has gone (891 times).
-        let newest = PerfValidation {
-            metadata,
-            ..current.object.clone()
-        };
-        context.own_writes.add(current.object, newest);
-    }
-    context.setbacks.over(run.uid());
-    // The echo of the operator's write comes first, unless the watch is silent.
-    let recheck = match written {
-        Some(_) => Some(decision.recheck.map_or(SOON, |recheck| recheck.min(SOON))),
-        None => decision.recheck,
-    };
-    Ok(recheck.map_or_else(Action::await_change, Action::requeue))
-}
-
-/// Removes what a deleted object has created, where its status cannot be read or not be written: the finalizer goes only
-/// once everything is confirmed gone, as always.
-async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perfval_cluster::Error> {
-    let object = match teardown::leaving(metadata) {
-        Ok(object) => object,
-        Err(error) => {
-            warn!(error = &error as &dyn std::error::Error, "no teardown without a spec");
-            return Ok(Action::await_change());
-        }
-    };
-    let run = Run::new(&object, &context.settings);
-    let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
-    let decision = machine::decide(&run, &seen, context.cluster.now());
-    context.cluster.act(&run, &decision.effects).await?;
-    context.setbacks.over(run.uid());
-    Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
-}
-
-fn report_missing_rights(run: &Run<'_>, context: &Context) {
-    let event = context.rights.event_for(run);
-    context.announce(run, event);
-}
-
-/// Reports in the status the error that keeps the operator from acting, and withdraws it once it can: a user is never
-/// left with a silent status. One best effort: the error itself is handled by the caller.
-async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
-    match error {
-        Some(error) if error.class() == Class::Permanent => {
-            block(run, context, blocked::refused(error, run.spec())).await;
-        }
-        Some(_) => {}
-        None => {
-            let now = context.cluster.now();
-            record_blocked(run, context, |current| blocked::no_longer(current, now), None).await;
-        }
-    }
-}
-
-/// Writes the obstacle of an object with the text of an Event, and publishes it, unless it is there already.
-async fn block(run: &Run<'_>, context: &Context, event: Event) {
-    let now = context.cluster.now();
-    let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
-    record_blocked(run, context, change, Some(event.clone())).await;
-}
-
-async fn record_blocked(
-    run: &Run<'_>,
-    context: &Context,
-    change: impl Fn(&PerfValidationStatus) -> Option<PerfValidationStatus>,
-    event: Option<Event>,
-) {
-    let Some(changed) = change(run.status()) else { return };
-    if !resting::is_reduced(run.object) {
-        return write_blocked(run, context, &changed, event).await;
-    }
-    // What the store left out would be removed from the object.
-    match Box::pin(context.cluster.whole(run)).await {
-        Ok(Some(whole)) => {
-            let run = Run::new(&whole, run.settings);
-            if let Some(changed) = change(run.status()) {
-                write_blocked(&run, context, &changed, event).await;
-            }
-        }
-        Ok(None) => {}
-        Err(failure) => warn!(%failure, "the whole object could not be read"),
-    }
-}
-
-async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidationStatus, event: Option<Event>) {
-    match Box::pin(context.cluster.record(run, status)).await {
-        Ok(Recorded::Written(written)) => {
-            context.own_writes.add(run.object, *written);
-            context.announce(run, event);
-        }
-        Ok(Recorded::Unchanged | Recorded::Conflict) => {}
-        Err(error) => warn!(
-            error = &error as &dyn std::error::Error,
-            "the obstacle could not be written into the status"
-        ),
     }
 }
 

@@ -6,6 +6,7 @@ mod boundary;
 pub mod calls;
 pub mod cli;
 mod clients;
+mod commit;
 pub mod context;
 pub mod controller;
 pub mod error;

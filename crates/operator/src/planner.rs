@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::boundary::{Panicked, catch};
+use crate::commit::commit;
 use crate::context::{Context, Queued};
-use crate::controller::commit;
 use crate::event_words::PANICKED;
 
 /// Several things that change at once are one reason to look.
