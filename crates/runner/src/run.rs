@@ -7,6 +7,7 @@ use clap::Args;
 use perfval_verdict::aiperf::Measure;
 use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
 use perfval_verdict::gpus::{self, GpuRecord, GpuSeries, Recorder};
+use perfval_verdict::node_facts::NodeFacts;
 use perfval_verdict::workers::{WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
@@ -61,9 +62,9 @@ pub struct Options {
     /// Node of this pod. If it is the node under test, the CPUs of the node are recorded.
     #[arg(long, value_name = "NAME", env = "PERFVAL_NODE")]
     own_node: Option<String>,
-    /// Folder of the kernel's counters of the node.
-    #[arg(long, default_value = "/proc", value_name = "DIR")]
-    proc: PathBuf,
+    /// Folder above `proc` and `sys`, from which counters and facts of the node are read.
+    #[arg(long, default_value = "/", value_name = "DIR")]
+    root: PathBuf,
     #[command(flatten)]
     limits: Limits,
     /// The command and its arguments; no shell touches them.
@@ -100,7 +101,11 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let telemetry = telemetry.map(|url| GpuSampler::start(url, &options.namespace));
     let reporter = ProgressReporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let cpu = Cpu::start(options.cgroup.as_deref());
-    let node = NodeSampler::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
+    let node = NodeSampler::start(
+        &options.root.join("proc"),
+        options.own_node.as_deref(),
+        options.node.as_deref(),
+    );
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
     let telemetry = telemetry.map(GpuSampler::stop);
@@ -127,6 +132,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         node_cpu,
         abridged: BTreeSet::new(),
     });
+    payload.node = options.own_node.as_deref().map(|node| node_facts(&options.root, node));
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);
@@ -139,6 +145,11 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         Some(export) => payload.with_export(&export).map_err(|e| Error::Frame(e.into())),
         None => Ok(payload),
     }
+}
+
+/// Facts of the machine, from files below `root`.
+fn node_facts(root: &Path, node: &str) -> NodeFacts {
+    NodeFacts::read(node, |path| fs::read_to_string(root.join(path)).ok())
 }
 
 /// Telemetry of the GPUs, and their samples for the log.

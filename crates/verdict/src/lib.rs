@@ -19,6 +19,7 @@ pub mod history;
 mod in_run;
 pub mod judge;
 pub mod node_cpu;
+pub mod node_facts;
 mod number;
 pub mod progress;
 mod quantile;

@@ -10,6 +10,7 @@ use perfval_verdict::gate::Share;
 use perfval_verdict::generator::GeneratorCpu;
 use perfval_verdict::gpus::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark};
 use perfval_verdict::node_cpu::NodeCpu;
+use perfval_verdict::node_facts::NodeFacts;
 use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes, Share as Part};
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::workers::{
@@ -95,6 +96,7 @@ fn full() -> Payload {
         workers: vec![series("a"), series("b")],
         gpus: vec![gpu_series()],
         requests: Some(requests()),
+        node: Some(NodeFacts::default()),
     }
 }
 

@@ -83,6 +83,7 @@ fn payload(record: TrialRecord) -> Payload {
         }],
         gpus: Vec::new(),
         requests: None,
+        node: None,
     }
 }
 

@@ -173,9 +173,15 @@ fn a_gpu_that_others_use_explains_the_miss_of_the_only_worker() {
     };
     let causes = |trial: &JudgedTrial| trial.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>();
     let trial = judged(&record);
-    assert_eq!((trial.outcome, causes(&trial)), (TrialOutcome::Miss, vec![Cause::GPUShared]));
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Miss, vec![Cause::GPUShared])
+    );
     let evidence = &trial.findings[0].1.evidence;
-    assert!(evidence.contains(uuids[1]) && !evidence.contains(uuids[0]), "{evidence}");
+    assert!(
+        evidence.contains(uuids[1]) && !evidence.contains(uuids[0]),
+        "{evidence}"
+    );
     // Without the readings of its GPUs nothing explains the miss.
     let mut unread = record.clone();
     unread.gpus = None;

@@ -71,6 +71,7 @@ pub fn log(record: TrialRecord) -> String {
         workers: Vec::new(),
         gpus: Vec::new(),
         requests: None,
+        node: None,
     };
     frame(&payload).expect("a record is JSON")
 }

@@ -55,6 +55,7 @@ fn payload() -> Payload {
         workers: Vec::new(),
         gpus: Vec::new(),
         requests: None,
+        node: None,
     };
     payload.with_export(&export).expect("JSON")
 }

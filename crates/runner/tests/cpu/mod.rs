@@ -36,24 +36,33 @@ cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
 fn the_cpus_of_the_node_are_recorded_where_it_is_the_one_under_test() {
     // Two CPUs that are always busy; threads wait half of the time.
     let script = r#"
-mkdir -p "$DIR/pressure"
+mkdir -p "$DIR/proc/pressure" && mkdir -p "$DIR/sys/devices/system/node" && echo 0-1 >"$DIR/sys/devices/system/node/online"
+mkdir -p "$DIR/proc/sys/kernel" && echo 6.18.44 >"$DIR/proc/sys/kernel/osrelease"
 for second in 1 2 3 4 5 6 7 8; do
   echo "cpu  ${second}90 0 10 8 0 0 0 0 0 0
 cpu0 1 0 0 1
-cpu1 1 0 0 1" >"$DIR/new" && mv "$DIR/new" "$DIR/stat"
-  echo "some avg10=90.00 total=${second}500000" >"$DIR/new" && mv "$DIR/new" "$DIR/pressure/cpu"
+cpu1 1 0 0 1" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/stat"
+  echo "some avg10=90.00 total=${second}500000" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/pressure/cpu"
   sleep 1
 done
 cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
     let record = |own: &str| {
         let rig = Rig::new(script);
         let folder = rig.dir().to_str().unwrap().to_owned();
-        let rig = rig.option("--proc", &folder).option("--node", "n1");
-        rig.option("--own-node", own).run(&[]).payload().record
+        let rig = rig.option("--root", &folder).option("--node", "n1");
+        rig.option("--own-node", own).run(&[]).payload()
     };
-    let cpu = record("n1").node_cpu.expect("the counters of the folder");
+    let payload = record("n1");
+    let facts = payload.node.expect("the facts of the machine");
+    assert_eq!(
+        (facts.node.as_str(), facts.in_words().as_str()),
+        ("n1", "NUMA nodes 0-1, kernel 6.18.44")
+    );
+    let cpu = payload.record.node_cpu.expect("the counters of the folder");
     assert_eq!((cpu.node.as_str(), cpu.cpus), ("n1", Some(2)));
     assert_eq!(cpu.busy_percent, Some(100.into()), "{cpu:?}");
     assert!(cpu.seconds >= 3 && cpu.is_full(), "{cpu:?}");
-    assert_eq!(record("n2").node_cpu, None, "of another node nothing is known");
+    let elsewhere = record("n2");
+    assert_eq!(elsewhere.record.node_cpu, None, "of another node nothing is known");
+    assert_eq!(elsewhere.node.map(|facts| facts.node), Some("n2".to_owned()));
 }

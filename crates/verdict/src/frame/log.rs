@@ -3,6 +3,7 @@ use serde_json::value::RawValue;
 
 use super::{Framed, Outcome, TrialRecord};
 use crate::gpus::GpuSeries;
+use crate::node_facts::NodeFacts;
 use crate::requests::{self, RequestTimes};
 use crate::workers::WorkerSeries;
 
@@ -30,6 +31,9 @@ pub struct Payload {
         skip_serializing_if = "Option::is_none"
     )]
     pub requests: Option<RequestTimes>,
+    /// The machine of the load generator; absent in records of older runners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeFacts>,
 }
 
 impl Payload {
@@ -41,6 +45,7 @@ impl Payload {
             workers: Vec::new(),
             gpus: Vec::new(),
             requests: None,
+            node: None,
         }
     }
 
