@@ -41,6 +41,16 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
             .iter()
             .find_map(|trial| trial.report()?.aiperf_version.clone())
     };
+    // Records of older runners have none.
+    let machine = facts
+        .trials
+        .iter()
+        .find_map(|trial| trial.payload.as_ref()?.node.clone());
+    let (here, elsewhere) = match machine.map(|machine| (machine.node == placement.node, machine)) {
+        Some((true, machine)) => (text(&machine.in_words()), None),
+        Some((false, machine)) => (None, Some(format!("{}: {}", machine.node, machine.in_words()))),
+        None => (None, None),
+    };
     [
         ("run", "Run", status.run.as_ref().map(|run| run.number.to_string())),
         ("model", "Model", text(&model).or_else(|| text(&spec?.model.name))),
@@ -49,6 +59,8 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         ("imageDigest", "Image digest", image_digest),
         ("settings", "Digest of flags and load", settings),
         ("node", "Node", text(&placement.node)),
+        ("machine", "CPUs and kernel of the node", here),
+        ("generatorMachine", "Load generator on", elsewhere),
         ("gpuProduct", "GPU", gpu_product.or(placement.product)),
         ("gpus", "GPUs in use", gpus.map(|gpus| gpus.to_string())),
         ("nodeGPUs", "GPUs of the node", of_node.map(|gpus| gpus.to_string())),

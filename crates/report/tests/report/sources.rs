@@ -1,9 +1,16 @@
 //! Where a report may come from, and what is said of what is not there.
 
+use std::io::Read as _;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
 use perfval_api::{PerfValidation, Verdict};
 use perfval_report::{Error, Export, Report};
+use perfval_verdict::frame::Payload;
 use perfval_verdict::gate::Share;
+use perfval_verdict::node_facts::NodeFacts;
 use serde_json::json;
 
 use super::recorded::{self, Saved};
@@ -69,6 +76,46 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
     let report = Report::from_exports(&asking("Single"), None, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Error));
     assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
+}
+
+/// The first thing to compare when two machines with the same GPUs differ.
+#[test]
+fn the_machine_of_the_load_generator_is_shown() {
+    let run = recorded::healthy();
+    let node = run.object.status.as_ref().and_then(|status| status.placement.clone());
+    let node = node.expect("a placement").node;
+    let page = |machine: &str| {
+        let packed = run.results.binary_data.as_ref().expect("trials")["trial-1.json.gz"]
+            .0
+            .clone();
+        let mut text = String::new();
+        GzDecoder::new(packed.as_slice())
+            .read_to_string(&mut text)
+            .expect("a payload");
+        let mut payload: Payload = serde_json::from_str(&text).expect("a payload");
+        payload.node = Some(NodeFacts {
+            node: machine.to_owned(),
+            cpu_model: Some("Intel(R) Xeon(R) Platinum 8480C".to_owned()),
+            kernel: Some("6.18.44".to_owned()),
+            ..NodeFacts::default()
+        });
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        serde_json::to_writer(&mut packed, &payload).expect("JSON");
+        let packed = packed.finish().expect("packed");
+        let mut results = run.results.clone();
+        let trials = results.binary_data.as_mut().expect("trials");
+        trials.insert("trial-1.json.gz".to_owned(), ByteString(packed));
+        Report::new(&run.object, Some(&results)).expect("a report").html()
+    };
+    let facts = "Intel(R) Xeon(R) Platinum 8480C, kernel 6.18.44";
+    let here = page(&node);
+    assert!(
+        here.contains("CPUs and kernel of the node") && here.contains(facts),
+        "{here}"
+    );
+    let elsewhere = page("cpu-node-1");
+    assert!(elsewhere.contains("Load generator on") && elsewhere.contains(&format!("cpu-node-1: {facts}")));
+    assert!(!report(&run).html().contains("Load generator on"), "an older record");
 }
 
 #[test]
