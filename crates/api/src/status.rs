@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 
 pub use allocation::Allocation;
 pub use operator_state::{
-    Blocked, Comparison, DecodeSpeed, EarlierRun, EndedBy, Gap, GpuCheck, Metrics, OperatorState, PassedRun,
-    PhaseSeconds, PlanDetails, RelativeSpeed, RunFailure, SignStatus, SpecDigests, TrialState, WorkerLoad, WorkerLoss,
-    WorkerPod,
+    Blocked, Comparison, DecodeSpeed, DeploymentState, DeviceStatus, EarlierRun, EndedBy, Environment, ExpectedBy,
+    ExpectedGpus, Gap, GpuCheck, GpuMetrics, Leftovers, Metrics, OperatorState, PassedRun, PhaseSeconds, PlanDetails,
+    RelativeSpeed, RunFailure, SignStatus, SpecDigests, TimelineEntry, TrialProgress, TrialState, WorkerLoad,
+    WorkerLoss, WorkerPod,
 };
 pub use phase::Phase;
-pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome, TrialProgress};
-pub use run::{Leftovers, QueueStatus, RunStatus, TimelineEntry, Trigger};
+pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome};
+pub use run::{RunStatus, Trigger};
 pub use verdict::Verdict;
-pub use view::{ComparisonStatus, HistoryEntry, MetricsStatus, Speed, TrialStatus, WorkerStatus};
-pub use workload::{DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuMetrics, PlacementStatus, WorkloadStatus};
+pub use view::{EnvironmentStatus, HistoryEntry, MetricsStatus, ProgressStatus, Speed, TrialStatus, WorkerStatus};
+pub use workload::{PlacementStatus, WorkloadStatus};
 
 /// State and result of the current or last run. A restarted operator needs nothing else.
 ///
@@ -55,10 +56,7 @@ pub struct PerfValidationStatus {
     pub workload: Option<WorkloadStatus>,
     /// Environment of the run. Two runs can be compared only if their environments match.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub environment: Option<Environment>,
-    /// Comparison with an earlier run that passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub comparison: Option<ComparisonStatus>,
+    pub environment: Option<EnvironmentStatus>,
     /// Headline numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsStatus>,
@@ -76,13 +74,10 @@ pub struct PerfValidationStatus {
     pub trials: Vec<TrialStatus>,
     /// Progress of the open trial, as last reported by its load generator; absent between trials.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub progress: Option<TrialProgress>,
+    pub progress: Option<ProgressStatus>,
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
-    /// Start and end of each phase of the run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<TimelineEntry>,
     /// ConfigMap with the full AIPerf export and worker samples of each trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_ref: Option<ResultsRef>,
@@ -97,6 +92,7 @@ pub struct PerfValidationStatus {
     #[serde(
         rename = "operatorState",
         deserialize_with = "OperatorState::read",
+        serialize_with = "OperatorState::write",
         skip_serializing_if = "OperatorState::is_empty"
     )]
     pub state: Box<OperatorState>,

@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use k8s_openapi::ByteString;
 use perfval_api::{OperatorState, PerfValidation, PerfValidationStatus, Phase};
 use serde_json::{Value, json};
 
@@ -36,8 +40,16 @@ fn missing(part: &Value, whole: &Value, at: &str) -> Option<String> {
             let mut both = part.iter().zip(whole).enumerate();
             both.find_map(|(index, (part, whole))| missing(part, whole, &format!("{at}[{index}]")))
         }
+        (Value::String(part), Value::String(whole)) if at == ".status.operatorState.tables" => {
+            missing(&unpacked(part), &unpacked(whole), at)
+        }
         (part, whole) => (part != whole).then(|| at.to_owned()),
     }
+}
+
+fn unpacked(text: &str) -> Value {
+    let ByteString(bytes) = serde_json::from_value(json!(text)).expect("base64");
+    serde_json::from_reader(GzDecoder::new(&*bytes)).expect("JSON")
 }
 
 #[test]
@@ -78,6 +90,29 @@ fn fields_of_a_newer_version_are_skipped() {
     );
 }
 
+fn packed(tables: &Value) -> ByteString {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    serde_json::to_writer(&mut gzip, tables).expect("JSON");
+    ByteString(gzip.finish().expect("gzip"))
+}
+
+#[test]
+fn the_tables_of_the_operator_state_are_stored_as_one_text() {
+    let tables = json!({"history": [], "trials": [{"number": 7, "startedAt": "2026-11-20T10:00:00Z"}]});
+    let stored = json!({"observedGeneration": 3, "operatorState": {"resizes": 2, "tables": packed(&tables)}});
+    let read: PerfValidationStatus = serde_json::from_value(stored).expect("a status");
+    assert_eq!((read.state.resizes, read.state.trials[0].number), (2, 7));
+    let written = json!(read);
+    let fields: Vec<&String> = written["operatorState"]
+        .as_object()
+        .expect("an object")
+        .keys()
+        .collect();
+    assert_eq!(fields, ["resizes", "tables"]);
+    let again: PerfValidationStatus = serde_json::from_value(written).expect("a status");
+    assert_eq!(again, read);
+}
+
 #[test]
 fn a_damaged_operator_state_is_read_as_an_empty_one() {
     for damage in [
@@ -85,6 +120,12 @@ fn a_damaged_operator_state_is_read_as_an_empty_one() {
         json!([1]),
         json!({"resizes": "many"}),
         json!({"trials": {}}),
+        json!({"tables": 5}),
+        json!({"tables": "not base64"}),
+        json!({"tables": "bm90IGd6aXA="}),
+        json!({"tables": packed(&json!({"trials": {}}))}),
+        json!({"tables": packed(&json!([1]))}),
+        json!({"tables": packed(&json!({"trials": [{"number": 1, "startedAt": "2026-11-20T10:00:00Z"}], "unknown": " ".repeat(1 << 20)}))}),
     ] {
         let read: PerfValidationStatus =
             serde_json::from_value(json!({"observedGeneration": 3, "phase": "Deploying", "operatorState": damage}))

@@ -37,7 +37,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     let name = object.name_any();
     let mut archive = Archive::new(&format!("perfval-{name}"), screen.now());
     add_versions(session, &mut archive).await;
-    let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
+    let mut value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
+    if let Some(status) = &object.status {
+        // The stored state has its tables as one text, in which neither people nor the redactor find anything.
+        value["status"]["operatorState"] = json!(*status.state);
+    }
     add(
         &mut archive,
         "perfvalidation.yaml",

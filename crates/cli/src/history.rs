@@ -90,7 +90,7 @@ fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
             ttft_p99_milliseconds: metrics.ttft_p99_milliseconds,
             seconds: Some((run.completed_at.unwrap_or(now) - run.started_at).num_seconds()),
             completed_at: run.completed_at,
-            environment: status.environment.as_ref().map(environment::digest),
+            environment: status.state.environment.as_ref().map(environment::digest),
         }
     });
     let details = |run: i64| status.state.history.iter().find(|entry| entry.run == run);

@@ -32,7 +32,7 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
     let share = share(args, placed, &object.spec.gates)?;
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
-    let report = report::JudgeReport::new(&judgement, &trials);
+    let report = report::JudgeReport::new(&object.spec, &judgement, &trials);
     let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
     screen.answer(&text)?;
     Ok(exit::code(judgement.verdict))

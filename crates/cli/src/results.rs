@@ -52,7 +52,7 @@ impl Outcome {
             metrics: status.state.metrics,
             gates: status.gates,
             trials: status.state.trials,
-            environment: status.environment,
+            environment: status.state.environment,
             placement: status.placement,
         })
     }

@@ -43,11 +43,16 @@ impl Measurement {
         let (run, placement) = (status.run.as_ref()?, status.placement.as_ref()?);
         let verdict = status.verdict.filter(|_| is_measured(status))?;
         let metadata = &object.metadata;
-        let times = status.workers.iter().filter_map(|worker| {
-            let time = worker.token_microseconds.filter(|time| *time > 0)?;
-            let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
-            is_known.then(|| (one_name(&worker.gpus), time))
-        });
+        // The published workers begin with those that measured, in the same order.
+        let times = status
+            .workers
+            .iter()
+            .zip(&status.state.workers)
+            .filter_map(|(worker, load)| {
+                let time = load.token_microseconds().filter(|time| *time > 0)?;
+                let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
+                is_known.then(|| (one_name(&worker.gpus), time))
+            });
         let mut gpus: Vec<(String, i64)> = times.collect();
         gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         gpus.dedup_by(|a, b| a.0 == b.0);
@@ -65,7 +70,7 @@ impl Measurement {
                 run: run.number,
                 policy: owner.map(|owner| owner.name.clone()),
             },
-            judged_run: run.judged_run,
+            judged_run: status.state.judged_run,
             verdict,
             reason: status.reason.clone(),
             ended_at: run.completed_at?,

@@ -10,10 +10,13 @@ const UID: &str = "node-uid";
 
 /// A finished run on `n1`. Each GPU has a time from one token to the next.
 fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
-    let workers = gpus.iter().map(|(gpu, time)| {
-        json!({"name": format!("worker-{gpu}"), "gpus": [gpu], "tokenMicroseconds": time,
-               "speedOfPeers": {"percent": 97, "plusMinus": 1, "meanOf": 2}})
+    let workers = gpus.iter().map(|(gpu, _)| {
+        json!({"name": format!("worker-{gpu}"), "gpus": [gpu], "speedOfPeers": {"percent": 97, "plusMinus": 1}})
     });
+    let milliseconds = |time: i64| format!("{}.{:03}", time / 1000, time % 1000);
+    let loads = gpus
+        .iter()
+        .map(|(gpu, time)| json!({"name": format!("worker-{gpu}"), "tokenMs": milliseconds(*time)}));
     json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"namespace": "perf", "name": "h100", "uid": "validation-uid"},
@@ -28,17 +31,18 @@ fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
         },
         "status": {
             "observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "reason": "GatesMet",
-            "run": {"number": run, "id": "0011aabb", "trigger": "Created", "generation": 1,
+            "run": {"number": run, "trigger": "Created", "generation": 1,
                     "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
             "placement": {"node": "n1", "allocation": "DRA", "gpus": gpus.len(), "nodeGPUs": 8, "product": "H100"},
-            "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
+            "environment": {"digest": "0123456789ab"},
             "metrics": {"outputTokensPerSecond": 1234},
             "gates": [
-                {"name": "throughput", "threshold": "100", "effective": "100", "result": "Met", "marginPercent": "7.6"},
-                {"name": "tail", "threshold": "5", "effective": "5", "result": "Met", "marginPercent": "1.0"},
-                {"name": "reported", "threshold": "5", "effective": "5", "result": "Warned", "marginPercent": "-50"},
+                {"name": "throughput", "effective": "100", "result": "Met", "marginPercent": "7.6"},
+                {"name": "tail", "effective": "5", "result": "Met", "marginPercent": "1.0"},
+                {"name": "reported", "effective": "5", "result": "Warned", "marginPercent": "-50"},
             ],
             "workers": workers.collect::<Vec<_>>(),
+            "operatorState": {"workers": loads.collect::<Vec<_>>()},
         },
     })
 }
@@ -219,7 +223,7 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
     let object = after(2, &[("GPU-a", 8000)]);
     let judged = |of: i64| {
         changed(validation(3, &[("GPU-a", 8000)]), |object| {
-            object["status"]["run"]["judgedRun"] = json!(of);
+            object["status"]["operatorState"]["judgedRun"] = json!(of);
             object["status"]["verdict"] = json!("Failed");
         })
     };

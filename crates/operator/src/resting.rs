@@ -36,8 +36,8 @@ pub fn reduce(object: &mut PerfValidation) {
     status.gates = Vec::new();
     status.state.workers = Vec::new();
     keep_slow_gpus(status);
-    status.progress = None;
-    status.timeline = Vec::new();
+    status.state.progress = None;
+    status.state.timeline = Vec::new();
     status.state.comparison = None;
     status.state.last_passed = None;
     status.state.worker_pods = Vec::new();

@@ -50,10 +50,12 @@ fn put_run(server: &ApiServer, name: &str, records: &[Payload]) {
     server.edit("perfvalidations", NAMESPACE, name, |object| {
         object["status"] = json!({
             "observedGeneration": 1, "phase": "Evaluating", "message": "saving",
-            "run": {"number": 1, "id": id, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z"},
-            "timeline": [{"phase": "Evaluating", "startedAt": "2099-01-01T00:00:00Z"}],
+            "run": {"number": 1, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z"},
             "placement": {"node": format!("node-{name}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
-            "operatorState": {"digests": digests, "trials": (1..=TRIALS).map(trial).collect::<Vec<_>>()},
+            "operatorState": {
+                "digests": digests, "trials": (1..=TRIALS).map(trial).collect::<Vec<_>>(),
+                "timeline": [{"phase": "Evaluating", "startedAt": "2099-01-01T00:00:00Z"}],
+            },
         });
     });
     let controller = |api: &str, kind: &str, name: &str, uid: &Value| json!([{"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": true}]);

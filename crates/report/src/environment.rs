@@ -15,7 +15,7 @@ pub(crate) struct Fact {
 /// Known fields; unknown ones are left out.
 pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     let status = &facts.status;
-    let environment = status.environment.clone().unwrap_or_default();
+    let environment = status.state.environment.clone().unwrap_or_default();
     let placement = status.placement.clone().unwrap_or_default();
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let spec = facts.spec.as_ref();
@@ -70,9 +70,10 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
             "routerMode",
             "Router",
             status
-                .workload
+                .state
+                .deployment
                 .as_ref()
-                .and_then(|workload| text(&workload.router_mode)),
+                .and_then(|deployment| text(&deployment.router_mode)),
         ),
         ("dynamo", "Dynamo operator", dynamo),
         ("aiperf", "AIPerf", aiperf.or_else(exported)),

@@ -90,7 +90,7 @@ impl Facts {
         if let Some(results) = results {
             let saved = summary(results)?;
             let of = saved.status.run.map_or(0, |run| run.number);
-            if of != run.judged_run.unwrap_or(run.number) {
+            if of != status.state.judged_run.unwrap_or(run.number) {
                 let (name, current) = (Error::name_of(results), run.number);
                 return Err(Error::AnotherRun {
                     name,
@@ -271,7 +271,7 @@ fn read_summary(text: &str) -> Result<Summary, serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
     let mut exact = Map::new();
     if let Some(fields) = value.as_object_mut() {
-        for name in ["metrics", "trials"] {
+        for name in ["environment", "metrics", "plan", "thresholds", "trials"] {
             let known = fields.remove(name).filter(|value| !value.is_null());
             exact.extend(known.map(|value| (name.to_owned(), value)));
         }

@@ -89,7 +89,7 @@ pub(crate) fn write(facts: &Facts, files: &[File]) -> String {
             verdict: status.verdict,
             reason: status.reason.clone(),
             node: status.placement.as_ref().map(|placement| placement.node.clone()),
-            environment: status.environment.clone(),
+            environment: status.state.environment.clone(),
             results_sha256: facts.saved.as_ref().map(|saved| saved.sha256.clone()),
         },
     };

@@ -219,7 +219,7 @@ impl Timeline {
 
 /// UUIDs of the GPUs that a worker holds: by its claim, or by the exporter's list of pods.
 fn gpus_of(facts: &Facts, pod: &WorkerPod) -> Vec<String> {
-    let devices = facts.status.placement.iter().flat_map(|plan| pod.held(&plan.devices));
+    let devices = pod.held(&facts.status.state.plan.device_ids);
     let by_claim: Vec<String> = devices.filter_map(|device| device.uuid.clone()).collect();
     if !by_claim.is_empty() {
         return by_claim;

@@ -263,7 +263,7 @@ impl<'a> Pass<'a> {
 
     fn end(&mut self, verdict: Verdict, why: &Why) {
         self.status.verdict = Some(verdict);
-        if let Some(environment) = &mut self.status.environment {
+        if let Some(environment) = &mut self.status.state.environment {
             environment.digest = Some(environment::digest(environment));
         }
         status::explain(&mut self.status, why);

@@ -12,13 +12,18 @@ const PAUSE: TimeDelta = TimeDelta::seconds(15);
 
 /// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
-    let known = status.progress.as_ref().filter(|known| known.trial == trial);
+    let known = status.state.progress.as_ref().filter(|known| known.trial == trial);
     known.is_none_or(|known| now - known.updated_at >= PAUSE)
 }
 
 /// The next progress in the status; `None` without any new reading.
 pub(crate) fn next(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
-    let known = run.status().progress.as_ref().filter(|known| known.trial == trial);
+    let known = run
+        .status()
+        .state
+        .progress
+        .as_ref()
+        .filter(|known| known.trial == trial);
     let is_news = known.is_none_or(|known| known.requests != read.requests && is_old(run.status(), trial, now));
     if !is_news {
         return None;

@@ -83,11 +83,12 @@ impl Uses {
         let plan = status.placement.as_ref()?;
         let run = status.run.as_ref()?;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let id = names::run_id(metadata.uid.as_deref().unwrap_or_default(), run.number);
         Some(Self {
             spec: spec.clone(),
             gpus: plan.gpus,
             by_claims: plan.allocation == Allocation::Dra,
-            pods: format!("{namespace}/{}-", names::deployment(&run.id)),
+            pods: format!("{namespace}/{}-", names::deployment(&id)),
             creates: matches!(
                 status.phase,
                 Some(Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking)
@@ -250,7 +251,7 @@ pub fn usual(mut held: Vec<Duration>) -> Option<Duration> {
 
 /// Time for which a finished run held its node.
 pub fn held_for(status: &PerfValidationStatus) -> Option<Duration> {
-    let of = |phase| status.timeline.iter().find(move |entry| entry.phase == phase);
+    let of = |phase| status.state.timeline.iter().find(move |entry| entry.phase == phase);
     let freed = of(Phase::CleaningUp)?.completed_at?;
     (freed - of(Phase::Deploying)?.started_at).to_std().ok()
 }

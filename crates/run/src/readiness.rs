@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
 use perfval_api::text::number_of;
-use perfval_api::{Allocation, Phase, PlacementStatus, WorkerPod};
+use perfval_api::{Allocation, Phase, PlacementStatus, PlanDetails, WorkerPod};
 use perfval_sizing::inventory::{Interned, PodUse};
 use perfval_sizing::{HeldByWorker, Seen};
 
@@ -296,9 +296,9 @@ pub fn held_devices<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<Hel
 }
 
 /// A worker that came to another GPU than those confirmed when the deployment became ready.
-pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlanDetails) -> Option<String> {
     let confirmed = |given: &HeldByWorker<'_>| {
-        let mut devices = plan.devices.iter();
+        let mut devices = plan.device_ids.iter();
         devices.any(|device| device.pool == given.pool && device.name == given.device)
     };
     let stray = held_devices(pods, claims).into_iter().find(|given| !confirmed(given))?;

@@ -79,10 +79,8 @@ impl<'a> Run<'a> {
 
     /// Id of the current run; that of run 1 before one began.
     pub fn id(&self) -> String {
-        self.status
-            .run
-            .as_ref()
-            .map_or_else(|| names::run_id(self.uid(), 1), |run| run.id.clone())
+        let number = self.status.run.as_ref().map_or(1, |run| run.number);
+        names::run_id(self.uid(), number)
     }
 
     /// The plan, once sizing made one.

@@ -10,7 +10,7 @@ use perfval_api::{
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
-use crate::{names, time};
+use crate::time;
 
 mod rejudged;
 mod size;
@@ -22,7 +22,7 @@ pub use summary::{BLOCKED_FOR_LONG, summarize};
 pub use view::publish;
 
 /// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
-/// then what machines ask for.
+/// then what machines ask for. A client that cannot search a list reads the second one (config/handoff/argo-workflows.yaml).
 const CONDITION_ORDER: [&str; 6] = [
     condition::PASSED,
     condition::CLEANED_UP,
@@ -64,7 +64,7 @@ impl From<bool> for Truth {
 
 /// Returns true if the time for removal has passed, and the removal continues.
 pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
-    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    let leftovers = status.state.leftovers;
     status.phase == Some(Phase::CleaningUp) && leftovers == Some(Leftovers::Overdue)
 }
 
@@ -77,15 +77,13 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         conditions: last.conditions.clone(),
         run: Some(RunStatus {
             number,
-            id: names::run_id(run.uid(), number),
             trigger,
             generation: run.generation(),
-            judged_run: None,
             rerun_token: run.rerun_token().map(str::to_owned),
             started_at: now,
             completed_at: None,
-            queue: None,
-            leftovers: None,
+            queue_ahead: None,
+            expected_at: None,
         }),
         state: Box::new(OperatorState {
             digests: Some(spec_digests::digests(run.spec())),
@@ -120,7 +118,7 @@ pub(crate) fn restate_run_conditions(status: &mut PerfValidationStatus) {
 
 /// Enters a phase: ends the current entry of the timeline and begins the next.
 pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>) {
-    if let Some(current) = status.timeline.last_mut() {
+    if let Some(current) = status.state.timeline.last_mut() {
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
@@ -137,7 +135,7 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     match phase {
         // The timeline is that of a run; a finished run ends it.
         Phase::Completed | Phase::Suspended => {}
-        _ => status.timeline.push(TimelineEntry {
+        _ => status.state.timeline.push(TimelineEntry {
             phase,
             started_at: now,
             completed_at: None,
@@ -149,8 +147,8 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
 /// A run sent back to Sizing again and again must not grow its status without bound.
 fn bound_timeline(status: &mut PerfValidationStatus) {
     const ENTRIES: usize = 32;
-    let surplus = status.timeline.len().saturating_sub(ENTRIES);
-    status.timeline.drain(..surplus);
+    let surplus = status.state.timeline.len().saturating_sub(ENTRIES);
+    status.state.timeline.drain(..surplus);
 }
 
 /// Takes back the plan of a run.
@@ -163,6 +161,7 @@ pub(crate) fn unplace(status: &mut PerfValidationStatus) {
 /// When the current phase began.
 pub fn phase_started_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
     status
+        .state
         .timeline
         .last()
         .filter(|entry| Some(entry.phase) == status.phase)
@@ -230,5 +229,5 @@ fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, wo
 
 /// The run whose trials this one judges; `None`: its own.
 pub(crate) fn judged_run(status: &PerfValidationStatus) -> Option<i64> {
-    status.run.as_ref()?.judged_run
+    status.state.judged_run
 }

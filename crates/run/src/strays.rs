@@ -116,10 +116,8 @@ mod tests {
             "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i"}}},
             "status": {
                 "observedGeneration": 1, "phase": phase,
-                "run": {
-                    "number": 3, "id": names::run_id("u", 3), "trigger": "Rerun", "generation": 1,
-                    "startedAt": "2027-01-01T00:00:00Z", "leftovers": leftovers,
-                },
+                "run": {"number": 3, "trigger": "Rerun", "generation": 1, "startedAt": "2027-01-01T00:00:00Z"},
+                "operatorState": {"leftovers": leftovers},
             },
         }))
         .unwrap()

@@ -132,7 +132,7 @@ pub(crate) fn look_again(overdue: Duration) -> Duration {
 
 /// Objects that a run that is over still has in the cluster.
 pub(crate) fn leftovers(run: &Run<'_>) -> Option<Leftovers> {
-    run.status().run.as_ref()?.leftovers
+    run.status().state.leftovers
 }
 
 /// Records that the run leaves something behind, and why.
@@ -149,7 +149,7 @@ pub(crate) fn confirm_gone(pass: &mut Pass<'_>) {
 }
 
 fn record(pass: &mut Pass<'_>, leftovers: Option<Leftovers>) {
-    if let Some(run) = &mut pass.status.run {
-        run.leftovers = leftovers;
+    if pass.status.run.is_some() {
+        pass.status.state.leftovers = leftovers;
     }
 }

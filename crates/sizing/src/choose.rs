@@ -189,7 +189,7 @@ fn planned(
         Ok(gpus) => world.plan(node, report, gpus)?,
         Err(sizing) => return Some(sizing),
     };
-    plan.placement.expected = expected_by_anyone(fleet, world, node, report, totals);
+    plan.expect(expected_by_anyone(fleet, world, node, report, totals));
     Some(Sizing::Chosen(Box::new(plan)))
 }
 

@@ -128,7 +128,6 @@ impl<'a> Circumstances<'a> {
             gpus: workers * self.spec.gpus_per_worker(),
             node_gpus: report.total,
             faulty_gpus: report.faulty(),
-            expected: report.expected,
             ..PlacementStatus::default()
         };
         let details = PlanDetails {
@@ -136,11 +135,11 @@ impl<'a> Circumstances<'a> {
             tolerations: tolerations(node, self.spec),
             ..PlanDetails::default()
         };
-        Some(match gpus {
-            Gpus::ByClaims { devices, selectors } => Plan {
-                placement: described(placement, &devices),
-                details: PlanDetails { selectors, ..details },
-            },
+        let mut plan = match gpus {
+            Gpus::ByClaims { devices, selectors } => {
+                let details = PlanDetails { selectors, ..details };
+                described(Plan { placement, details }, &devices)
+            }
             Gpus::ByPlugin(_) => Plan {
                 placement: PlacementStatus {
                     product: node.label(expected::PRODUCT).map(str::to_owned),
@@ -149,7 +148,9 @@ impl<'a> Circumstances<'a> {
                 },
                 details,
             },
-        })
+        };
+        plan.expect(report.expected);
+        Some(plan)
     }
 
     /// GPUs that a node should have according to the spec and the node itself.

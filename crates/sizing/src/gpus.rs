@@ -5,6 +5,7 @@ use perfval_api::{Allocation, DeviceStatus, PlacementStatus};
 use super::devices::{NodeDevices, attribute, count};
 use super::dra::Dra;
 use super::naming::Naming;
+use super::plan::{Plan, hold};
 use super::plugin::PluginGpus;
 use super::taken::Taken;
 use crate::inventory::Attribute;
@@ -54,7 +55,7 @@ impl Gpus<'_> {
 }
 
 /// Adds the attributes of the devices that the workers will probably get, as the slices contain them.
-pub fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
+pub fn described(plan: Plan, devices: &NodeDevices<'_>) -> Plan {
     let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
     let distinct = |name: &str| {
         let mut values: Vec<&str> = chosen
@@ -66,19 +67,21 @@ pub fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementS
         values.dedup();
         (!values.is_empty()).then(|| values.join(", "))
     };
-    PlacementStatus {
-        product: distinct("productName"),
-        driver_version: distinct("driverVersion"),
-        devices: chosen
-            .iter()
-            .map(|(id, device)| DeviceStatus {
-                pool: id.pool.to_owned(),
-                name: id.device.to_owned(),
-                uuid: attribute(id, device, "uuid")
-                    .and_then(Attribute::string)
-                    .map(str::to_owned),
-            })
-            .collect(),
+    let device_ids = chosen.iter().map(|(id, device)| DeviceStatus {
+        pool: id.pool.to_owned(),
+        name: id.device.to_owned(),
+        uuid: attribute(id, device, "uuid")
+            .and_then(Attribute::string)
+            .map(str::to_owned),
+    });
+    let mut plan = Plan {
+        placement: PlacementStatus {
+            product: distinct("productName"),
+            driver_version: distinct("driverVersion"),
+            ..plan.placement
+        },
         ..plan
-    }
+    };
+    hold(&mut plan.placement, &mut plan.details, device_ids.collect());
+    plan
 }

@@ -66,7 +66,7 @@ pub struct Granted<'a> {
 /// Returns true if a run holds its node or plans to, so that no other run may choose it.
 pub fn holds_node(status: &PerfValidationStatus) -> bool {
     // A run that judges saved trials again keeps their plan in its status, and runs nothing.
-    let judges_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());
+    let judges_again = status.state.judged_run.is_some();
     let over = judges_again || status.phase.is_none_or(Phase::is_over);
     status.placement.is_some() && (!over || !condition::is_true(status, condition::CLEANED_UP))
 }

@@ -52,7 +52,7 @@ pub use our_pods::{
     IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources,
     trial_is_pinned,
 };
-pub use plan::Plan;
+pub use plan::{Plan, hold};
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
 pub use survey::SurveyedNode;

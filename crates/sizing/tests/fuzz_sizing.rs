@@ -261,7 +261,7 @@ fn is_kept(plan: &Plan, inventory: &Inventory, reports: &[NodeReport]) {
     if plan.allocation != Allocation::Dra {
         return;
     }
-    assert_eq!(i64::try_from(plan.devices.len()), Ok(plan.gpus));
+    assert_eq!(i64::try_from(plan.details.device_ids.len()), Ok(plan.gpus));
     let claims = [&inventory.claims, &inventory.promises];
     let held: BTreeSet<[&str; 3]> = claims
         .into_iter()
@@ -269,14 +269,19 @@ fn is_kept(plan: &Plan, inventory: &Inventory, reports: &[NodeReport]) {
         .flat_map(|claim| &claim.devices)
         .map(|held| [&*held.driver, &*held.pool, &*held.device])
         .collect();
-    for planned in &plan.devices {
+    for planned in &plan.details.device_ids {
         let is_free = |slice: &&Slice| {
             *slice.pool == *planned.pool
                 && slice.devices.iter().any(|device| *device.name == *planned.name)
                 && !held.contains(&[&*slice.driver, &*slice.pool, planned.name.as_str()])
         };
         let free = inventory.slices.present().into_iter().flatten().filter(is_free).count();
-        let times = plan.devices.iter().filter(|device| *device == planned).count();
+        let times = plan
+            .details
+            .device_ids
+            .iter()
+            .filter(|device| *device == planned)
+            .count();
         assert!(times <= free, "{planned:?} of {plan:?}");
     }
 }

@@ -23,7 +23,7 @@ pub fn close(
     judged: &JudgedTrial,
     now: DateTime<Utc>,
 ) -> Ruling {
-    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
+    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.state.environment) {
         environment.aiperf = Some(version.clone());
     }
     let mut judged = judged.clone();
@@ -35,6 +35,11 @@ pub fn close(
         in_run::forget_other_explanations(status, &judged);
         status.state.metrics = Some(judged.metrics.clone());
         status.gates.clone_from(&judged.gates);
+        let thresholds = spec
+            .gates
+            .iter()
+            .map(|gate| (gate.name.clone(), gate.threshold.clone()));
+        status.state.thresholds = thresholds.collect();
     }
     judged.put_in_order();
     let JudgedTrial {
@@ -60,7 +65,7 @@ pub fn close(
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
-    status.progress = None;
+    status.state.progress = None;
     let shared = findings.iter().any(|(cause, _)| *cause == Cause::GPUShared);
     let node = status.placement.as_ref().map(|placement| placement.node.as_str());
     for (cause, finding) in findings {

@@ -52,7 +52,7 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
 }
 
 fn gpus_missing(status: &PerfValidationStatus) -> bool {
-    status.placement.as_ref().is_some_and(missing::fails_run)
+    missing::fails_run(&status.state.plan)
 }
 
 /// Errors outrank gates: numbers of the successes alone prove little.
@@ -128,7 +128,7 @@ mod tests {
 
     fn gate(name: &str, observed: &str, effective: &str, result: GateResult) -> GateStatus {
         serde_json::from_value(json!({
-            "name": name, "observed": observed, "threshold": effective, "effective": effective, "result": result,
+            "name": name, "observed": observed, "effective": effective, "result": result,
         }))
         .expect("well-formed")
     }

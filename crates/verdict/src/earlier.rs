@@ -41,7 +41,7 @@ struct Own {
 
 /// Speeds that the history keeps of a run: none of a run that only judged another one's trials again.
 pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
-    let judged_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());
+    let judged_again = status.state.judged_run.is_some();
     if judged_again {
         return Vec::new();
     }
@@ -59,7 +59,7 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
         return Vec::new();
     }
     let own = |load: &WorkerLoad| {
-        let devices = match placement.devices.as_slice() {
+        let devices = match status.state.plan.device_ids.as_slice() {
             [device] if placement.gpus == 1 => vec![device.clone()],
             devices => held(status, &load.name, devices),
         };
@@ -102,11 +102,16 @@ fn one_name(devices: &[DeviceStatus]) -> Option<String> {
 /// environment (model, image, settings, product, driver) and on the same GPU, as far as its UUID is known. A worker with fewer
 /// than three of these is left out.
 pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
-    let Some(environment) = status.environment.as_ref().filter(|now| environment::is_known(now)) else {
+    let Some(environment) = status
+        .state
+        .environment
+        .as_ref()
+        .filter(|now| environment::is_known(now))
+    else {
         return Vec::new();
     };
     let digest = environment::digest(environment);
-    let itself = status.run.as_ref().and_then(|run| run.judged_run);
+    let itself = status.state.judged_run;
     let comparable = |entry: &&EarlierRun| {
         entry.verdict == Some(Verdict::Passed)
             && entry.environment.as_ref() == Some(&digest)

@@ -1,7 +1,8 @@
 //! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
-    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, Scaling, quantity,
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, PlanDetails, Scaling,
+    quantity,
 };
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -21,12 +22,14 @@ impl Share {
     /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones, which have no
     /// user. If the spec gives the expected number, the threshold is meant for that number: the missing GPUs fail the
     /// run separately.
-    pub fn new(plan: &PlacementStatus) -> Self {
-        let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
+    pub fn new(plan: &PlacementStatus, details: &PlanDetails) -> Self {
+        let by_spec = plan
+            .expected_gpus
+            .filter(|_| details.expected_by == Some(ExpectedBy::Spec));
         let healthy = plan.node_gpus - plan.faulty_gpus;
         Self {
             gpus: plan.gpus,
-            node_gpus: by_spec.map_or(healthy, |expected| expected.gpus.max(healthy)),
+            node_gpus: by_spec.map_or(healthy, |expected| expected.max(healthy)),
         }
     }
 }
@@ -159,7 +162,6 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
         status: GateStatus {
             name: gate.name.clone(),
             observed: observed.map(show),
-            threshold: gate.threshold.clone(),
             effective: effective.map_or_else(|| gate.threshold.clone(), |effective| show(effective.value())),
             result,
             margin_percent: margin.map(show),
@@ -189,7 +191,7 @@ pub fn show(value: Decimal) -> String {
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::{ExpectedGpus, Statistic};
+    use perfval_api::Statistic;
 
     use super::*;
 
@@ -222,10 +224,14 @@ mod tests {
                 gpus: 7,
                 node_gpus,
                 faulty_gpus,
-                expected: expected.map(|(by, gpus)| ExpectedGpus { gpus, by }),
+                expected_gpus: expected.map(|(_, gpus)| gpus),
                 ..PlacementStatus::default()
             };
-            let share = Share::new(&plan);
+            let details = PlanDetails {
+                expected_by: expected.map(|(by, _)| by),
+                ..PlanDetails::default()
+            };
+            let share = Share::new(&plan, &details);
             assert_eq!((share.gpus, share.node_gpus), (7, counted), "{plan:?}");
         }
     }

@@ -32,7 +32,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
         throughput: numbers.shown(|trial| trial.throughput.as_ref()),
         ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
         trials: Some(numbers.trials()).filter(|trials| *trials > 0),
-        environment: last.environment.as_ref().map(environment::digest),
+        environment: last.state.environment.as_ref().map(environment::digest),
         causes: causes(last),
         speeds: if is_sound(last) {
             earlier::kept(last)
@@ -62,7 +62,7 @@ pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
 /// Time of each phase of a run until now; a phase that it came back to counts every time.
 pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
     let mut phases: Vec<PhaseSeconds> = Vec::new();
-    for entry in &status.timeline {
+    for entry in &status.state.timeline {
         let Some(ended) = entry.completed_at else { continue };
         let seconds = (ended - entry.started_at).num_seconds().max(0);
         match phases.iter_mut().find(|known| known.phase == entry.phase) {
@@ -123,7 +123,7 @@ pub(crate) fn compare_slow_gpus(
 /// The last run that passed without a cause, which the next run begins with.
 pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
     let numbers = Numbers::new(last);
-    match (&last.run, &last.environment, last.verdict) {
+    match (&last.run, &last.state.environment, last.verdict) {
         (Some(run), Some(environment), Some(Verdict::Passed)) if is_sound(last) => Some(PassedRun {
             run: run.number,
             throughput: numbers.shown(|trial| trial.throughput.as_ref()),
@@ -174,7 +174,7 @@ struct Before<'a> {
 /// last such run.
 pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
     status.state.metrics.as_ref()?;
-    let environment = status.environment.as_ref()?;
+    let environment = status.state.environment.as_ref()?;
     let last_passed = status.state.last_passed.as_ref()?;
     let Some(before) = same_environment(status, environment, last_passed) else {
         return Some(Comparison {

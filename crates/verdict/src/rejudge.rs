@@ -86,8 +86,10 @@ fn judged(
         record,
         before: workers,
         after: workers,
-        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new),
-        devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, |plan| {
+            Share::new(plan, &status.state.plan)
+        }),
+        devices: &status.state.plan.device_ids,
         product: plan.and_then(|plan| plan.product.as_deref()),
     };
     let mut judged = trial::judge(evidence, spec);

@@ -130,7 +130,7 @@ mod tests {
         let object: perfval_api::PerfValidation = serde_json::from_str(stored).unwrap();
         let status = object.status.unwrap();
         assert_eq!(status.state.digests, Some(digests(&object.spec)));
-        let settings = status.environment.unwrap().settings;
+        let settings = status.state.environment.unwrap().settings;
         assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
     }
 

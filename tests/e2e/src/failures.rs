@@ -211,6 +211,7 @@ async fn enforced(lab: &Lab, objects: &[Value], namespace: &str) {
 /// Seconds from the beginning of the phase that the run is in, or that it ended in.
 fn waited(status: &PerfValidationStatus) -> i64 {
     let running = status
+        .state
         .timeline
         .iter()
         .rev()

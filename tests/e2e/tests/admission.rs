@@ -220,8 +220,8 @@ async fn columns_and_field_selectors_show_the_status() {
         "metrics": {"outputTokensPerSecond": 110_847, "ttftP99Milliseconds": 910},
         "placement": {"node": "gpu-node-1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
         "trials": [
-            {"number": 1, "startedAt": "2026-11-20T10:00:00Z"},
-            {"number": 2, "startedAt": "2026-11-20T10:05:00Z"},
+            {"number": 1, "outcome": "Pass"},
+            {"number": 2, "outcome": "Pass"},
         ],
     }});
     api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&status))

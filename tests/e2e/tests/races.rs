@@ -49,7 +49,7 @@ async fn ten_runs_at_once_are_served_one_by_one_in_their_order() {
     let mut before: Option<(String, DateTime<Utc>)> = None;
     for (_, run) in &runs {
         let status = run.ends(Verdict::Passed).await;
-        let (from, to) = held(&status.timeline);
+        let (from, to) = held(&status.state.timeline);
         println!(
             "{}: {} s to {} s",
             run.name,

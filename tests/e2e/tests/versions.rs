@@ -68,6 +68,7 @@ async fn a_healthy_node_passes() {
     );
     assert_eq!(
         status
+            .state
             .environment
             .as_ref()
             .and_then(|environment| environment.dynamo.as_deref()),

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    EarlierRun, Environment, OperatorState, PerfValidationStatus, PlacementStatus, RunStatus, TrialState, Verdict,
-    WorkerPod,
+    EarlierRun, Environment, OperatorState, PerfValidationStatus, PlacementStatus, PlanDetails, RunStatus, TrialState,
+    Verdict, WorkerPod,
 };
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
@@ -140,20 +140,23 @@ fn alone(
         placement: Some(PlacementStatus {
             gpus: 1,
             node_gpus: 1,
-            devices: devices.clone(),
             ..PlacementStatus::default()
         }),
-        environment: Some(Environment {
-            model: run.spec.model.name.clone(),
-            image: run.spec.dynamo().image.clone(),
-            image_digest: Some("sha256:of-the-rig".to_owned()),
-            settings: Some("of-a-setting".to_owned()),
-            gpu_product: Some(hardware.product.clone()),
-            gpus: Some(1),
-            gpu_driver: Some(hardware.driver.clone()),
-            ..Environment::default()
-        }),
         state: Box::new(OperatorState {
+            environment: Some(Environment {
+                model: run.spec.model.name.clone(),
+                image: run.spec.dynamo().image.clone(),
+                image_digest: Some("sha256:of-the-rig".to_owned()),
+                settings: Some("of-a-setting".to_owned()),
+                gpu_product: Some(hardware.product.clone()),
+                gpus: Some(1),
+                gpu_driver: Some(hardware.driver.clone()),
+                ..Environment::default()
+            }),
+            plan: PlanDetails {
+                device_ids: devices.clone(),
+                ..PlanDetails::default()
+            },
             trials: vec![TrialState {
                 number: 1,
                 ..TrialState::default()

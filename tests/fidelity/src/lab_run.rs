@@ -114,9 +114,9 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64, sl
         let Ok(status) = validation.status().await else {
             continue;
         };
-        let Some(run) = status.run.as_ref().filter(|run| run.number == number) else {
+        if status.run.as_ref().is_none_or(|run| run.number != number) {
             continue;
-        };
+        }
         if status.phase == Some(Phase::Completed) {
             break status;
         }
@@ -124,9 +124,10 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64, sl
             lab.kubectl(&["cordon", NODE]).await;
             cordoned = true;
         }
-        let Some(trial) = status.state.trials.last() else {
+        let (Some(trial), Some(workload)) = (status.state.trials.last(), &status.workload) else {
             continue;
         };
+        let id = workload.name.trim_start_matches("pv-");
         if trial.outcome.is_none() {
             let before = status.state.worker_pods.clone();
             let victim = slow.and_then(|device| holder(device, &before));
@@ -138,27 +139,19 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64, sl
             if case.fault.strikes_under_load() && struck < trial.number {
                 struck = trial.number;
                 let victim = usize::try_from(struck).unwrap_or(0);
-                let pod = strike(
-                    lab,
-                    &validation.namespace,
-                    &run.id,
-                    case.fault,
-                    victim,
-                    case.strikes_after(),
-                )
-                .await;
+                let pod = strike(lab, &validation.namespace, id, case.fault, victim, case.strikes_after()).await;
                 if let Some(around) = watched.get_mut(&trial.number)
                     && case.fault != Fault::FrontendBound
                 {
                     around.victim = Some(pod.clone());
                 }
-                watch_end(lab, validation, &run.id, trial.number, &mut watched).await;
+                watch_end(lab, validation, id, trial.number, &mut watched).await;
                 if case.fault == Fault::FrozenForGood {
                     // A stopped process outlives SIGTERM: without this the next trial would wait a minute for the worker.
                     let _ = lab_fault(lab, &["fault", "kill", &format!("{}/{pod}", validation.namespace)]).await;
                 }
             } else {
-                watch_end(lab, validation, &run.id, trial.number, &mut watched).await;
+                watch_end(lab, validation, id, trial.number, &mut watched).await;
             }
         }
     };

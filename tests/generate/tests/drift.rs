@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray};
 use perfval_generate::{ROLES, files};
 
 /// From the folder of the package, where `cargo test` runs a test. Not `env!`: one target folder serves many checkouts.
@@ -33,4 +34,25 @@ fn the_folder_of_roles_contains_generated_files_only() {
     let generated = files().expect("the CRD as YAML").into_iter().map(|(file, _)| file);
     let generated: BTreeSet<_> = generated.filter(|file| file.starts_with(ROLES)).collect();
     assert_eq!(found, generated);
+}
+
+/// Counts the fields of a schema, and those of all objects in it.
+fn count_fields(schema: &JSONSchemaProps) -> usize {
+    let item = match &schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => count_fields(item),
+        _ => 0,
+    };
+    let fields = schema.properties.iter().flat_map(|fields| fields.values());
+    item + fields.map(|field| 1 + count_fields(field)).sum::<usize>()
+}
+
+/// A field of the status stays for ever. What only the operator needs is in `operatorState`, which is one field.
+#[test]
+fn the_status_has_at_most_95_fields() {
+    let [version] = perfval_api::crd().spec.versions.try_into().expect("one version");
+    let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
+    let root = schema.and_then(|schema| schema.properties).expect("a schema");
+    let fields = count_fields(&root["status"]);
+    assert!(fields <= 95, "{fields} fields");
+    assert!(fields >= 60, "the test looks at the status: {fields} fields");
 }

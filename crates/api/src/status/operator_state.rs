@@ -1,15 +1,28 @@
 //! Internal state of the operator. Other software must not depend on it.
 
+mod deployment;
 mod earlier;
+mod environment;
+mod life;
+mod packed;
+mod plan;
 mod trial;
 mod worker;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
+pub use self::deployment::{DeploymentState, GpuMetrics};
 pub use self::earlier::{Comparison, DecodeSpeed, EarlierRun, PassedRun, PhaseSeconds};
-pub use self::trial::{Metrics, TrialState};
+pub use self::environment::Environment;
+pub use self::life::{Leftovers, TimelineEntry};
+pub use self::plan::{DeviceStatus, ExpectedBy, ExpectedGpus, PlanDetails};
+pub use self::trial::{Metrics, TrialProgress, TrialState};
 pub use self::worker::{EndedBy, RelativeSpeed, WorkerLoad, WorkerLoss, WorkerPod};
 use super::workload::is_zero;
 
@@ -17,6 +30,19 @@ use super::workload::is_zero;
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperatorState {
+    /// Number of the run whose saved trials this run judges again; absent in a run that measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_run: Option<i64>,
+    /// Start and end of each phase of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelineEntry>,
+    /// Objects that remain in the cluster after the run is over, or after its time for removal has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<Leftovers>,
+    /// Time at which the place in the queue was last written. The operator writes it at most once a minute. Far from the
+    /// head it writes only changes of a tenth or more, so that a thousand waiting runs do not overload the API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place_written_at: Option<DateTime<Utc>>,
     /// Digests of the spec with which the run began, grouped by the effect of a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<SpecDigests>,
@@ -61,6 +87,15 @@ pub struct OperatorState {
     /// Internal part of the plan.
     #[serde(skip_serializing_if = "PlanDetails::is_empty")]
     pub plan: PlanDetails,
+    /// Details of the deployment under test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentState>,
+    /// Environment of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
+    /// Progress of the open trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<TrialProgress>,
     /// `runtimeVersionOverride` of the deployment's components, from `workload.dynamo.runtimeVersion`. Set only if
     /// their API has the field.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +122,9 @@ pub struct OperatorState {
     /// Trials of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialState>,
+    /// Threshold of each gate as written in the spec with which `status.gates` were judged.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub thresholds: BTreeMap<String, String>,
     /// Numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
@@ -123,30 +161,6 @@ pub struct Blocked {
     pub for_good: bool,
 }
 
-/// Details of a plan beside the placement.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PlanDetails {
-    /// Pods that hold GPUs from the device plugin. Present only if the node allocates GPUs both by claims and by a
-    /// device plugin. Pods of other namespaces appear as a number instead of their names. While the run
-    /// measures, no other pod may get a GPU by the method that the run does not use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub neighbours: Option<Vec<String>>,
-    /// CEL expressions that the workers' claims add to those of their class. They exclude devices that the scheduler
-    /// must not allocate.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub selectors: Vec<String>,
-    /// Tolerations the pods carry.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,
-}
-
-impl PlanDetails {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Any object. The API server does not validate its content.
 impl JsonSchema for OperatorState {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -168,8 +182,21 @@ impl JsonSchema for OperatorState {
 impl OperatorState {
     /// Reads a state that a person may have damaged. An unreadable state counts as empty.
     pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Self>, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        Ok(serde_json::from_value(value).unwrap_or_default())
+        let Value::Object(mut fields) = Value::deserialize(deserializer)? else {
+            return Ok(Box::default());
+        };
+        let state = packed::unpack(&mut fields).and_then(|()| serde_json::from_value(Value::Object(fields)));
+        Ok(state.unwrap_or_default())
+    }
+
+    /// Writes a state with its large tables as one text.
+    pub(super) fn write<S: Serializer>(state: &Self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = serde_json::to_value(state).map_err(S::Error::custom)?;
+        value
+            .as_object_mut()
+            .map_or(Ok(()), packed::pack)
+            .map_err(S::Error::custom)?;
+        value.serialize(serializer)
     }
 
     pub(super) fn is_empty(&self) -> bool {

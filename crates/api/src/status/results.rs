@@ -1,4 +1,3 @@
-use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +10,6 @@ pub struct GateStatus {
     /// Measured value; absent if the trial did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<String>,
-    /// Threshold of the spec.
-    pub threshold: String,
     /// Threshold after scaling and tolerance.
     pub effective: String,
     /// Result of the comparison.
@@ -44,36 +41,6 @@ pub enum TrialOutcome {
     Miss,
     /// The trial is no evidence about the deployment.
     Invalid,
-}
-
-/// Progress of the open trial.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct TrialProgress {
-    /// Number of the trial.
-    pub trial: i64,
-    /// Measured requests that have ended, including failed ones.
-    pub requests: i64,
-    /// Requests that the trial will send; absent if it has a duration instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected: Option<i64>,
-    /// Measured requests that failed.
-    pub failed_requests: i64,
-    /// Time spent measuring so far (s).
-    pub seconds: i64,
-    /// Completed part of the trial (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percent: Option<i64>,
-    /// Recent output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens_per_second: Option<i64>,
-    /// Recent average time to first token (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_milliseconds: Option<i64>,
-    /// Trial and percentage, such as `2: 62%`.
-    pub summary: String,
-    /// Time of this reading, updated at most every 15 seconds.
-    pub updated_at: DateTime<Utc>,
 }
 
 /// Finding in addition to the numbers.

@@ -6,6 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{TrialOutcome, Verdict};
 
+/// Versions of the run's environment. The digest covers its hardware, model and settings too.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentStatus {
+    /// Digest of the environment, set once the run is judged (12 hex digits). Two runs can be compared only if their
+    /// digests are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// AIPerf version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aiperf: Option<String>,
+    /// Version of the installed Dynamo operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamo: Option<String>,
+    /// Digest of the workload image, as the node resolved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_digest: Option<String>,
+    /// Commit of the weights; absent if the spec leaves it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
 /// Headline numbers of the deciding trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -16,18 +38,9 @@ pub struct MetricsStatus {
     /// Time to first token, median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p50_milliseconds: Option<i64>,
-    /// Time to first token, 90th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_p90_milliseconds: Option<i64>,
     /// Time to first token, 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
-    /// Time to first token, largest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_max_milliseconds: Option<i64>,
-    /// Requested number of requests in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<i64>,
     /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest worker's if most are slow).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_worker_percent: Option<i64>,
@@ -58,20 +71,28 @@ pub struct TrialStatus {
     /// Time to first token, 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
-    /// Requests sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<i64>,
     /// Requests that failed or came back short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_requests: Option<i64>,
     /// Causes of the trial's outcome, the strongest first; `status.diagnosis` explains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// Time at which the operator requested the trial's Job.
-    pub started_at: DateTime<Utc>,
-    /// Time at which the operator read the result.
+}
+
+/// Progress of the open trial.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressStatus {
+    /// Completed part of the trial (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completed_at: Option<DateTime<Utc>>,
+    pub percent: Option<i64>,
+    /// Recent output tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_second: Option<i64>,
+    /// Trial and percentage, such as `2: 62%`.
+    pub summary: String,
+    /// Time of this reading, updated at most every 15 seconds.
+    pub updated_at: DateTime<Utc>,
 }
 
 /// Worker with its numbers of the last valid trial.
@@ -86,21 +107,9 @@ pub struct WorkerStatus {
     /// Restarts of the worker's containers before or during the last trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i64>,
-    /// End of the worker's container before the last restart, such as `exit code 137 (OOMKilled)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_exit: Option<String>,
-    /// Requests that the worker finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<i64>,
     /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Time from one token of a request to the next, by the worker's engine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token_microseconds: Option<i64>,
-    /// Longest time in which the worker had requests and finished none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub still_seconds: Option<i64>,
     /// Decode speed against the peers' median, mean over the trials of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_peers: Option<Speed>,
@@ -117,32 +126,6 @@ pub struct Speed {
     pub percent: i64,
     /// Half of the 95 % interval (percentage points).
     pub plus_minus: i64,
-    /// Number of trials or earlier runs in this mean.
-    pub mean_of: i64,
-}
-
-/// Comparison with the last earlier run that passed without a cause: the changes, or the differences that prevent a
-/// comparison.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct ComparisonStatus {
-    /// Number of the earlier run.
-    pub run: i64,
-    /// Change of the output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput_percent: Option<i64>,
-    /// Half of the interval in which two equal runs differ in 95 of 100 cases (percentage points).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput_plus_minus: Option<i64>,
-    /// Change of the time to first token, 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_p99_percent: Option<i64>,
-    /// Half of the same interval for this time (percentage points).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_p99_plus_minus: Option<i64>,
-    /// Fields of the environment that differ or are unknown, so that the runs cannot be compared.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub differs: Vec<String>,
 }
 
 /// Earlier run.

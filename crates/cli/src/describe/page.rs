@@ -60,7 +60,7 @@ impl Page {
             if run.generation != object.metadata.generation.unwrap_or(run.generation) {
                 text += &self.below("the spec was edited: this page shows the result before the edit");
             }
-            match run.leftovers {
+            match status.state.leftovers {
                 Some(Leftovers::Kept) => {
                     text += &self.below(&format!(
                         "everything is kept, GPUs included: `kubectl perfval clean-up {} -n {}` removes it",
@@ -190,7 +190,7 @@ impl Page {
     }
 
     fn ran_on(&self, status: &PerfValidationStatus) -> String {
-        let (Some(placement), Some(on)) = (&status.placement, &status.environment) else {
+        let (Some(placement), Some(on)) = (&status.placement, &status.state.environment) else {
             return String::new();
         };
         let mut table = Table::bare();

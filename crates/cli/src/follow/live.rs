@@ -63,11 +63,12 @@ impl Live {
         }
         self.next = Instant::now() + PAUSE;
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
-        let job = names::trial_job(&run.id, open.number);
+        let id = names::run_id(uid, run.number);
+        let job = names::trial_job(&id, open.number);
         match timeout(PATIENCE, self.log(&job)).await {
             Ok(Ok(log)) => {
                 self.trial = open.number;
-                self.samples = find(&log, &names::nonce(uid, &run.id, open.number));
+                self.samples = find(&log, &names::nonce(uid, &id, open.number));
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => self.allowed = false,
             // The pod may not have begun.

@@ -141,7 +141,11 @@ impl Picture {
         };
         let took = span((now - open.started_at).num_seconds().max(0));
         let samples = live.samples(open.number);
-        let known = status.progress.as_ref().filter(|known| known.trial == open.number);
+        let known = status
+            .state
+            .progress
+            .as_ref()
+            .filter(|known| known.trial == open.number);
         let progress = match (samples.last(), known) {
             (Some(sample), _) => progress::at(&Run::new(object, &Settings::default()), open.number, sample, now),
             (None, Some(known)) => known.clone(),
@@ -217,7 +221,12 @@ impl Picture {
             .iter()
             .flat_map(|phase| self.row(&[self.named(' ', phase.phase), span(phase.seconds)]))
             .collect();
-        if let Some(current) = status.timeline.last().filter(|entry| entry.completed_at.is_none()) {
+        if let Some(current) = status
+            .state
+            .timeline
+            .last()
+            .filter(|entry| entry.completed_at.is_none())
+        {
             let seconds = (now - current.started_at).num_seconds().max(0);
             let mut row = vec![self.named('>', current.phase), span(seconds)];
             row.extend(
@@ -225,9 +234,10 @@ impl Picture {
                     .get(&current.phase)
                     .map(|usual| format!("usually {}", span(*usual))),
             );
-            if let Some(queue) = status.run.as_ref().and_then(|run| run.queue.as_ref()) {
-                row.push(format!("{} ahead in the queue", queue.ahead));
-                row.extend(queue.expected_at.map(|at| {
+            let run = status.run.as_ref();
+            if let Some((run, ahead)) = run.and_then(|run| Some((run, run.queue_ahead?))) {
+                row.push(format!("{ahead} ahead in the queue"));
+                row.extend(run.expected_at.map(|at| {
                     let wait = span((at - now).num_seconds().max(0));
                     format!("its turn in about {wait}")
                 }));

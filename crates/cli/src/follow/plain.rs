@@ -21,7 +21,7 @@ impl Lines {
         let word = phase.map_or("-", Phase::as_str);
         let message = status.and_then(|status| status.message.as_deref());
         let message = message.unwrap_or("waiting for the operator");
-        let progress = status.and_then(|status| status.progress.as_ref());
+        let progress = status.and_then(|status| status.state.progress.as_ref());
         let progress = progress.map_or_else(String::new, |progress| format!("; {}", trial_text(progress)));
         let line = format!("{word:<16} {message}{progress}");
         if self.last.as_ref() == Some(&line) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::PlacementStatus;
+use perfval_api::{PlacementStatus, PlanDetails};
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::{self, FILE_BYTES};
@@ -131,13 +131,18 @@ fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, Str
     let placement = &summary["placement"];
     let number = |field: &str| placement[field].as_i64();
     let share = number("gpus").zip(number("nodeGPUs")).map(|(gpus, node_gpus)| {
-        Share::new(&PlacementStatus {
+        let placement = PlacementStatus {
             gpus,
             node_gpus,
             faulty_gpus: number("faultyGPUs").unwrap_or_default(),
-            expected: serde_json::from_value(placement["expected"].clone()).ok(),
+            expected_gpus: number("expectedGPUs"),
             ..PlacementStatus::default()
-        })
+        };
+        let details = PlanDetails {
+            expected_by: serde_json::from_value(summary["plan"]["expectedBy"].clone()).ok(),
+            ..PlanDetails::default()
+        };
+        Share::new(&placement, &details)
     });
     Ok(RecordedFile {
         trials: trials.into_values().collect(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use perfval_api::{Finding, GateResult, GateStatus, Metrics, TrialOutcome, Verdict};
+use perfval_api::{Finding, GateResult, GateStatus, Metrics, PerfValidationSpec, TrialOutcome, Verdict};
 use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
@@ -33,13 +33,27 @@ struct JudgedFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<i64>,
     metrics: &'a Metrics,
-    gates: &'a [GateStatus],
+    gates: Vec<JudgedGate<'a>>,
     findings: Vec<&'a Finding>,
+}
+
+/// A gate and its threshold as written.
+#[derive(Serialize)]
+struct JudgedGate<'a> {
+    #[serde(flatten)]
+    gate: &'a GateStatus,
+    threshold: &'a str,
 }
 
 impl<'a> JudgeReport<'a> {
     /// Lays out the judgement.
-    pub fn new(judgement: &'a Judgement, trials: &'a [RecordedTrial]) -> Self {
+    pub fn new(spec: &'a PerfValidationSpec, judgement: &'a Judgement, trials: &'a [RecordedTrial]) -> Self {
+        let with_threshold = |gate: &'a GateStatus| JudgedGate {
+            gate,
+            threshold: (spec.gates.iter())
+                .find(|of_spec| of_spec.name == gate.name)
+                .map_or("-", |of_spec| of_spec.threshold.as_str()),
+        };
         let judged = judgement.trials.iter().zip(trials).zip(1..);
         Self {
             verdict: judgement.verdict,
@@ -54,7 +68,7 @@ impl<'a> JudgeReport<'a> {
                     requests: verdict.requests.map(|(_, all)| all),
                     errors: verdict.requests.map(|(errors, _)| errors),
                     metrics: &verdict.metrics,
-                    gates: &verdict.gates,
+                    gates: verdict.gates.iter().map(with_threshold).collect(),
                     findings: verdict.findings.iter().map(|(_, finding)| finding).collect(),
                 })
                 .collect(),
@@ -100,14 +114,14 @@ impl fmt::Display for JudgeReport<'_> {
             )?;
         }
         for trial in &self.trials {
-            for gate in trial.gates {
+            for JudgedGate { gate, threshold } in &trial.gates {
                 writeln!(
                     f,
                     "{:<5} {:<24} {:>14} {:>14} {:>14}  {}",
                     trial.number,
                     gate.name,
                     or_dash(&gate.observed),
-                    gate.threshold,
+                    threshold,
                     gate.effective,
                     result(gate.result)
                 )?;

@@ -122,7 +122,12 @@ impl fmt::Display for SizeReport {
 }
 
 fn devices(plan: &Plan) -> String {
-    let names: Vec<&str> = plan.devices.iter().map(|device| device.name.as_str()).collect();
+    let names: Vec<&str> = plan
+        .details
+        .device_ids
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect();
     if names.is_empty() {
         return String::new();
     }

@@ -233,7 +233,14 @@ pub fn stored(moment: &str) -> Value {
     let path = format!("../api/tests/fixtures/v0.1.0/{moment}.json");
     let mut object: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a fixture")).expect("JSON");
     object["metadata"]["creationTimestamp"] = "2026-09-21T14:13:20Z".into();
+    perfval_testkit::stored::unpack(&mut object);
     object
+}
+
+/// Id of the run of a stored object.
+pub fn run_id(object: &Value) -> String {
+    let number = object["status"]["run"]["number"].as_i64().expect("a run");
+    perfval_run::names::run_id(object["metadata"]["uid"].as_str().expect("a uid"), number)
 }
 
 /// Compares with the text under `golden/`; `UPDATE_GOLDEN=1` writes it.

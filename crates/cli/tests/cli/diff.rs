@@ -30,7 +30,7 @@ fn twice() -> Desk {
 pub fn two_runs() -> Desk {
     let desk = twice();
     let earlier = stored("passed")["status"].clone();
-    let mut environment = earlier["environment"].clone();
+    let mut environment = earlier["operatorState"]["environment"].clone();
     environment["gpuDriver"] = json!("535.1");
     let summary = json!({
         "verdict": "Passed", "reason": "GatesMet", "metrics": earlier["operatorState"]["metrics"], "gates": earlier["gates"],
@@ -61,7 +61,7 @@ async fn a_script_gets_the_numbers_with_their_spread() {
     let desk = twice();
     let summary = json!({
         "verdict": "Failed", "reason": "GatesMissed", "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203")],
-        "gates": [{"name": "throughput", "observed": "1600", "threshold": "1000", "effective": "1000", "result": "Met"}],
+        "gates": [{"name": "throughput", "observed": "1600", "effective": "1000", "result": "Met"}],
     });
     desk.server.put(saved(&summary.to_string()));
     let answer = desk.types("diff run -o json").await;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, golden, stored};
+use super::desk::{Desk, golden, run_id, stored};
 
 /// The validation as it was at another moment.
 fn becomes(desk: &Desk, moment: &str) {
@@ -22,7 +22,7 @@ async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
     becomes(&desk, "benchmarking-second-trial");
     watch.shows("trial 2 is running").await;
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"]["progress"] = json!({
+        object["status"]["operatorState"]["progress"] = json!({
             "trial": 2, "requests": 640, "expected": 1024, "failedRequests": 3, "seconds": 9, "percent": 62, "outputTokensPerSecond": 3682,
             "summary": "2: 62%", "updatedAt": "2026-09-21T14:19:50Z",
         });
@@ -61,7 +61,7 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
     let mut desk = Desk::with("benchmarking-second-trial");
     desk.columns = Some(100);
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"]["progress"] = json!({
+        object["status"]["operatorState"]["progress"] = json!({
             "trial": 2, "requests": 640, "expected": 1024, "failedRequests": 0, "seconds": 9, "percent": 62, "outputTokensPerSecond": 3682,
             "summary": "2: 62%", "updatedAt": "2026-09-21T14:13:40Z",
         });
@@ -99,8 +99,8 @@ fn waiting() -> Desk {
         status["message"] = json!(
             "in the queue behind team-a/nightly (2 runs are ahead); about 7 min, as recent runs took: 8 of 8 GPUs of n1 are taken"
         );
-        status["run"]["queue"] =
-            json!({"ahead": 2, "expectedAt": "2026-09-21T14:26:40Z", "updatedAt": "2026-09-21T14:19:30Z"});
+        status["run"]["queueAhead"] = json!(2);
+        status["run"]["expectedAt"] = json!("2026-09-21T14:26:40Z");
     });
     desk
 }
@@ -145,19 +145,18 @@ async fn a_terminal_shows_the_lines_of_the_runner() {
     // The status is older than the log: at a fixed time of 60 s this one is half over.
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["spec"]["benchmark"] = json!({"duration": "60s"});
-        object["status"]["progress"] = json!({
+        object["status"]["operatorState"]["progress"] = json!({
             "trial": 2, "requests": 24, "failedRequests": 0, "seconds": 0, "percent": 0, "summary": "2: 0%",
             "updatedAt": "2026-09-21T14:13:40Z",
         });
     });
-    let status = stored("benchmarking-second-trial")["status"].clone();
-    let run = status["run"]["id"].as_str().expect("an id");
-    let job = perfval_run::names::trial_job(run, 2);
+    let run = run_id(&stored("benchmarking-second-trial"));
+    let job = perfval_run::names::trial_job(&run, 2);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "generator", "namespace": "perf", "labels": {"batch.kubernetes.io/job-name": job}},
     }));
-    let nonce = perfval_run::names::nonce("u-1", run, 2);
+    let nonce = perfval_run::names::nonce("u-1", &run, 2);
     let line = |requests: i64, rate: i64| {
         let progress = perfval_verdict::progress::Progress {
             requests,

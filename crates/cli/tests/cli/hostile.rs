@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bundle::bundle;
-use super::desk::{Desk, stored};
+use super::desk::{Desk, run_id, stored};
 
 const VALUE: &str = "plain-but-secret-value";
 const NAMES: [&str; 6] = [
@@ -20,7 +20,7 @@ fn desk(name: &str) -> Desk {
     let desk = Desk::new();
     let mut object = stored("failed");
     object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": name, "value": VALUE}]);
-    let id = object["status"]["run"]["id"].clone();
+    let id = run_id(&object);
     desk.server.put(object);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Pod",

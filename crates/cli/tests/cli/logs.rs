@@ -5,14 +5,14 @@ use std::time::Duration;
 use perfval_testkit::api_server::{Call, Fault};
 use serde_json::json;
 
-use super::desk::{Desk, golden, stored};
+use super::desk::{Desk, golden, run_id, stored};
 
 /// A run under way with a frontend, a worker, a load generator, and the operator, each with a log.
 pub fn under_way() -> Desk {
     let desk = Desk::new();
     let mut object = stored("benchmarking-second-trial");
     object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct horse"}]);
-    let id = object["status"]["run"]["id"].clone();
+    let id = run_id(&object);
     desk.server.put(object);
     for (pod, component, container, log) in [
         (
@@ -129,7 +129,7 @@ async fn one_log_that_cannot_be_read_costs_no_other() {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "w9", "namespace": "perf", "labels": {
             "perfvalidation.dev/name": "run", "perfvalidation.dev/component": "worker",
-            "perfvalidation.dev/run": stored("benchmarking-second-trial")["status"]["run"]["id"],
+            "perfvalidation.dev/run": run_id(&stored("benchmarking-second-trial")),
         }},
         "spec": {"containers": [{"name": "main", "image": "i"}]},
     }));

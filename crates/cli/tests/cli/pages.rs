@@ -12,8 +12,7 @@ fn two() -> Desk {
     other["metadata"]["namespace"] = json!("team-a");
     other["metadata"]["uid"] = json!("u-2");
     other["status"]["progress"] = json!({
-        "trial": 1, "requests": 640, "expected": 1024, "failedRequests": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
-        "updatedAt": "2026-09-21T14:19:50Z",
+        "percent": 62, "summary": "1: 62%", "updatedAt": "2026-09-21T14:19:50Z",
     });
     desk.server.put(other);
     desk
@@ -83,7 +82,7 @@ async fn describe_is_a_page_that_is_read_from_the_top() {
 /// Names as long as real ones.
 fn long_names(object: &mut Value) {
     let status = &mut object["status"];
-    status["environment"]["imageDigest"] = json!(format!("sha256:{}", "442149e7".repeat(8)));
+    status["operatorState"]["environment"]["imageDigest"] = json!(format!("sha256:{}", "442149e7".repeat(8)));
     for (number, worker) in (0..).zip(status["operatorState"]["workers"].as_array_mut().into_iter().flatten()) {
         worker["name"] = json!(format!("pv-86f71700-worker-56b95db9f6-2mkl{number}"));
         worker["percentOfPeers"] = json!({"percent": "93", "within": "4.8", "of": 1});

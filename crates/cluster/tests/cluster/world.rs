@@ -163,9 +163,8 @@ pub fn validation(name: &str, node: &str, phase: &str) -> Value {
         "status": {
             "observedGeneration": 1, "phase": phase,
             "placement": {"node": node, "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
-            "workload": {
-                "name": "pv", "apiVersion": "nvidia.com/v1beta1", "routerMode": "least-loaded", "workersReady": 2,
-            },
+            "workload": {"name": "pv", "workersReady": 2},
+            "operatorState": {"deployment": {"apiVersion": "nvidia.com/v1beta1", "routerMode": "least-loaded"}},
         },
     })
 }

@@ -71,11 +71,15 @@ impl Outline {
             return outline;
         };
         let run = status.run.as_ref();
-        let held = status.timeline.iter().find(|entry| entry.phase == Phase::Deploying);
+        let held = status
+            .state
+            .timeline
+            .iter()
+            .find(|entry| entry.phase == Phase::Deploying);
         let is_gone = condition::is_true(status, condition::CLEANED_UP);
         // A run that judges saved trials again measures nothing.
-        let judged = run.is_some_and(|run| run.judged_run.is_some());
-        let trials = status.trials.iter().filter_map(|trial| trial.completed_at);
+        let judged = status.state.judged_run.is_some();
+        let trials = status.state.trials.iter().filter_map(|trial| trial.completed_at);
         let measured = trials.max().filter(|_| judged);
         let ended = measured.or(run.and_then(|run| run.completed_at));
         outline.state = match status.phase {
@@ -91,8 +95,8 @@ impl Outline {
             outline.gpus = placement.gpus;
             outline.node = (!is_gone).then(|| placement.node.as_str().into());
         }
-        outline.phase_since = status.timeline.last().map(|entry| entry.started_at);
-        let phases = status.timeline.iter().filter_map(|entry| entry.completed_at);
+        outline.phase_since = status.state.timeline.last().map(|entry| entry.started_at);
+        let phases = status.state.timeline.iter().filter_map(|entry| entry.completed_at);
         outline.gpus_until = phases.max().filter(|_| is_gone);
         outline.gpus_since = held
             .map(|entry| entry.started_at)

@@ -54,7 +54,7 @@ fn a_suspended_validation_uses_no_minutes_once_its_gpus_are_back() {
     let mut status = ended("Passed", now());
     (status["phase"], status["verdict"]) = (json!("Suspended"), json!(null));
     let minutes = |minutes| now() - TimeDelta::minutes(minutes);
-    status["timeline"] = json!([
+    status["operatorState"]["timeline"] = json!([
         {"phase": "Deploying", "startedAt": minutes(100), "completedAt": minutes(95)},
         {"phase": "CleaningUp", "startedAt": minutes(95), "completedAt": minutes(90)},
         {"phase": "Suspended", "startedAt": minutes(90)},

@@ -145,7 +145,7 @@ impl World {
 fn ended(verdict: &str, at: DateTime<Utc>) -> Value {
     json!({
         "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
-        "run": {"number": 1, "id": "0011aabb", "trigger": "Created", "generation": 1,
+        "run": {"number": 1, "trigger": "Created", "generation": 1,
                 "startedAt": at - TimeDelta::minutes(10), "completedAt": at},
         "placement": {"node": "n", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
         "conditions": [{"type": "CleanedUp", "status": "True", "reason": "r", "message": "", "lastTransitionTime": at}],

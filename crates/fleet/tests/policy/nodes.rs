@@ -91,11 +91,11 @@ fn a_foreign_validation_that_only_waits_holds_no_node() {
 #[test]
 fn trials_that_are_judged_again_are_as_old_as_they_are() {
     let mut status = ended("Passed", now());
-    status["run"]["judgedRun"] = json!(1);
+    status["operatorState"]["judgedRun"] = json!(1);
     let trial = |hours| json!({"number": 1, "outcome": "Pass", "startedAt": ago(hours), "completedAt": ago(hours)});
     for (hours, due) in [(167, 0), (169, 1)] {
         let mut world = World::new(&["n1"], &json!({}));
-        status["trials"] = json!([trial(hours)]);
+        status["operatorState"]["trials"] = json!([trial(hours)]);
         world.create(&status);
         assert_eq!(targets(&world.decide()).len(), due, "{hours} hours");
     }

@@ -31,32 +31,34 @@ impl Fleet {
     /// Records one run on each of the nodes. `slower` is the loss of a GPU in percent.
     fn run(&mut self, nodes: usize, run: i64, slower: impl Fn(usize, usize) -> f64) {
         for node in 0..nodes {
-            let workers: Vec<Value> = (0..8)
+            let (workers, loads): (Vec<Value>, Vec<Value>) = (0..8)
                 .map(|gpu| {
                     // Half a percent of noise.
                     let noise = 1.0 + 0.01 * (self.random.f64() - 0.5);
                     let time = USUAL * noise / (1.0 - slower(node, gpu) / 100.0);
-                    #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
-                    let time = time.round() as i64;
-                    json!({"name": format!("w{gpu}"), "gpus": [format!("GPU-{node}-{gpu}")], "tokenMicroseconds": time})
+                    (
+                        json!({"name": format!("w{gpu}"), "gpus": [format!("GPU-{node}-{gpu}")]}),
+                        json!({"name": format!("w{gpu}"), "tokenMs": format!("{:.3}", time / 1000.0)}),
+                    )
                 })
-                .collect();
-            self.record(node, run, "Passed", &workers);
+                .unzip();
+            self.record(node, run, "Passed", &workers, &loads);
         }
     }
 
-    fn record(&mut self, node: usize, run: i64, verdict: &str, workers: &[Value]) {
+    fn record(&mut self, node: usize, run: i64, verdict: &str, workers: &[Value], loads: &[Value]) {
         let object: PerfValidation = serde_json::from_value(json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"namespace": "perf", "name": format!("v{node}"), "uid": format!("v{node}-{run}")},
             "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
             "status": {
                 "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
-                "run": {"number": run, "id": "0011aabb", "trigger": "Created", "generation": 1,
+                "run": {"number": run, "trigger": "Created", "generation": 1,
                         "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
                 "placement": {"node": format!("n{node}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8, "product": "NVIDIA H100"},
-                "environment": {"model": "m", "image": "i:1.4.2", "digest": "0123456789ab"},
+                "environment": {"digest": "0123456789ab"},
                 "workers": workers,
+                "operatorState": {"workers": loads},
             },
         }))
         .expect("a validation");
@@ -136,8 +138,8 @@ fn a_node_that_was_always_slower_is_slower_than_its_peers() {
 #[test]
 fn a_failed_verdict_is_below_the_gate_and_only_selected_nodes_are_reported() {
     let mut fleet = Fleet::new();
-    fleet.record(1, 1, "Failed", &[]);
-    fleet.record(99, 1, "Failed", &[]);
+    fleet.record(1, 1, "Failed", &[], &[]);
+    fleet.record(99, 1, "Failed", &[], &[]);
     assert_eq!(
         found(&fleet.outliers(&json!({}))),
         [("n1", None, OutlierReason::BelowGate)]

@@ -207,7 +207,7 @@ impl ObjectSeries {
         let plan = status.placement.as_ref().filter(|_| holds_node(status));
         self.held_gpus.get_or_create(of).set(plan.map_or(0, |plan| plan.gpus));
         let Object { namespace, name } = of.clone();
-        if let Some(leftovers) = status.run.as_ref().and_then(|run| run.leftovers) {
+        if let Some(leftovers) = status.state.leftovers {
             let left = Left {
                 namespace: namespace.clone(),
                 name: name.clone(),

@@ -22,8 +22,8 @@ fn measuring(name: &str) -> PerfValidation {
         json!({
             "observedGeneration": 1, "phase": "Benchmarking",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
-            "timeline": [{"phase": "Benchmarking", "startedAt": "2026-11-21T10:00:00Z"}],
             "operatorState": {
+                "timeline": [{"phase": "Benchmarking", "startedAt": "2026-11-21T10:00:00Z"}],
                 "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5", "slowestWorkerPercent": "97.5"},
                 "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "node": "n0", "slowGPUs": ["GPU-a"],
                     "completedAt": "2026-11-20T10:00:00Z"}],
@@ -40,9 +40,10 @@ fn over(name: &str, leftovers: &str) -> PerfValidation {
         json!({
             "observedGeneration": 1, "phase": "Completed", "verdict": "Passed",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
-            "run": {"number": 1, "id": "0011aabb", "trigger": "Created", "generation": 1, "leftovers": leftovers,
+            "run": {"number": 1, "trigger": "Created", "generation": 1,
                 "startedAt": "2026-11-20T09:00:00Z", "completedAt": "2026-11-20T10:00:00Z"},
             "operatorState": {
+                "leftovers": leftovers,
                 "metrics": {"outputTokenThroughput": "20000"},
                 "trials": [
                     {"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a"]},

@@ -8,7 +8,7 @@ pub(super) fn measured(
     after: &PerfValidationStatus,
 ) -> impl Iterator<Item = TrialOutcome> {
     let run = |status: &PerfValidationStatus| status.run.as_ref().map(|run| run.number);
-    let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());
+    let judges_again = after.state.judged_run.is_some();
     let of_same_run = run(before) == run(after);
     let known = move |number| {
         let mut trials = before.trials.iter().filter(|_| of_same_run);
@@ -28,12 +28,12 @@ mod tests {
     fn status(run: i64, judged_run: Option<i64>, outcomes: &[Option<&str>]) -> PerfValidationStatus {
         let trials: Vec<Value> = (1..)
             .zip(outcomes)
-            .map(|(number, outcome)| json!({"number": number, "outcome": outcome, "startedAt": "2026-11-20T10:00:00Z"}))
+            .map(|(number, outcome)| json!({"number": number, "outcome": outcome}))
             .collect();
         serde_json::from_value(json!({
             "observedGeneration": 1, "trials": trials,
-            "run": {"number": run, "id": "1", "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z",
-                "judgedRun": judged_run},
+            "run": {"number": run, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z"},
+            "operatorState": {"judgedRun": judged_run},
         }))
         .unwrap()
     }

@@ -12,12 +12,13 @@ fn put_run(server: &ApiServer, phase: &str, run: i64) {
     let mut object = crate::manifest("h100");
     object["status"] = json!({
         "observedGeneration": 1, "phase": phase, "verdict": "Passed", "reason": "GatesMet",
-        "run": {"number": run, "id": "0011aabb", "trigger": "Created", "generation": 1,
+        "run": {"number": run, "trigger": "Created", "generation": 1,
                 "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
         "placement": {"node": NODE, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1},
-        "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
+        "environment": {"digest": "0123456789ab"},
         "metrics": {"outputTokensPerSecond": 1234},
-        "workers": [{"name": "w", "gpus": ["GPU-a"], "tokenMicroseconds": 8000}],
+        "workers": [{"name": "w", "gpus": ["GPU-a"]}],
+        "operatorState": {"workers": [{"name": "w", "tokenMs": "8"}]},
     });
     server.put(object);
 }

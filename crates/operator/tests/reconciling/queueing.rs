@@ -2,7 +2,6 @@
 
 use chrono::{TimeDelta, Utc};
 use perfval_operator::objects;
-use perfval_run::names;
 use perfval_testkit::api_server::{ApiServer, Fault};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
@@ -43,11 +42,10 @@ fn waits_elsewhere(name: &str, minutes: i64) -> Value {
     object["status"] = json!({
         "observedGeneration": 1, "phase": "Sizing", "reason": "Running", "message": "counting free GPUs",
         "run": {
-            "number": 1, "id": "0badc0de", "trigger": "Created", "generation": 1,
+            "number": 1, "trigger": "Created", "generation": 1,
             "startedAt": written,
         },
-        "operatorState": {"lastLookedAt": written},
-        "timeline": [{"phase": "Sizing", "startedAt": written}],
+        "operatorState": {"lastLookedAt": written, "timeline": [{"phase": "Sizing", "startedAt": written}]},
     });
     object
 }
@@ -110,12 +108,12 @@ async fn a_run_waits_in_the_queue_for_the_quota_that_an_earlier_run_will_use() {
     assert_eq!(node(&server, "b"), Value::Null);
 
     // By now its pods are there, and the quota counts what they use.
-    let run = status(&server, "a")["run"]["id"]
+    let deployment = status(&server, "a")["workload"]["name"]
         .as_str()
         .unwrap_or_default()
         .to_owned();
     for pod in ["frontend", "worker-0", "worker-1"] {
-        let name = format!("{}-{pod}", names::deployment(&run));
+        let name = format!("{deployment}-{pod}");
         server.put(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"nodeName": "n1", "containers": [{"name": "main"}]}, "status": {"phase": "Running"},

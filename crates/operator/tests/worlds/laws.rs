@@ -84,12 +84,12 @@ fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Val
     for status in statuses
         .values()
         .flatten()
-        .filter(|status| status["run"]["judgedRun"].is_null())
+        .filter(|status| status["operatorState"]["judgedRun"].is_null())
     {
-        let id = status["run"]["id"].as_str().unwrap_or_default();
+        let deployment = status["workload"]["name"].as_str().unwrap_or_default();
         let mut numbers = BTreeSet::new();
         for trial in status["trials"].as_array().into_iter().flatten() {
-            let job = format!("pv-{id}-t{}", trial["number"]);
+            let job = format!("{deployment}-t{}", trial["number"]);
             let measured =
                 matches!(trial["outcome"].as_str(), Some("Pass" | "Miss")) && trial["outputTokensPerSecond"].is_i64();
             if measured && !ended.contains(&job) {
@@ -155,7 +155,7 @@ fn a_removal_is_confirmed_by_the_truth(rig: &Rig) -> Result<(), String> {
             let rests = matches!(status["phase"].as_str(), Some("Completed" | "Suspended"));
             // An object that had no run yet confirms nothing, not even one that took another's name.
             let run = &status["run"];
-            let confirmed = rests && !run.is_null() && run["leftovers"].is_null();
+            let confirmed = rests && !run.is_null() && status["operatorState"]["leftovers"].is_null();
             let left = there.get(&change.name).filter(|left| !left.is_empty());
             let gone = change.kind == "DELETED" && !is_forced(object);
             if let Some(left) = left.filter(|_| confirmed || gone) {

@@ -5,6 +5,7 @@ mod stories;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use perfval_testkit::stored::operator_state;
 use perfval_testkit::world::Trial;
 use serde_json::{Value, json};
 
@@ -199,13 +200,14 @@ impl Ending {
                 .map(|one| fields.iter().map(|field| one[*field].clone()).collect::<Value>())
                 .collect()
         };
+        let state = operator_state(full);
         let status = json!({
             "phase": full["phase"], "verdict": full["verdict"], "reason": full["reason"],
-            "run": [full["run"]["number"], full["run"]["trigger"], full["run"]["id"], full["run"]["leftovers"]],
-            "trials": part(&full["operatorState"]["trials"], &["number", "outcome", "seed", "throughput", "soak"]),
+            "run": [full["run"]["number"], full["run"]["trigger"], full["workload"]["name"], state["leftovers"]],
+            "trials": part(&state["trials"], &["number", "outcome", "seed", "throughput", "soak"]),
             "gates": part(&full["gates"], &["name", "observed", "result"]),
             "conditions": part(&full["conditions"], &["type", "status", "reason"]),
-            "history": part(&full["operatorState"]["history"], &["run", "verdict", "reason", "throughput"]),
+            "history": part(&state["history"], &["run", "verdict", "reason", "throughput"]),
             "results": full["resultsRef"]["name"],
         });
         let named = |plural: &&str| {

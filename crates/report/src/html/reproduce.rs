@@ -46,7 +46,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
 }
 
 fn digests(facts: &Facts) -> Markup {
-    let environment = facts.status.environment.clone().unwrap_or_default();
+    let environment = facts.status.state.environment.clone().unwrap_or_default();
     let digests = facts.status.state.digests.clone();
     let saved = facts.saved.as_ref();
     let rows: Vec<(String, String)> = [

@@ -86,13 +86,14 @@ fn row(facts: &Facts, gate: &GateStatus) -> Markup {
         let statistic = (!gate.metric.has_an_average_only()).then(|| format!(" {:?}", gate.statistic));
         format!("{}{}", gate.metric.as_str(), statistic.unwrap_or_default())
     });
-    let as_written = gate.threshold != gate.effective;
+    let threshold = facts.status.state.thresholds.get(&gate.name);
+    let as_written = threshold.filter(|threshold| **threshold != gate.effective);
     html! {
         tr {
             th scope="row" { (gate.name) @if let Some(metric) = metric { span.sub { (metric) } } }
             td { span.result.(result.to_lowercase()) { (sign(gate.result)) " " (result) } }
             td.number { (or_dash(gate.observed.as_deref())) @if gate.observed.is_some() { " " (unit) } }
-            td.number { (words::sign(facts, gate)) " " (gate.effective) " " (unit) @if as_written { span.sub { "as written: " (gate.threshold) } } }
+            td.number { (words::sign(facts, gate)) " " (gate.effective) " " (unit) @if let Some(threshold) = as_written { span.sub { "as written: " (threshold) } } }
             td.number { (or_dash(gate.margin_percent.as_deref().map(words::signed).as_deref())) }
             td.bar { @if let Some(margin) = &gate.margin_percent { (bar(margin, result)) } }
         }

@@ -212,9 +212,10 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
     let last = records.rfind(|(_, record)| !record.gpus.is_empty());
     let why = facts
         .status
-        .workload
+        .state
+        .deployment
         .as_ref()
-        .and_then(|workload| workload.gpu_metrics.as_ref()?.missing.clone());
+        .and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
     let why = why.unwrap_or_else(|| "no samples of the GPUs' exporter are in the results".to_owned());
     html! {
         @if sampled {

@@ -41,7 +41,7 @@ fn named(name: &str) -> Saved {
         remedy: name.to_owned(),
     });
     name.clone_into(&mut status.state.worker_pods[0].pod);
-    let environment = status.environment.as_mut().expect("an environment");
+    let environment = status.state.environment.as_mut().expect("an environment");
     (environment.model, environment.image) = (name.to_owned(), name.to_owned());
     let placement = status.placement.as_mut().expect("a plan");
     name.clone_into(&mut placement.node);

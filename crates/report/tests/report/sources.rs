@@ -166,12 +166,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         "{error}"
     );
     // A run that judges the trials of run 1 again.
-    object
-        .status
-        .as_mut()
-        .and_then(|status| status.run.as_mut())
-        .expect("a run")
-        .judged_run = Some(1);
+    object.status.as_mut().expect("a status").state.judged_run = Some(1);
     assert!(Report::new(&object, Some(&results)).is_ok());
 }
 

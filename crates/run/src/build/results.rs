@@ -83,17 +83,19 @@ pub fn results_sha256(results: &ConfigMap) -> String {
 
 /// The verdict, and the part of the status that no later phase changes.
 fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
-    let status = run.status();
+    let (status, id) = (run.status(), run.id());
     let summary = json!({
         "object": { "namespace": run.namespace(), "name": run.name(), "uid": run.uid() },
         "run": status.run.as_ref().map(|run| json!({
-            "number": run.number, "id": run.id, "trigger": run.trigger, "generation": run.generation, "startedAt": run.started_at,
+            "number": run.number, "id": id, "trigger": run.trigger, "generation": run.generation, "startedAt": run.started_at,
         })),
         "verdict": verdict,
         "reason": why.reason.as_str(),
         "message": why.message,
-        "environment": status.environment,
+        "environment": status.state.environment,
         "placement": status.placement,
+        "plan": { "deviceIds": status.state.plan.device_ids, "expectedBy": status.state.plan.expected_by },
+        "thresholds": status.state.thresholds,
         "metrics": status.state.metrics,
         "gates": status.gates,
         "trials": status.state.trials,

@@ -121,8 +121,8 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--artifact-dir", RESULTS_PATH.to_owned());
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
     flag("--workers-port", WORKER_METRICS_PORT.to_string());
-    let workload = run.status().workload.as_ref();
-    if let Some(page) = workload.and_then(|workload| workload.gpu_metrics.as_ref()?.endpoint.clone()) {
+    let deployment = run.status().state.deployment.as_ref();
+    if let Some(page) = deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()?.endpoint.clone()) {
         flag("--gpu-metrics", page);
         flag("--namespace", run.namespace().to_owned());
     }

@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
-use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus, PlanDetails};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{self as sizing, Holder, Naming};
 use rust_decimal::Decimal;
 
 use crate::readiness::Pods;
+use crate::run::Run;
 
 /// Most holders whose names are in a message.
 const NAMED: usize = 3;
@@ -36,13 +37,8 @@ pub fn is_unschedulable(pod: &Pod) -> bool {
 
 /// Holders of the GPUs that workers of a run lack. `None` as long as each may still get one, or no holder is known:
 /// then the scheduler's refusal has to last before it is believed.
-pub fn lost(
-    inventory: &Inventory,
-    spec: &PerfValidationSpec,
-    plan: &PlacementStatus,
-    pods: &Pods<'_>,
-    own: &[ResourceClaim],
-) -> Option<String> {
+pub fn lost(inventory: &Inventory, run: &Run<'_>, pods: &Pods<'_>, own: &[ResourceClaim]) -> Option<String> {
+    let (spec, plan) = (run.spec(), run.placement()?);
     let short = pods.workers.iter().filter(|pod| is_unschedulable(pod));
     let short = short.filter(|pod| !is_served(pod, inventory)).count();
     let report = sizing::examine(inventory, spec, &plan.node)?;
@@ -52,7 +48,10 @@ pub fn lost(
         return None;
     }
     let (holder, takers) = if plan.allocation == Allocation::Dra {
-        (Holder::Claim, holders_of_planned(inventory, plan, own))
+        (
+            Holder::Claim,
+            holders_of_planned(inventory, &run.status().state.plan, own),
+        )
     } else {
         (Holder::Pod, plugin_users(inventory, spec, plan, pods))
     };
@@ -86,7 +85,7 @@ fn is_served(pod: &Pod, inventory: &Inventory) -> bool {
 }
 
 /// Claims of others that hold planned devices.
-fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[ResourceClaim]) -> Vec<Taker> {
+fn holders_of_planned(inventory: &Inventory, plan: &PlanDetails, own: &[ResourceClaim]) -> Vec<Taker> {
     let own: Vec<String> = own
         .iter()
         .map(|claim| format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()))
@@ -94,7 +93,7 @@ fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[Reso
     let mut held: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for claim in inventory.claims.present().into_iter().flatten() {
         let taken = claim.devices.iter().filter(|device| {
-            let mut planned = plan.devices.iter();
+            let mut planned = plan.device_ids.iter();
             planned.any(|planned| *planned.pool == *device.pool && *planned.name == *device.device)
         });
         let taken: Vec<&str> = taken.map(|device| &*device.device).collect();

@@ -18,9 +18,10 @@ const V1ALPHA1: &str = "nvidia.com/v1alpha1";
 pub fn deployment(run: &Run<'_>) -> DynamicObject {
     let api_version = run
         .status()
-        .workload
+        .state
+        .deployment
         .as_ref()
-        .map_or("nvidia.com/v1beta1", |workload| &workload.api_version);
+        .map_or("nvidia.com/v1beta1", |deployment| &deployment.api_version);
     let components = [Component::frontend(run), Component::worker(run)];
     let mut spec = if api_version == V1ALPHA1 {
         v1alpha1::spec(components)

@@ -8,7 +8,8 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{
-    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialState, Why, Word, WorkerPod,
+    GpuCheck, GpuMetrics, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialState, Why, Word,
+    WorkerPod,
 };
 use perfval_sizing::Seen;
 use perfval_verdict::close;
@@ -124,7 +125,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         if let Some(wrong) = readiness::misplaced(pods, Some(claims), plan, pass.run.spec().gpus_per_worker()) {
             return Step::error(Reason::PlacementBroken, wrong);
         }
-        if let Some(moved) = readiness::moved(pods, claims, plan) {
+        if let Some(moved) = readiness::moved(pods, claims, &pass.run.status().state.plan) {
             return confirm_again(pass, Why::new(Reason::Running, moved));
         }
     }
@@ -145,7 +146,11 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
-        workload.gpu_metrics = telemetry::next_source(pass.run, &pass.seen.gpu_exporter);
+        let source = telemetry::next_source(pass.run, &pass.seen.gpu_exporter);
+        workload.gpu_metrics = source.as_ref().and_then(GpuMetrics::label).cloned();
+        if let Some(deployment) = &mut pass.status.state.deployment {
+            deployment.gpu_metrics = source;
+        }
     }
     pass.status.state.worker_pods = workers;
     let what = if soak { " (the soak)" } else { "" };
@@ -215,7 +220,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerPod]) -> Step {
         let said = trial.progress.as_ref();
         let news = said.and_then(|said| progress::next(pass.run, number, said, pass.now));
         if news.is_some() {
-            pass.status.progress = news;
+            pass.status.state.progress = news;
         }
         return Step::wait(Reason::Running, message);
     }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus};
+use perfval_api::{DeploymentState, Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus};
 use perfval_sizing::Seen;
 use perfval_verdict::environment;
 use perfval_verdict::gate::nothing_to_judge;
@@ -157,13 +157,16 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     let spec = pass.run.spec();
     pass.status.workload = Some(WorkloadStatus {
         name: names::deployment(&pass.run.id()),
+        ..WorkloadStatus::default()
+    });
+    pass.status.state.deployment = Some(DeploymentState {
         api_version: api.resource.api_version.clone(),
         router_mode: spec.dynamo().router_mode.flag().into(),
-        ..WorkloadStatus::default()
+        ..DeploymentState::default()
     });
     let version = spec.dynamo().runtime_version.clone();
     pass.status.state.runtime_version = version.filter(|_| api.takes_runtime_version);
-    pass.status.environment = Some(Environment {
+    pass.status.state.environment = Some(Environment {
         model: spec.model.name.clone(),
         revision: spec.model.revision.clone(),
         image: spec.dynamo().image.clone(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, QueueStatus, Reason, Why};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::{Holder, Plan, Seen, Sizing};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
@@ -61,7 +61,7 @@ pub(crate) fn seldom_looked_at(limit: Limit) -> Limit {
 
 /// Returns true if a run waits for earlier ones; its time limit is paused meanwhile.
 fn is_in_line(status: &PerfValidationStatus) -> bool {
-    status.run.as_ref().is_some_and(|run| run.queue.is_some())
+    status.run.as_ref().is_some_and(|run| run.queue_ahead.is_some())
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
@@ -74,8 +74,9 @@ fn step(pass: &mut Pass<'_>) -> Step {
     );
     if !stays_in_line
         && let Some(run) = &mut pass.status.run
-        && run.queue.take().is_some()
+        && run.queue_ahead.take().is_some()
     {
+        run.expected_at = None;
         pass.status.state.last_in_line = Some(pass.now);
     }
     place(pass)
@@ -124,8 +125,9 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
         pass.look_again_in(SETTLE);
     }
     status::unplace(&mut pass.status);
-    let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
-    if before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
+    let before = pass.status.run.as_ref().and_then(|run| run.queue_ahead);
+    let written = before.zip(pass.status.state.place_written_at);
+    if written.is_some_and(|(before, at)| !worth_saying(before, at, place, pass.now)) {
         return Step::Wait(last_reason(pass));
     }
     let others = match place.ahead {
@@ -144,11 +146,9 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
         ),
     );
     if let Some(run) = &mut pass.status.run {
-        run.queue = Some(QueueStatus {
-            ahead: place.ahead,
-            expected_at: place.estimate.map(|wait| time::after(pass.now, wait)),
-            updated_at: pass.now,
-        });
+        run.queue_ahead = Some(place.ahead);
+        run.expected_at = place.estimate.map(|wait| time::after(pass.now, wait));
+        pass.status.state.place_written_at = Some(pass.now);
     }
     Step::Wait(why)
 }
@@ -161,9 +161,9 @@ fn behind(pass: &Pass<'_>, place: &Place) -> String {
 
 /// Returns true if a place differs enough from the written one: at the head every step counts, far behind a tenth
 /// does.
-fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool {
-    let moved = (before.ahead - place.ahead).abs();
-    now >= time::after(before.updated_at, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
+fn worth_saying(before: i64, written: DateTime<Utc>, place: &Place, now: DateTime<Utc>) -> bool {
+    let moved = (before - place.ahead).abs();
+    now >= time::after(written, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
 }
 
 fn unreadable(what: &str) -> Step {
@@ -208,7 +208,7 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
     // A plan for another node may have been given back before.
     let of_node = |known: &Finding| known.cause == Cause::GPUsMissing.as_str();
     pass.status.diagnosis.retain(|known| !of_node(known));
-    if let Some(finding) = missing(&plan) {
+    if let Some(finding) = missing(&plan, &plan.details) {
         pass.find(finding);
     }
     let why = Why::new(
@@ -222,7 +222,7 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
             plan.allocation
         ),
     );
-    if let Some(environment) = &mut pass.status.environment {
+    if let Some(environment) = &mut pass.status.state.environment {
         environment.gpu_driver.clone_from(&plan.driver_version);
         environment.gpu_product.clone_from(&plan.product);
         environment.gpus = Some(plan.gpus);

@@ -225,11 +225,11 @@ fn set_workers_ready(pass: &mut Pass<'_>, ready: i64) {
 fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     let ready = pods.ready_workers();
     set_workers_ready(pass, ready);
-    if let Some(workload) = &mut pass.status.workload {
-        workload.endpoint = Some(build::endpoint(pass.run));
+    if let Some(deployment) = &mut pass.status.state.deployment {
+        deployment.endpoint = Some(build::endpoint(pass.run));
     }
     pass.status.state.gpu_check = None;
-    if let Some(environment) = &mut pass.status.environment {
+    if let Some(environment) = &mut pass.status.state.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
     pass.status.state.ready_since.get_or_insert(pass.now);

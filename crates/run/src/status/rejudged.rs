@@ -7,11 +7,11 @@ pub(super) fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStat
     status.state.worker_pods.clone_from(&last.state.worker_pods);
     status.placement.clone_from(&last.placement);
     status.workload.clone_from(&last.workload);
-    status.environment.clone_from(&last.environment);
+    status.state.deployment.clone_from(&last.state.deployment);
+    status.state.environment.clone_from(&last.state.environment);
     status.state.comparison.clone_from(&last.state.comparison);
     status.results_ref.clone_from(&last.results_ref);
-    if let (Some(run), Some(last)) = (&mut status.run, &last.run) {
-        run.judged_run = Some(last.judged_run.unwrap_or(last.number));
-        run.leftovers = last.leftovers;
-    }
+    let measured = last.run.as_ref().map(|run| run.number);
+    status.state.judged_run = last.state.judged_run.or(measured);
+    status.state.leftovers = last.state.leftovers;
 }

@@ -55,7 +55,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
     };
     // A tool that waits for Ready may need these GPUs next.
-    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    let leftovers = status.state.leftovers;
     let is_removed = leftovers.is_none() && !condition::is_false(status, condition::CLEANED_UP);
     let ready = match (over, verdict) {
         (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
@@ -100,7 +100,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
 /// Obstacle that keeps a run from its end and that time may not heal: a removal that is overdue, or a refusal that lasts.
 /// Tools that wait for the object stop waiting then.
 fn obstruction(status: &PerfValidationStatus, unfinished: bool, now: DateTime<Utc>) -> Option<Words> {
-    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    let leftovers = status.state.leftovers;
     if leftovers == Some(Leftovers::Overdue) {
         return cleaned_up(status);
     }

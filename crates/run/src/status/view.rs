@@ -1,10 +1,9 @@
 //! Fields of the status that follow from the operator's state: whole numbers for people and other programs.
 
 use perfval_api::{
-    Comparison, ComparisonStatus, EarlierRun, HistoryEntry, Metrics, MetricsStatus, PerfValidationStatus,
-    RelativeSpeed, Speed, TrialState, TrialStatus, WorkerPod, WorkerStatus, quantity,
+    EarlierRun, Environment, EnvironmentStatus, HistoryEntry, Metrics, MetricsStatus, PerfValidationStatus,
+    ProgressStatus, RelativeSpeed, Speed, TrialProgress, TrialState, TrialStatus, WorkerPod, WorkerStatus, quantity,
 };
-use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 /// Trials that are published; a run of two straight invalid trials ends, so that few runs have more.
@@ -18,7 +17,8 @@ pub fn publish(status: &mut PerfValidationStatus) {
     let first = state.trials.len().saturating_sub(TRIALS);
     status.trials = state.trials[first..].iter().map(trial).collect();
     status.history = state.history.iter().map(earlier).collect();
-    status.comparison = state.comparison.as_ref().map(comparison);
+    status.environment = state.environment.as_ref().map(environment);
+    status.progress = state.progress.as_ref().map(progress);
     status.workers = workers(status);
 }
 
@@ -40,10 +40,7 @@ fn metrics_of(exact: &Metrics, loss: Option<&str>) -> MetricsStatus {
     MetricsStatus {
         output_tokens_per_second: known(exact.output_token_throughput.as_ref()),
         ttft_p50_milliseconds: known(exact.ttft_p50_ms.as_ref()),
-        ttft_p90_milliseconds: known(exact.ttft_p90_ms.as_ref()),
         ttft_p99_milliseconds: known(exact.ttft_p99_ms.as_ref()),
-        ttft_max_milliseconds: known(exact.ttft_max_ms.as_ref()),
-        concurrency: exact.concurrency,
         slowest_worker_percent: known(exact.slowest_worker_percent.as_ref()),
         detectable_slowdown_percent: exact.detectable_slowdown_percent.as_deref().and_then(at_least),
         detectable_loss_percent: loss.and_then(at_least),
@@ -57,11 +54,8 @@ fn trial(exact: &TrialState) -> TrialStatus {
         soak: exact.soak,
         output_tokens_per_second: known(exact.throughput.as_ref()),
         ttft_p99_milliseconds: known(exact.ttft_p99_ms.as_ref()),
-        requests: exact.requests,
         failed_requests: exact.errors,
         causes: exact.causes.clone(),
-        started_at: exact.started_at,
-        completed_at: exact.completed_at,
     }
 }
 
@@ -77,14 +71,22 @@ fn earlier(exact: &EarlierRun) -> HistoryEntry {
     }
 }
 
-fn comparison(exact: &Comparison) -> ComparisonStatus {
-    ComparisonStatus {
-        run: exact.run,
-        throughput_percent: known(exact.throughput_percent.as_ref()),
-        throughput_plus_minus: exact.throughput_within.as_deref().and_then(at_least),
-        ttft_p99_percent: known(exact.ttft_p99_percent.as_ref()),
-        ttft_p99_plus_minus: exact.ttft_p99_within.as_deref().and_then(at_least),
-        differs: exact.differs.clone(),
+fn environment(exact: &Environment) -> EnvironmentStatus {
+    EnvironmentStatus {
+        digest: exact.digest.clone(),
+        aiperf: exact.aiperf.clone(),
+        dynamo: exact.dynamo.clone(),
+        image_digest: exact.image_digest.clone(),
+        revision: exact.revision.clone(),
+    }
+}
+
+fn progress(exact: &TrialProgress) -> ProgressStatus {
+    ProgressStatus {
+        percent: exact.percent,
+        output_tokens_per_second: exact.output_tokens_per_second,
+        summary: exact.summary.clone(),
+        updated_at: exact.updated_at,
     }
 }
 
@@ -92,7 +94,6 @@ fn speed(exact: &RelativeSpeed) -> Option<Speed> {
     Some(Speed {
         percent: whole(&exact.percent)?,
         plus_minus: at_least(&exact.within)?,
-        mean_of: exact.of,
     })
 }
 
@@ -103,10 +104,7 @@ fn workers(status: &PerfValidationStatus) -> Vec<WorkerStatus> {
         .iter()
         .map(|load| WorkerStatus {
             name: load.name.clone(),
-            requests: load.served,
             output_tokens_per_second: known(load.tokens_per_second.as_ref()),
-            token_microseconds: load.token_ms.as_deref().and_then(microseconds),
-            still_seconds: load.still_seconds,
             speed_of_peers: load.in_run.as_ref().or(load.percent_of_peers.as_ref()).and_then(speed),
             speed_of_own_past: load.percent_of_earlier_runs.as_ref().and_then(speed),
             ..WorkerStatus::default()
@@ -126,22 +124,13 @@ fn workers(status: &PerfValidationStatus) -> Vec<WorkerStatus> {
         worker.name.clone_from(&pod.pod);
         worker.gpus = gpus(status, pod);
         worker.restarts = Some(pod.restarts).filter(|restarts| *restarts > 0);
-        worker.last_exit.clone_from(&pod.last_exit);
     }
     workers
 }
 
-fn microseconds(milliseconds: &str) -> Option<i64> {
-    let exact = quantity::parse(milliseconds)?.checked_mul(Decimal::ONE_THOUSAND)?;
-    exact.round().to_i64()
-}
-
 /// UUIDs of a worker's GPUs, or their pools and names.
 fn gpus(status: &PerfValidationStatus, pod: &WorkerPod) -> Vec<String> {
-    let devices = status
-        .placement
-        .as_ref()
-        .map_or(&[][..], |placement| &placement.devices);
+    let devices = &status.state.plan.device_ids;
     let uuids: Option<Vec<String>> = pod.held(devices).map(|device| device.uuid.clone()).collect();
     uuids
         .filter(|uuids| uuids.len() == pod.devices.len())

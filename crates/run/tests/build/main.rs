@@ -121,17 +121,18 @@ fn object(api_version: &str, allocation: &str, spec: &Value) -> PerfValidation {
             "verdict": "Passed",
             "reason": "GatesMet",
             "message": "fast enough",
-            "run": { "number": 1, "id": id, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z" },
+            "run": { "number": 1, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z" },
             "placement": {
                 "node": "gpu-node-1", "allocation": allocation, "gpus": 8, "nodeGPUs": 8,
             },
             "operatorState": {
+                "deployment": { "apiVersion": api_version },
+                "environment": { "model": "m", "image": "i" },
                 "plan": { "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }] },
                 "metrics": { "outputTokenThroughput": "110847.2" },
                 "trials": [{ "number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:05:00Z" }],
             },
-            "workload": { "name": names::deployment(&id), "apiVersion": api_version, "routerMode": "", "workersReady": 8 },
-            "environment": { "model": "m", "image": "i" },
+            "workload": { "name": names::deployment(&id), "workersReady": 8 },
         },
     }))
     .expect("a PerfValidation")

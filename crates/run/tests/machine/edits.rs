@@ -172,7 +172,7 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
     let status = story.status();
     let run = status.run.clone().expect("a run");
     assert_eq!(
-        (run.number, run.trigger, run.judged_run),
+        (run.number, run.trigger, status.state.judged_run),
         (2, Trigger::GatesChanged, Some(1))
     );
     assert_eq!(status.verdict, Some(Verdict::Failed));
@@ -201,9 +201,10 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
     story.until(Phase::Evaluating);
     assert!(!perfval_sizing::holds_node(&story.status()), "it needs no node");
     story.until(Phase::Completed);
-    let run = story.status().run.expect("a run");
+    let status = story.status();
+    let run = status.run.expect("a run");
     assert_eq!(
-        (run.number, run.judged_run, story.verdict()),
+        (run.number, status.state.judged_run, story.verdict()),
         (3, Some(1), Some(Verdict::Passed))
     );
     assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 3));
@@ -264,9 +265,10 @@ fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() 
         let decision = story.step();
         let notes: Vec<&str> = decision.events.iter().map(|event| event.note.as_str()).collect();
         assert!(notes.iter().any(|note| note.contains(why)), "{why}: {notes:?}");
-        let run = story.status().run.expect("a run");
+        let status = story.status();
+        let run = status.run.expect("a run");
         assert_eq!(
-            (story.phase(), run.trigger, run.judged_run),
+            (story.phase(), run.trigger, status.state.judged_run),
             (Some(Phase::Pending), Trigger::SpecChanged, None)
         );
         story.until(Phase::Completed);
@@ -403,8 +405,12 @@ fn gates_that_change_again_while_the_saved_trials_cannot_be_read_ask_for_no_meas
     for _ in 0..4 {
         story.step();
     }
-    let run = story.status().run.expect("a run");
-    assert_eq!((story.verdict(), run.judged_run), (Some(Verdict::Passed), Some(1)));
+    let status = story.status();
+    let run = status.run.expect("a run");
+    assert_eq!(
+        (story.verdict(), status.state.judged_run),
+        (Some(Verdict::Passed), Some(1))
+    );
     assert_eq!(run.generation, 3, "the newest gates were judged");
 }
 

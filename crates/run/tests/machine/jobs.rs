@@ -95,8 +95,9 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
     let mut story = under_way();
     let first = story
         .status()
-        .workload
-        .and_then(|workload| workload.first_completion_seconds);
+        .state
+        .deployment
+        .and_then(|deployment| deployment.first_completion_seconds);
     // A node that was rebooted: its pods are still reported ready, and nothing of them runs.
     story.trial_job = None;
     (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Failed("connection refused".into()));
@@ -116,7 +117,10 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
     assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
     let status = story.status();
     assert_eq!(status.state.trials.len(), 2);
-    let still = status.workload.and_then(|workload| workload.first_completion_seconds);
+    let still = status
+        .state
+        .deployment
+        .and_then(|deployment| deployment.first_completion_seconds);
     assert!(first.is_some() && still == first, "{first:?}, {still:?}");
 }
 

@@ -42,8 +42,8 @@ pub(super) fn moved() -> Story {
         story.step();
     }
     let status = story.object.status.as_mut();
-    let plan = status.and_then(|status| status.placement.as_mut()).expect("a plan");
-    plan.devices[1].name = "gpu-7".into();
+    let plan = &mut status.expect("a status").state.plan;
+    plan.device_ids[1].name = "gpu-7".into();
     story
 }
 

@@ -26,7 +26,7 @@ fn shown(story: &mut Story, requests: i64, seconds: i64) -> Option<TrialProgress
         ttft_ms: None,
     });
     story.step();
-    story.status().progress
+    story.status().state.progress
 }
 
 #[test]
@@ -67,5 +67,5 @@ fn progress_is_written_at_most_every_fifteen_seconds_and_goes_with_the_trial() {
     while story.status().state.trials[0].outcome.is_none() {
         story.step();
     }
-    assert_eq!(story.status().progress, None, "the trial is over");
+    assert_eq!(story.status().state.progress, None, "the trial is over");
 }

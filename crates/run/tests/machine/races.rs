@@ -161,9 +161,9 @@ fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
     assert!(counts_gpus(&story));
     story.step();
     assert!(!counts_gpus(&story), "and not again with every probe");
-    let plan = story.status().placement.expect("a plan");
-    let devices: Vec<_> = plan
-        .devices
+    let status = story.status();
+    assert_eq!(status.placement.expect("a plan").devices, ["GPU-0", "GPU-1"]);
+    let devices: Vec<_> = (status.state.plan.device_ids)
         .iter()
         .map(|device| (device.name.as_str(), device.uuid.as_deref()))
         .collect();
@@ -213,7 +213,7 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
     assert!(counts_gpus(&story));
     story.until(Phase::Benchmarking);
     assert_eq!(story.status().state.trials.len(), 1, "what was measured stays");
-    assert_eq!(story.status().placement.expect("a plan").devices[1].name, "gpu-1");
+    assert_eq!(story.status().state.plan.device_ids[1].name, "gpu-1");
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));
 }

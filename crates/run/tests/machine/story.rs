@@ -235,7 +235,9 @@ impl Story {
     }
 
     pub fn id(&self) -> String {
-        self.status().run.map(|run| run.id).unwrap_or_default()
+        let run = self.status().run;
+        run.map(|run| perfval_run::names::run_id(self.uid(), run.number))
+            .unwrap_or_default()
     }
 
     /// Time passes in which the operator looks and finds nothing new: only its heartbeat moves.

@@ -82,8 +82,9 @@ fn the_first_completion_is_timed_and_a_long_one_has_no_effect() {
     quick.until(Phase::Benchmarking);
     let seconds = quick
         .status()
-        .workload
-        .and_then(|workload| workload.first_completion_seconds);
+        .state
+        .deployment
+        .and_then(|deployment| deployment.first_completion_seconds);
     assert!(seconds.is_some_and(|seconds| seconds < 20), "{seconds:?}");
     assert_eq!(causes(&quick), [], "a healthy run names no cause");
 
@@ -96,9 +97,10 @@ fn the_first_completion_is_timed_and_a_long_one_has_no_effect() {
     cold.until(Phase::Benchmarking);
     let status = cold.status();
     let seconds = status
-        .workload
+        .state
+        .deployment
         .as_ref()
-        .and_then(|workload| workload.first_completion_seconds);
+        .and_then(|deployment| deployment.first_completion_seconds);
     assert!(seconds.is_some_and(|seconds| seconds >= 41), "{seconds:?}");
     assert_eq!(causes(&cold), [], "a long start is no fault");
     cold.until(Phase::Completed);
@@ -221,7 +223,7 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     story.until(Phase::Completed);
     let first = story.status();
     assert_eq!(first.state.comparison, None);
-    let environment = first.environment.clone().expect("an environment");
+    let environment = first.state.environment.clone().expect("an environment");
     assert_eq!(environment.gpu_product.as_deref(), Some("NVIDIA H100 80GB HBM3"));
     assert_eq!(environment.gpus, Some(2));
     assert!(environment.gpu_driver.is_some(), "{environment:?}");

@@ -123,7 +123,7 @@ fn kept() -> Story {
 }
 
 fn leftovers(story: &Story) -> Option<Leftovers> {
-    story.status().run.and_then(|run| run.leftovers)
+    story.status().state.leftovers
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something
     }
     let run = story.status().run.expect("a run");
     assert_eq!((story.phase(), run.trigger), (Some(Evaluating), Trigger::GatesChanged));
-    assert_eq!(run.leftovers, Some(Leftovers::Overdue));
+    assert_eq!(leftovers(&story), Some(Leftovers::Overdue));
     story.results_unreadable = false;
     story.until(Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));

@@ -9,7 +9,7 @@ use perfval_run::{Run, Settings};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
-use super::{RUN, component, container, crashed, found, now, worker};
+use super::{component, container, crashed, found, now, worker};
 
 /// vLLM 0.9 to 0.31, as users reported them; Dynamo's own lines around them.
 const NO_GPU: &str = "INFO 06-18 10:13:10 [__init__.py:244] No platform detected, vLLM is running on UnspecifiedPlatform
@@ -166,7 +166,7 @@ fn object(status: &Value) -> perfval_api::PerfValidation {
         "metadata": {"name": "run", "namespace": "perf", "uid": "u-1", "generation": 1},
         "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "vllm-runtime:1.6.1"}}},
         "status": {"observedGeneration": 1, "phase": "WaitingForReady", "run": {
-            "number": 1, "id": RUN, "trigger": "Created", "generation": 1, "startedAt": now().to_rfc3339()}},
+            "number": 1, "trigger": "Created", "generation": 1, "startedAt": now().to_rfc3339()}},
     });
     for (key, value) in status.as_object().into_iter().flatten() {
         object["status"][key] = value.clone();

@@ -9,7 +9,8 @@ use perfval_run::diagnosis::pods::{Proof, signs};
 use perfval_run::observed::{PodEvent, PodLog};
 use serde_json::{Value, json};
 
-const RUN: &str = "01234567";
+/// First run of the object `u-1`.
+const RUN: &str = "7a22f3e7";
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed")

@@ -89,7 +89,11 @@ fn free_gpus_are_counted() {
             (expected, "DRA"),
             "{name}: {plan:?}"
         );
-        assert_eq!(plan.devices.len(), usize::try_from(expected).unwrap(), "{name}");
+        assert_eq!(
+            plan.details.device_ids.len(),
+            usize::try_from(expected).unwrap(),
+            "{name}"
+        );
         assert!(plan.details.selectors.is_empty(), "{name}");
     }
 }

@@ -202,7 +202,10 @@ fn a_device_plugin_s_gpus_are_counted() {
             (5, 8, "DevicePlugin")
         );
         assert_eq!(plan.product.as_deref(), Some("NVIDIA-H100"));
-        assert!(plan.devices.is_empty(), "which ones is not known before binding");
+        assert!(
+            plan.details.device_ids.is_empty(),
+            "which ones is not known before binding"
+        );
     }
     let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
     assert_eq!(

@@ -72,5 +72,9 @@ fn eight_with(first: DeviceBuilder) -> Cluster {
 }
 
 fn names(plan: &Plan) -> Vec<&str> {
-    plan.devices.iter().map(|device| device.name.as_str()).collect()
+    plan.details
+        .device_ids
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect()
 }

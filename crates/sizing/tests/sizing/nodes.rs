@@ -220,7 +220,8 @@ fn the_plan_is_the_whole_answer() {
         json!({
             "node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8,
             "product": "NVIDIA H100 80GB HBM3", "driverVersion": "550.163.1",
-            "devices": [
+            "devices": ["GPU-1", "GPU-2"],
+            "deviceIds": [
                 { "pool": "n1", "name": "gpu-1", "uuid": "GPU-1" },
                 { "pool": "n1", "name": "gpu-2", "uuid": "GPU-2" },
             ],

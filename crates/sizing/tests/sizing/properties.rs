@@ -140,12 +140,12 @@ proptest! {
             if plan.allocation == Allocation::Dra {
                 let held = |name: &str| node.held.iter().any(|held| format!("gpu-{held}") == name);
                 let whole = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices[index] > 2);
-                prop_assert_eq!(plan.devices.len(), usize::try_from(plan.gpus).unwrap());
-                prop_assert!(plan.devices.iter().all(|device| !held(&device.name) && whole(&device.name)));
+                prop_assert_eq!(plan.details.device_ids.len(), usize::try_from(plan.gpus).unwrap());
+                prop_assert!(plan.details.device_ids.iter().all(|device| !held(&device.name) && whole(&device.name)));
                 prop_assert_eq!(node.plugin, 0);
                 // Devices of kind 3 share counters that are enough for two.
                 let of_kind_3 = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices.get(index) == Some(&3));
-                let planned = plan.devices.iter().filter(|device| of_kind_3(&device.name)).count();
+                let planned = plan.details.device_ids.iter().filter(|device| of_kind_3(&device.name)).count();
                 let kept: BTreeSet<&u8> = node.held.iter().filter(|held| of_kind_3(&format!("gpu-{held}"))).collect();
                 prop_assert!(planned <= 2_usize.saturating_sub(kept.len()), "{} next to {}", planned, kept.len());
             } else {

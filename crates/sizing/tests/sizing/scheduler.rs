@@ -55,6 +55,11 @@ fn counters_below_zero_block_every_device_of_the_pool_that_counts() {
         .claim(ClaimBuilder::named("whole").holds("n1", "gpu-0"))
         .claim(ClaimBuilder::named("partition").holds("n1", "gpu-0-mig"));
     let plan = chosen(&cluster, &any());
-    let names: Vec<&str> = plan.devices.iter().map(|device| device.name.as_str()).collect();
+    let names: Vec<&str> = plan
+        .details
+        .device_ids
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect();
     assert_eq!(names, ["gpu-2"], "the one that consumes no counter");
 }

@@ -24,7 +24,7 @@ fn gpus_that_make_no_whole_worker_stay_free() {
     for (taken, each, gpus) in [(0, 1, 8), (0, 2, 8), (1, 2, 6), (1, 4, 4), (0, 8, 8), (0, 3, 6)] {
         let plan = chosen(&with_taken(taken), &split(each, &json!({})));
         assert_eq!(plan.gpus, gpus, "{taken} taken, {each} each");
-        assert_eq!(plan.devices.len(), usize::try_from(gpus).unwrap());
+        assert_eq!(plan.details.device_ids.len(), usize::try_from(gpus).unwrap());
     }
     assert_eq!(chosen(&eight(), &split(2, &json!({ "maxGPUs": 5 }))).gpus, 4);
 }

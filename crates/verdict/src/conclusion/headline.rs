@@ -55,7 +55,10 @@ pub fn message(
     reason: Reason,
     finding: Option<&Finding>,
 ) -> String {
-    let missing = status.placement.as_ref().and_then(missing::missing);
+    let missing = status
+        .placement
+        .as_ref()
+        .and_then(|plan| missing::missing(plan, &status.state.plan));
     let missing = missing.as_ref().map(in_words);
     let place = status.placement.as_ref().map_or(String::new(), |plan| {
         format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)

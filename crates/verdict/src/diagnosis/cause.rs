@@ -106,7 +106,7 @@ causes! {
     /// The node has fewer healthy GPUs than it should have.
     GPUsMissing {
         word: GPUsMissing, decides: true, effect: FailsWhereExpected,
-        seen: "`status.placement.expected`: the node has fewer healthy GPUs than `placement.expectGPUs` asks for, or than the node itself, its label `nvidia.com/gpu.count` or most nodes like it say",
+        seen: "`status.placement.expectedGPUs`: the node has fewer healthy GPUs than `placement.expectGPUs` asks for, or than the node itself, its label `nvidia.com/gpu.count` or most nodes like it say",
         why: "a GPU fell off the bus, is unhealthy or tainted, or its driver does not publish it",
         remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, say so in placement.expectGPUs",
     }

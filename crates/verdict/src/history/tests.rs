@@ -34,12 +34,12 @@ fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput:
             ..RunStatus::default()
         }),
         verdict: Some(verdict),
-        environment: Some(environment(driver)),
         placement: Some(PlacementStatus {
             node: "n1".into(),
             ..PlacementStatus::default()
         }),
         state: Box::new(OperatorState {
+            environment: Some(environment(driver)),
             metrics: Some(Metrics::default()),
             trials: vec![measured(throughput), measured(throughput)],
             history: with_last(last, DateTime::UNIX_EPOCH),
@@ -172,9 +172,9 @@ fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
 #[test]
 fn unknown_values_are_not_compared() {
     let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
-    first.environment.as_mut().unwrap().gpu_product = None;
+    first.state.environment.as_mut().unwrap().gpu_product = None;
     let mut second = next(&first, Verdict::Passed, "580", "1000");
-    second.environment.as_mut().unwrap().gpu_product = None;
+    second.state.environment.as_mut().unwrap().gpu_product = None;
     let comparison = compare(&second).expect("a comparison");
     assert_eq!(comparison.throughput_percent, None);
     assert_eq!(comparison.differs, ["gpuProduct is not known"]);

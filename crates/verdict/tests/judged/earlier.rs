@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use perfval_api::{
     DecodeSpeed, DeviceStatus, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus,
-    PlacementStatus, RunStatus, TrialOutcome, TrialState, Verdict,
+    PlacementStatus, PlanDetails, RunStatus, TrialOutcome, TrialState, Verdict,
 };
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -62,15 +62,18 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
             node: "n1".into(),
             gpus: 1,
             node_gpus: 8,
-            devices: vec![DeviceStatus {
-                pool: "n1".into(),
-                name: "a".into(),
-                uuid: Some("GPU-a".into()),
-            }],
             ..PlacementStatus::default()
         }),
-        environment: Some(self::environment()),
         state: Box::new(OperatorState {
+            environment: Some(self::environment()),
+            plan: PlanDetails {
+                device_ids: vec![DeviceStatus {
+                    pool: "n1".into(),
+                    name: "a".into(),
+                    uuid: Some("GPU-a".into()),
+                }],
+                ..PlanDetails::default()
+            },
             history: (1..).zip(earlier).map(entry).collect(),
             ..OperatorState::default()
         }),
@@ -91,14 +94,13 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
     });
     let mut record = sample("success", vec![only]);
     spend_the_latency_in_workers(&mut record);
-    let placement = status.placement.as_ref().expect("a placement");
     let pods = &pods()[..1];
     let evidence = Evidence {
         record: &record,
         before: pods,
         after: pods,
         share: Share { gpus: 1, node_gpus: 8 },
-        devices: &placement.devices,
+        devices: &status.state.plan.device_ids,
         product: None,
     };
     let judged = judge(evidence, spec);
@@ -176,16 +178,16 @@ fn other_measurements_are_not_compared() {
     let no_claim: [(&str, Change); 9] = [
         ("two earlier runs", |status| status.state.history.truncate(2)),
         ("another driver", |status| {
-            status.environment.as_mut().unwrap().gpu_driver = Some("590".into());
+            status.state.environment.as_mut().unwrap().gpu_driver = Some("590".into());
         }),
         ("another image", |status| {
-            status.environment.as_mut().unwrap().image_digest = Some("sha256:bb".into());
+            status.state.environment.as_mut().unwrap().image_digest = Some("sha256:bb".into());
         }),
         ("another concurrency", |status| {
-            status.environment.as_mut().unwrap().settings = Some("89abcdef".into());
+            status.state.environment.as_mut().unwrap().settings = Some("89abcdef".into());
         }),
         ("an unknown product", |status| {
-            let environment = status.environment.as_mut().unwrap();
+            let environment = status.state.environment.as_mut().unwrap();
             environment.gpu_product = None;
             let known = Environment {
                 aiperf: Some(AIPERF.into()),
@@ -196,7 +198,7 @@ fn other_measurements_are_not_compared() {
             }
         }),
         ("another GPU", |status| {
-            status.placement.as_mut().unwrap().devices[0].uuid = Some("GPU-b".into());
+            status.state.plan.device_ids[0].uuid = Some("GPU-b".into());
         }),
         ("runs that did not pass", |status| {
             for entry in &mut status.state.history {
@@ -205,7 +207,7 @@ fn other_measurements_are_not_compared() {
         }),
         ("the run itself, judged again", |status| {
             status.state.history.truncate(3);
-            status.run.as_mut().unwrap().judged_run = Some(2);
+            status.state.judged_run = Some(2);
         }),
         ("several GPUs", |status| status.placement.as_mut().unwrap().gpus = 2),
     ];
@@ -261,7 +263,7 @@ fn the_history_keeps_the_speed_of_a_run_that_nothing_was_wrong_with() {
     closed(&mut slow, &spec(), "12.5");
     assert_eq!(next(&slow), [], "a slow run is no reference");
     let mut again = good.clone();
-    again.run.as_mut().unwrap().judged_run = Some(99);
+    again.state.judged_run = Some(99);
     assert_eq!(next(&again), [], "one measurement counts once");
     let mut two = good;
     two.placement.as_mut().unwrap().gpus = 2;

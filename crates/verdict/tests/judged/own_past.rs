@@ -56,8 +56,8 @@ fn each_of_several_workers_has_its_own_past() {
         name: name.into(),
         uuid: Some(format!("GPU-{name}")),
     };
-    let placement = status.placement.as_mut().expect("a placement");
-    (placement.gpus, placement.devices) = (2, ["a", "b"].map(device).into());
+    status.placement.as_mut().expect("a placement").gpus = 2;
+    status.state.plan.device_ids = ["a", "b"].map(device).into();
     status.state.worker_pods = pods()[..2].to_vec();
     for entry in &mut status.state.history {
         let other = DecodeSpeed {
@@ -77,7 +77,7 @@ fn each_of_several_workers_has_its_own_past() {
     };
     let mut record = sample("success", vec![speed("a", 12), speed("b", 12)]);
     spend_the_latency_in_workers(&mut record);
-    let devices = status.placement.as_ref().expect("a placement").devices.clone();
+    let devices = status.state.plan.device_ids.clone();
     let evidence = Evidence {
         record: &record,
         before: &pods()[..2],

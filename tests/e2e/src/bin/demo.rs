@@ -90,7 +90,7 @@ async fn follow(run: &Validation) -> Option<PerfValidationStatus> {
         if let Ok(status) = run.status().await {
             let line = (status.phase, status.message.clone().unwrap_or_default());
             if status.phase.is_some() && (line != shown || printed.elapsed() >= SILENCE) {
-                let progress = status.progress.as_ref().filter(|_| line == shown);
+                let progress = status.state.progress.as_ref().filter(|_| line == shown);
                 let text = progress.map_or(line.1.clone(), |progress| {
                     let TrialProgress {
                         trial,
@@ -126,6 +126,7 @@ fn show_gates(status: &PerfValidationStatus) {
     );
     for gate in &status.gates {
         let observed = gate.observed.as_deref().unwrap_or("-");
+        let threshold = status.state.thresholds.get(&gate.name).map_or("-", String::as_str);
         let result = match gate.result {
             GateResult::Met => "met",
             GateResult::Missed => "MISSED",
@@ -134,7 +135,7 @@ fn show_gates(status: &PerfValidationStatus) {
         };
         println!(
             "{:<16} {observed:>12} {:>12} {:>12}  {result}",
-            gate.name, gate.threshold, gate.effective
+            gate.name, threshold, gate.effective
         );
     }
 }

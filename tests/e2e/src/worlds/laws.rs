@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
+use perfval_run::names::run_id;
 use serde_json::Value;
 
 use super::history::{Change, VALIDATIONS};
@@ -110,7 +111,10 @@ fn a_run_that_is_over_creates_nothing(changes: &[Change]) -> Result<(), Broken> 
             continue;
         }
         let run = label(change, RUN_LABEL);
-        let of_run = |change: &&Change| change.plural == VALIDATIONS && change.object["status"]["run"]["id"] == run;
+        let of_run = |change: &&Change| {
+            let number = change.object["status"]["run"]["number"].as_i64();
+            change.plural == VALIDATIONS && number.is_some_and(|number| run_id(change.metadata("uid"), number) == run)
+        };
         // The phase then is not known where the next status comes after a gap.
         let (before, after) = changes.split_at(at);
         if after.iter().find(of_run).is_some_and(|next| next.after_gap) {
@@ -140,7 +144,7 @@ fn a_removal_is_confirmed_by_the_truth(changes: &[Change]) -> Result<(), Broken>
         }
         let status = &change.object["status"];
         let rests = matches!(text(status, "phase"), "Completed" | "Suspended");
-        let confirmed = rests && status["run"]["leftovers"].is_null();
+        let confirmed = rests && status["operatorState"]["leftovers"].is_null();
         let left = there
             .get(change.metadata("name"))
             .filter(|left| !left.is_empty() && !change.after_gap);
@@ -185,13 +189,13 @@ pub fn one_run_has_a_node(changes: &[Change]) -> Result<(), Broken> {
 pub fn rests(object: &Value) -> bool {
     let status = &object["status"];
     matches!(text(status, "phase"), "Completed" | "Suspended")
-        && status["run"]["leftovers"].is_null()
+        && status["operatorState"]["leftovers"].is_null()
         && status["observedGeneration"] == object["metadata"]["generation"]
 }
 
 /// Whether what an object deployed waits for its user, who holds a node with it.
 pub fn is_kept(object: &Value) -> bool {
-    object["status"]["run"]["leftovers"] == "Kept"
+    object["status"]["operatorState"]["leftovers"] == "Kept"
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ async fn finished_run() {
     let status = json!({"status": {
         "observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "reason": "GatesMet", "message": "8/8 GPUs",
         "resultsRef": {"name": RESULTS, "sha256": ""},
-        "trials": [{"number": 1, "startedAt": "2026-11-20T10:00:00Z"}],
+        "trials": [{"number": 1, "outcome": "Pass"}],
         "conditions": [{"type": "Complete", "status": "True", "reason": "RunOver", "message": "over",
                         "lastTransitionTime": "2026-11-20T10:00:00Z"}],
     }});

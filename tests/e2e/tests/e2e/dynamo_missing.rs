@@ -78,7 +78,11 @@ async fn a_missing_dynamo_fails_skips_or_is_waited_for_and_an_older_one_is_spoke
     serve(&lab, "v1alpha1").await;
     let status = waits.ends(Verdict::Passed).await;
     assert_eq!(
-        status.workload.map(|workload| workload.api_version).as_deref(),
+        status
+            .state
+            .deployment
+            .map(|deployment| deployment.api_version)
+            .as_deref(),
         Some("nvidia.com/v1alpha1")
     );
     waits.delete().await;

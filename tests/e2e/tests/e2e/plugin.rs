@@ -176,11 +176,15 @@ async fn looks_while_it_runs(lab: &perfval_e2e::Lab, namespace: &str) {
     let status = validation
         .until("a trial says how far it is", |status| {
             // The first look may come before the first answer.
-            let begun = status.progress.as_ref().is_some_and(|progress| progress.requests > 0);
+            let begun = status
+                .state
+                .progress
+                .as_ref()
+                .is_some_and(|progress| progress.requests > 0);
             begun || status.phase == Some(Phase::Completed)
         })
         .await;
-    let progress = status.progress.expect("a trial of 30 s is read in between");
+    let progress = status.state.progress.expect("a trial of 30 s is read in between");
     assert!(
         progress.requests > 0 && progress.summary.starts_with("1: "),
         "{progress:?}"

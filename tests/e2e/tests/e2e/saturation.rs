@@ -112,7 +112,7 @@ async fn two_runs_at_once_never_share_a_gpu_and_each_has_its_own_verdict() {
             .expect("cleaned up");
         (deploying.started_at, cleaning.completed_at.expect("over"))
     };
-    let (a, b) = (held(&one_status.timeline), held(&two_status.timeline));
+    let (a, b) = (held(&one_status.state.timeline), held(&two_status.state.timeline));
     assert!(a.1 <= b.0 || b.1 <= a.0, "both held the node at once: {a:?} and {b:?}");
     one.delete().await;
     two.delete().await;

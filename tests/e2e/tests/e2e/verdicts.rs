@@ -34,11 +34,11 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
     let placement = status.placement.as_ref().expect("placement");
     assert_eq!((placement.gpus, placement.node_gpus), (2, 8));
     assert!(
-        placement.devices.iter().all(|device| device.uuid.is_some()),
+        placement.devices.iter().all(|device| device.starts_with("GPU-")),
         "{placement:?}"
     );
 
-    let phases: Vec<Phase> = status.timeline.iter().map(|entry| entry.phase).collect();
+    let phases: Vec<Phase> = status.state.timeline.iter().map(|entry| entry.phase).collect();
     assert_eq!(
         phases,
         [

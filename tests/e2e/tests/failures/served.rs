@@ -61,7 +61,7 @@ async fn only_the_new_version_is_enough() {
     let namespace = lab.namespace("served-beta").await;
     let run = Validation::create(&lab, quick("beta", &namespace)).await;
     let status = run.ends(Verdict::Passed).await;
-    let version = status.workload.map(|workload| workload.api_version);
+    let version = status.state.deployment.map(|deployment| deployment.api_version);
     assert_eq!(version.as_deref(), Some("nvidia.com/v1beta1"));
     run.delete().await;
     install(&lab, "both").await;

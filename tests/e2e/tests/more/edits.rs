@@ -62,7 +62,10 @@ async fn changed_gates_judge_the_saved_trials_without_a_pod() {
         .await;
     assert_eq!(status.verdict, Some(Verdict::Failed));
     let judging = status.run.expect("a run");
-    assert_eq!((judging.trigger, judging.judged_run), (Trigger::GatesChanged, Some(1)));
+    assert_eq!(
+        (judging.trigger, status.state.judged_run),
+        (Trigger::GatesChanged, Some(1))
+    );
     assert_eq!(status.state.metrics, measured.state.metrics);
     assert_eq!(status.results_ref, measured.results_ref);
     let pods: Api<Pod> = Api::namespaced(lab.client.clone(), &namespace);
@@ -74,7 +77,7 @@ async fn changed_gates_judge_the_saved_trials_without_a_pod() {
         .until("a verdict by the old gates", |status| judged(3, status))
         .await;
     assert_eq!(status.verdict, Some(Verdict::Passed));
-    assert_eq!(status.run.and_then(|run| run.judged_run), Some(1));
+    assert_eq!(status.state.judged_run, Some(1));
 
     // Without the saved trials there is nothing to judge: the next run measures.
     let results = status.results_ref.expect("results").name;
@@ -83,7 +86,10 @@ async fn changed_gates_judge_the_saved_trials_without_a_pod() {
     let status = run.until("a verdict on new trials", |status| judged(5, status)).await;
     assert_eq!(status.verdict, Some(Verdict::Passed));
     let measuring = status.run.expect("a run");
-    assert_eq!((measuring.trigger, measuring.judged_run), (Trigger::SpecChanged, None));
+    assert_eq!(
+        (measuring.trigger, status.state.judged_run),
+        (Trigger::SpecChanged, None)
+    );
     run.delete().await;
 }
 

@@ -57,7 +57,7 @@ async fn run_with_a_frozen_worker(lab: &Lab, namespace: &str) -> (PerfValidation
     }
     let run = Validation::create(lab, manifest).await;
     run.until("the trial has answers", |status| {
-        let answered = status.progress.as_ref().map_or(0, |progress| progress.requests);
+        let answered = status.state.progress.as_ref().map_or(0, |progress| progress.requests);
         status.phase == Some(Phase::Benchmarking) && answered > 0
     })
     .await;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use perfval_api::{Phase, PlacementStatus, Verdict};
+use perfval_api::{Phase, PlanDetails, Verdict};
 use perfval_e2e::{Holder, Validation, quick};
 use serde_json::json;
 
 use crate::ready;
 
-fn devices(plan: &PlacementStatus) -> BTreeSet<String> {
-    plan.devices.iter().map(|device| device.name.clone()).collect()
+fn devices(plan: &PlanDetails) -> BTreeSet<String> {
+    plan.device_ids.iter().map(|device| device.name.clone()).collect()
 }
 
 #[tokio::test]
@@ -34,13 +34,16 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
     let stolen = thief.devices().await;
     let plan = status.placement.expect("a plan");
     assert_eq!((plan.gpus, plan.node_gpus), (5, 8), "{plan:?}");
-    assert!(devices(&plan).is_disjoint(&held), "{plan:?} and {held:?}");
-    assert!(stolen.is_subset(&devices(&plan)), "{plan:?} and {stolen:?}");
+    assert!(devices(&status.state.plan).is_disjoint(&held), "{plan:?} and {held:?}");
+    assert!(
+        stolen.is_subset(&devices(&status.state.plan)),
+        "{plan:?} and {stolen:?}"
+    );
 
     let status = run.ends(Verdict::Passed).await;
     let plan = status.placement.expect("a plan");
     assert_eq!((plan.gpus, plan.node_gpus), (4, 8), "{plan:?}");
-    assert!(devices(&plan).is_disjoint(&held) && devices(&plan).is_disjoint(&stolen));
+    assert!(devices(&status.state.plan).is_disjoint(&held) && devices(&status.state.plan).is_disjoint(&stolen));
     assert_eq!(Some(status.state.resizes), Some(1));
     let lost = status.diagnosis.iter().find(|finding| finding.cause == "LostRace");
     let lost = lost.unwrap_or_else(|| panic!("no lost race in {:?}", status.diagnosis));

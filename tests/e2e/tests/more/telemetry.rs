@@ -46,7 +46,7 @@ fn of_one_gpu(status: &PerfValidationStatus, cause: Cause) -> &Finding {
 }
 
 fn uuid<'a>(status: &'a PerfValidationStatus, device: &str) -> &'a str {
-    let devices = &status.placement.as_ref().expect("placement").devices;
+    let devices = &status.state.plan.device_ids;
     let device = devices.iter().find(|of| of.name == device);
     device.and_then(|device| device.uuid.as_deref()).expect("its UUID")
 }
@@ -75,12 +75,9 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Failed).await;
 
-    let metrics = status
-        .workload
-        .as_ref()
-        .and_then(|workload| workload.gpu_metrics.as_ref());
-    let page = metrics.and_then(|metrics| metrics.endpoint.as_deref());
-    assert!(page.is_some_and(|page| page.ends_with(":9400/metrics")), "{metrics:?}");
+    let workload = status.workload.as_ref().expect("a workload");
+    let page = workload.gpu_metrics.as_deref().expect("a source of metrics");
+    assert!(page.ends_with(":9400/metrics"), "{page}");
     let finding = of_one_gpu(&status, Cause::GPUThrottled);
     assert_eq!(finding.severity, Severity::Warning);
     let hot = uuid(&status, &first);
@@ -112,7 +109,7 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
     }
     let run = Validation::create(&lab, manifest).await;
     let status = run.phase(perfval_api::Phase::Benchmarking).await;
-    let devices = status.placement.expect("placement").devices;
+    let devices = status.state.plan.device_ids;
     let number = |at: usize| devices[at].name.trim_start_matches("gpu-").to_owned();
     lab.run(&["fault", "ecc-gpu", &number(1), "2"]).await;
     lab.run(&["fault", "xid-gpu", &number(1), "79"]).await;

@@ -39,7 +39,7 @@ local good = verdict == "Passed" or verdict == "Skipped"
 local cleaned = conditions.CleanedUp
 
 -- The time for removal passed, so GPUs may still be taken, and a model server that follows would wait for them.
-if not deleted and status.run ~= nil and status.run.leftovers == "Overdue" and cleaned ~= nil then
+if not deleted and cleaned ~= nil and cleaned.status == "False" and cleaned.reason == "TeardownUnconfirmed" then
   if verdict ~= nil and not good then
     return is("Degraded", verdict .. ": " .. message .. "; not cleaned up: " .. cleaned.message)
   end

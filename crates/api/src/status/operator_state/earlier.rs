@@ -1,7 +1,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::status::workload::Environment;
+use super::environment::Environment;
 use crate::{Phase, Verdict};
 
 /// An earlier run.

@@ -1,8 +1,11 @@
 use std::fmt;
 
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde::{Deserialize, Serialize};
 
-use crate::DeviceStatus;
+use super::plan::DeviceStatus;
+use crate::quantity;
 
 /// One worker.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +132,14 @@ pub struct WorkerLoad {
     /// Use of the worker's KV cache (percent), highest in any sample. Absent if not exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_kv_percent: Option<i64>,
+}
+
+impl WorkerLoad {
+    /// Time from one token of a request to the next (µs).
+    pub fn token_microseconds(&self) -> Option<i64> {
+        let milliseconds = quantity::parse(self.token_ms.as_deref()?)?;
+        milliseconds.checked_mul(Decimal::ONE_THOUSAND)?.round().to_i64()
+    }
 }
 
 /// Decode speed of a worker against other workers or its own earlier runs.

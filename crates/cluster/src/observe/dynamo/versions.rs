@@ -22,8 +22,8 @@ pub(crate) struct Versions<'a> {
 impl Cluster {
     /// Versions at which to ask for the deployments of a run.
     pub(crate) fn deployment_versions<'a>(&'a self, run: &Run<'_>) -> Versions<'a> {
-        let workload = run.status().workload.as_ref();
-        self.versions_of_deployments(workload.map(|workload| workload.api_version.as_str()))
+        let deployment = run.status().state.deployment.as_ref();
+        self.versions_of_deployments(deployment.map(|deployment| deployment.api_version.as_str()))
     }
 
     /// Versions at which to ask for deployments, that at which they were recorded first.

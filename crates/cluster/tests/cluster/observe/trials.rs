@@ -288,7 +288,7 @@ async fn progress_of_a_running_trial_is_read_from_its_log_and_not_every_time() {
 
     let now = chrono::Utc::now();
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["progress"] =
+        object["status"]["operatorState"]["progress"] =
             json!({"trial": 1, "requests": 9, "failedRequests": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
     });
     world.server.forget_calls();

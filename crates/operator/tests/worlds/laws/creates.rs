@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perfval_run::names::run_id;
 use perfval_testkit::api_server::{Made, is_a_strangers};
 use serde_json::Value;
 
@@ -13,9 +14,11 @@ use crate::rig::Rig;
 struct Phases(BTreeMap<String, String>);
 
 impl Phases {
-    fn hear(&mut self, status: &Value) {
-        if let (Some(run), Some(phase)) = (status["run"]["id"].as_str(), status["phase"].as_str()) {
-            self.0.insert(run.to_owned(), phase.to_owned());
+    fn hear(&mut self, object: &Value) {
+        let (uid, status) = (&object["metadata"]["uid"], &object["status"]);
+        let run = uid.as_str().zip(status["run"]["number"].as_i64());
+        if let (Some((uid, number)), Some(phase)) = (run, status["phase"].as_str()) {
+            self.0.insert(run_id(uid, number), phase.to_owned());
         }
     }
 
@@ -39,7 +42,7 @@ pub fn a_run_that_is_over_creates_nothing(rig: &Rig) -> Result<(), String> {
         }
         let object = &change.object;
         if change.plural == "perfvalidations" {
-            phases.hear(&object["status"]);
+            phases.hear(object);
         } else if change.kind == "ADDED" && CREATED.contains(&change.plural.as_str()) && !is_a_strangers(object) {
             let run = object["metadata"]["labels"]["perfvalidation.dev/run"].as_str();
             let created = |phase| format!("{} {} was created in {phase:?}", change.plural, change.name);

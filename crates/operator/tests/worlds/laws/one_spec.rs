@@ -31,7 +31,7 @@ pub fn a_verdict_is_of_its_own_spec(rig: &Rig) -> Result<(), String> {
             .or_insert_with(|| object["spec"].clone());
         let status = &object["status"];
         let judged = matches!(status["verdict"].as_str(), Some("Passed" | "Failed" | "Inconclusive"));
-        if !judged || !status["run"]["judgedRun"].is_null() {
+        if !judged || !status["operatorState"]["judgedRun"].is_null() {
             continue;
         }
         let of = (uid, status["run"]["generation"].as_i64().unwrap_or_default());
@@ -42,8 +42,8 @@ pub fn a_verdict_is_of_its_own_spec(rig: &Rig) -> Result<(), String> {
 }
 
 fn was_made_for(spec: &Value, status: &Value, made: &Made) -> Result<(), String> {
-    let id = status["run"]["id"].as_str().unwrap_or_default();
-    if let Some(deployment) = made.get(&format!("dynamographdeployments pv-{id}")) {
+    let name = status["workload"]["name"].as_str().unwrap_or_default();
+    if let Some(deployment) = made.get(&format!("dynamographdeployments {name}")) {
         let text = deployment.to_string();
         let dynamo = &spec["workload"]["dynamo"];
         // A user's own command says which model it serves.
@@ -61,7 +61,7 @@ fn was_made_for(spec: &Value, status: &Value, made: &Made) -> Result<(), String>
         .flatten()
         .map(|trial| &trial["number"])
     {
-        let Some(job) = made.get(&format!("jobs pv-{id}-t{number}")) else {
+        let Some(job) = made.get(&format!("jobs {name}-t{number}")) else {
             continue;
         };
         let words = job["template"]["spec"]["containers"][0]["args"].as_array();

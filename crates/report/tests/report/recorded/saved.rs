@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{
-    DeviceStatus, Environment, PerfValidation, PerfValidationSpec, PlacementStatus, ResultsRef, RunStatus, Verdict,
-    Why, WorkerPod, WorkloadStatus,
+    DeploymentState, DeviceStatus, Environment, PerfValidation, PerfValidationSpec, PlacementStatus, ResultsRef,
+    RunStatus, Verdict, Why, WorkerPod, WorkloadStatus,
 };
 use perfval_run::build::PackedTrial;
 use perfval_run::{Run, Settings, build};
@@ -125,7 +125,6 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
     }
     status.run = Some(RunStatus {
         number: 1,
-        id: "5e1f0a2b".to_owned(),
         generation: 1,
         started_at: began,
         completed_at: Some(ended),
@@ -137,16 +136,20 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
         gpus,
         node_gpus,
         product: product.clone(),
-        devices,
+        devices: devices.iter().map(DeviceStatus::label).collect(),
         ..PlacementStatus::default()
     });
     status.workload = Some(WorkloadStatus {
         name: "perfval-5e1f0a2b".to_owned(),
-        router_mode: line.router.clone(),
         ..WorkloadStatus::default()
     });
+    status.state.plan.device_ids = devices;
+    status.state.deployment = Some(DeploymentState {
+        router_mode: line.router.clone(),
+        ..DeploymentState::default()
+    });
     status.state.worker_pods = trials.last().map_or_else(Vec::new, |trial| trial.after.clone());
-    status.environment = Some(Environment {
+    status.state.environment = Some(Environment {
         model: object.spec.model.name.clone(),
         image: object.spec.dynamo().image.clone(),
         gpu_product: product,

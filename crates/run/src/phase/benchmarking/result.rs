@@ -67,8 +67,8 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
         }));
     }
     let spec = pass.run.spec();
-    let plan = pass.run.placement();
-    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new);
+    let (plan, details) = (pass.run.placement(), &pass.run.status().state.plan);
+    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, |plan| Share::new(plan, details));
     Some(Box::new(move |after| {
         trial::judge(
             Evidence {
@@ -76,7 +76,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
                 before,
                 after,
                 share,
-                devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+                devices: &details.device_ids,
                 product: plan.and_then(|plan| plan.product.as_deref()),
             },
             spec,

@@ -52,9 +52,10 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
 /// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
 fn completed(pass: &mut Pass<'_>) -> Step {
     let took = silent_for(pass);
-    if let Some(workload) = &mut pass.status.workload {
+    if let Some(deployment) = &mut pass.status.state.deployment {
         // The first of this deployment: it may have to become ready again between two trials.
-        workload.first_completion_seconds = workload.first_completion_seconds.or(i64::try_from(took.as_secs()).ok());
+        let first = &mut deployment.first_completion_seconds;
+        *first = first.or(i64::try_from(took.as_secs()).ok());
     }
     // What kept it from answering is over.
     pass.status

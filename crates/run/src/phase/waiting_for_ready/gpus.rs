@@ -38,8 +38,7 @@ pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
 /// The holder of the GPU that a worker does not find any more, if it is clear; the scheduler's own words take longer
 /// to trust.
 pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: Option<&[ResourceClaim]>) -> Option<String> {
-    let (inventory, plan) = (pass.seen.inventory.present()?, pass.run.placement()?);
-    race::lost(inventory, pass.run.spec(), plan, pods, claims?)
+    race::lost(pass.seen.inventory.present()?, pass.run, pods, claims?)
 }
 
 /// Step while it is not certain that each worker has a GPU of its own on the planned node. The confirmed devices
@@ -63,7 +62,7 @@ pub(super) fn broken(
     match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
         (Err(step), _) => Some(step),
         (Ok(devices), Some(plan)) => {
-            plan.devices = devices;
+            sizing::hold(plan, &mut pass.status.state.plan, devices);
             None
         }
         (Ok(_), None) => None,

@@ -13,7 +13,7 @@ struct Story(Vec<Change>);
 
 impl Story {
     fn and(mut self, plural: &'static str, name: &str, rest: Value) -> Self {
-        let labels = json!({"perfvalidation.dev/name": "first", "perfvalidation.dev/run": "r1"});
+        let labels = json!({"perfvalidation.dev/name": "first", "perfvalidation.dev/run": run_id("first", 1)});
         let mut object = json!({"metadata": {"name": name, "namespace": "w", "uid": name, "labels": labels}});
         for (key, value) in rest.as_object().into_iter().flatten() {
             object[key] = value.clone();
@@ -30,7 +30,7 @@ impl Story {
     }
 
     fn says(self, phase: &str, more: Value) -> Self {
-        let mut status = json!({"phase": phase, "message": "m", "run": {"number": 1, "id": "r1"}});
+        let mut status = json!({"phase": phase, "message": "m", "run": {"number": 1}});
         for (key, value) in more.as_object().into_iter().flatten() {
             status[key] = value.clone();
         }
@@ -115,7 +115,7 @@ fn a_phase_that_nothing_leads_to_is_seen_unless_something_was_missed() {
         .says("Pending", json!({}));
     assert!(broken(&turned).contains("from Benchmarking to Pending"));
     assert_eq!(of_a_world(&turned.after_a_gap().0), Ok(()));
-    let earlier = whole_run().says("Completed", json!({"run": {"number": 0, "id": "r0"}}));
+    let earlier = whole_run().says("Completed", json!({"run": {"number": 0}}));
     assert!(broken(&earlier).contains("run 0 follows run 1"));
 }
 
@@ -146,7 +146,7 @@ fn a_removal_that_is_confirmed_too_early_is_seen() {
     assert!(broken(&begun().says("Completed", json!({}))).contains("worker"));
     assert!(broken(&begun().says("Suspended", json!({}))).contains("worker"));
     assert!(broken(&begun().gone(VALIDATIONS, "first")).contains("worker"));
-    let kept = json!({"run": {"number": 1, "id": "r1", "leftovers": "Kept"}});
+    let kept = json!({"operatorState": {"leftovers": "Kept"}});
     assert_eq!(of_a_world(&begun().says("Completed", kept).0), Ok(()));
     assert_eq!(
         of_a_world(&begun().gone("pods", "worker").says("Completed", json!({})).0),
@@ -178,7 +178,7 @@ fn two_runs_on_a_node_are_seen_and_one_after_the_other_is_fine() {
 fn an_object_rests_once_it_has_seen_its_spec_and_left_nothing() {
     let object = |phase: &str, seen: i64, leftovers: Value| {
         json!({"metadata": {"generation": 2},
-            "status": {"phase": phase, "observedGeneration": seen, "run": {"leftovers": leftovers}}})
+            "status": {"phase": phase, "observedGeneration": seen, "operatorState": {"leftovers": leftovers}}})
     };
     assert!(rests(&object("Completed", 2, Value::Null)) && rests(&object("Suspended", 2, Value::Null)));
     for restless in [

@@ -1,0 +1,55 @@
+use serde::{Deserialize, Serialize};
+
+/// Details of the deployment under test.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentState {
+    /// apiVersion of the DynamoGraphDeployment.
+    pub api_version: String,
+    /// Router mode in force, as its flag.
+    pub router_mode: String,
+    /// URL to which the load generator sends requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Seconds from ready components to the first completion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_completion_seconds: Option<i64>,
+    /// Source of the GPU metrics. Absent if GPU metrics are switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_metrics: Option<GpuMetrics>,
+}
+
+/// Source of the GPU metrics.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuMetrics {
+    /// URL of the node's DCGM exporter that each trial reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Reason for the absence of GPU metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+impl GpuMetrics {
+    /// The URL of the source, or the reason for its absence.
+    pub fn label(&self) -> Option<&String> {
+        self.endpoint.as_ref().or(self.missing.as_ref())
+    }
+
+    /// Creates a source with this URL.
+    pub fn at(endpoint: &str) -> Self {
+        Self {
+            endpoint: Some(endpoint.to_owned()),
+            missing: None,
+        }
+    }
+
+    /// Creates an absent source with this reason.
+    pub fn missing(why: String) -> Self {
+        Self {
+            endpoint: None,
+            missing: Some(why),
+        }
+    }
+}
