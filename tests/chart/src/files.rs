@@ -9,7 +9,7 @@ use crate::values;
 pub const CHART: &str = "charts/perfvalidation-operator";
 
 /// Files under `config/` and the licence, and where the chart has them.
-const COPIES: [(&str, &str); 11] = [
+const COPIES: [(&str, &str); 12] = [
     ("LICENSE", "LICENSE"),
     (
         "config/crd/nodeperformances.perfvalidation.dev.yaml",
@@ -28,6 +28,7 @@ const COPIES: [(&str, &str); 11] = [
     ("config/rbac/namespace_role.yaml", "files/rbac/namespace_role.yaml"),
     ("config/rbac/lease_role.yaml", "files/rbac/lease_role.yaml"),
     ("config/users/user_roles.yaml", "files/rbac/user_roles.yaml"),
+    ("config/policies/policy.yaml", "files/limits_policy.yaml"),
     ("config/components/alerts/alerts.yaml", "files/alerts.yaml"),
     (
         "config/components/dashboard/perfvalidation.json",

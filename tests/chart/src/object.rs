@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -87,6 +88,8 @@ pub fn unknown_fields(object: &Value) -> Vec<String> {
         "RoleBinding" => through::<RoleBinding>(object),
         "Service" => through::<Service>(object),
         "ServiceAccount" => through::<ServiceAccount>(object),
+        "ValidatingAdmissionPolicy" => through::<ValidatingAdmissionPolicy>(object),
+        "ValidatingAdmissionPolicyBinding" => through::<ValidatingAdmissionPolicyBinding>(object),
         // Of Prometheus' operator, whose types are not ours.
         "PodMonitor" | "PrometheusRule" | "ServiceMonitor" => return Vec::new(),
         other => panic!("no type for {other}"),

@@ -4,6 +4,7 @@ mod chart {
     mod bad_values;
     mod files;
     mod images;
+    mod limits;
     mod monitoring;
     mod notes;
     mod pods;

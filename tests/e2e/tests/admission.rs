@@ -3,7 +3,8 @@
 
 mod admission {
     mod commands;
-    mod policies;
+    mod limits;
+    mod people;
 }
 
 use std::process::Stdio;
@@ -78,6 +79,11 @@ async fn try_kubectl(args: &[&str], input: &str) -> Result<(String, String), Str
     } else {
         Err(err)
     }
+}
+
+async fn namespace(name: &str, labels: Value) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    kubectl(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).await;
 }
 
 async fn eventually<F: Future<Output = Result<(), String>>>(what: &str, ask: impl Fn() -> F) {

@@ -56,7 +56,8 @@ pub fn with(patch: Value) -> Value {
     manifest
 }
 
-fn merge(target: &mut Value, patch: Value) {
+/// Applies a JSON merge patch (RFC 7396): `null` removes a field.
+pub fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
         return;

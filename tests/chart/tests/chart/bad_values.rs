@@ -54,6 +54,16 @@ fn a_value_out_of_its_bounds_is_named() {
     refused(&json!({"serviceMonitor": {"interval": "30"}}), &["interval"]);
     refused(&json!({"prometheusRule": {"runbookUrl": "wiki"}}), &["runbookUrl"]);
     refused(&json!({"prometheusRule": {"disabled": ["Stuck"]}}), &["disabled"]);
+    refused(&json!({"tenantLimits": {"maxGPUs": "some"}}), &["maxGPUs"]);
+    refused(&json!({"tenantLimits": {"maxGPUs": 0}}), &["maxGPUs"]);
+    refused(
+        &json!({"tenantLimits": {"namespaceSelector": {"team": "a"}}}),
+        &["namespaceSelector", "team"],
+    );
+    refused(&json!({"tenantLimits": {"maxTotalTime": "4"}}), &["maxTotalTime"]);
+    refused(&json!({"tenantLimits": {"maxTotalTime": null}}), &["maxTotalTime"]);
+    refused(&json!({"tenantLimits": {"registries": []}}), &["registries"]);
+    refused(&json!({"tenantLimits": {"secrets": ["a b"]}}), &["secrets"]);
     refused(
         &json!({"extraObjects": [{"kind": "Secret"}]}),
         &["extraObjects", "apiVersion"],

@@ -57,6 +57,13 @@ fn with_a_network_policy() {
 }
 
 #[test]
+fn with_limits_for_tenants() {
+    let mut kustomized = kustomization(&repository().join("config/default"));
+    kustomized.extend(kustomization(&repository().join("config/policies")));
+    assert_same(&json!({"tenantLimits": {"enabled": true}}), kustomized);
+}
+
+#[test]
 fn with_prometheus_and_grafana() {
     let values = json!({
         "serviceMonitor": {"enabled": true},
