@@ -314,6 +314,10 @@ book:
     @command -v mdbook >/dev/null || cargo install --quiet --locked --root {{cache}}/mdbook --no-default-features --features search mdbook@{{mdbook_version}}
     mdbook build
 
+# Write a version into every file that has one: `just version 0.1.0` before a release, `just version 0.2.0-dev` after it.
+version VERSION:
+    cargo run --quiet -p perfval-release -- {{VERSION}} --write
+
 # Write a release into dist/: chart, manifests, CRD, programs, what they are made of, licences, checksums.
 release version *FLAGS:
     @command -v cargo-cyclonedx >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools cargo-cyclonedx@{{cyclonedx_version}}

@@ -8,14 +8,26 @@ use crate::manifest;
 use crate::size::error as size;
 use kube::core::Status;
 
-/// Command that installs the operator of this release.
-pub const INSTALL: &str = concat!(
-    "kubectl apply --server-side -f ",
-    env!("CARGO_PKG_REPOSITORY"),
-    "/releases/download/v",
-    env!("CARGO_PKG_VERSION"),
-    "/install.yaml"
-);
+/// Command that installs the operator of this release. A build in development has no release of its own.
+pub const INSTALL: &str = if is_in_development(env!("CARGO_PKG_VERSION")) {
+    concat!(
+        "kubectl apply --server-side -f ",
+        env!("CARGO_PKG_REPOSITORY"),
+        "/releases/latest/download/install.yaml"
+    )
+} else {
+    concat!(
+        "kubectl apply --server-side -f ",
+        env!("CARGO_PKG_REPOSITORY"),
+        "/releases/download/v",
+        env!("CARGO_PKG_VERSION"),
+        "/install.yaml"
+    )
+};
+
+const fn is_in_development(version: &str) -> bool {
+    matches!(version.as_bytes(), [.., b'-', b'd', b'e', b'v'])
+}
 
 /// No answer.
 #[derive(Debug, thiserror::Error)]
@@ -211,6 +223,14 @@ fn innermost(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_in_development_links_to_the_newest_release() {
+        assert!(is_in_development("0.1.0-dev"));
+        assert!(!is_in_development("0.1.0") && !is_in_development("dev"));
+        let is_newest = INSTALL.contains("/releases/latest/download/");
+        assert_eq!(is_newest, env!("CARGO_PKG_VERSION").ends_with("-dev"), "{INSTALL}");
+    }
 
     #[test]
     fn a_403_that_no_role_mends_is_a_refusal() {

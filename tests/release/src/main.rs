@@ -8,6 +8,7 @@ mod command;
 mod krew;
 mod names;
 mod source;
+mod version;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,8 +27,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Parser)]
 struct Args {
-    /// The version, which Cargo.toml, the chart and config/default must have
+    /// The version to release. Cargo.toml, the chart and config/default must have it, with or without `-dev`
     version: String,
+    /// Write the version into the files of this clone instead; it may end in `-dev`
+    #[arg(long)]
+    write: bool,
     /// Digest of the operator's image, `sha256:…`, for the chart and install.yaml; without it they have the tag
     #[arg(long, value_parser = digest)]
     operator_digest: Option<String>,
@@ -43,7 +47,15 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match release(&Args::parse()) {
+    let args = Args::parse();
+    let done = version::check(&args.version, args.write).and_then(|()| {
+        if args.write {
+            Source::write_version(&args.version)
+        } else {
+            release(&args)
+        }
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -54,7 +66,7 @@ fn main() -> ExitCode {
 
 fn release(args: &Args) -> Result<()> {
     let source = Source::unpack(&args.target.join("release-source"))?;
-    source.check_version(&args.version)?;
+    source.set_version(&args.version)?;
     for (image, digest) in [(OPERATOR, &args.operator_digest), ("aiperf", &args.aiperf_digest)] {
         if let Some(digest) = digest {
             source.pin(image, digest)?;

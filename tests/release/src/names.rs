@@ -81,7 +81,6 @@ mod tests {
 
     use super::*;
 
-    const VERSION: &str = env!("CARGO_PKG_VERSION");
     const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
     const PAGES: [&str; 6] = [
         "README.md",
@@ -91,6 +90,11 @@ mod tests {
         "charts/perfvalidation-operator/README.md",
         "config/components/README.md",
     ];
+
+    /// Version to which pages link.
+    fn version() -> &'static str {
+        crate::version::release_of(env!("CARGO_PKG_VERSION"))
+    }
 
     /// Runs from the folder of the package, as `cargo test` does.
     fn page(path: &str) -> String {
@@ -106,11 +110,11 @@ mod tests {
 
     #[test]
     fn pages_link_to_files_of_this_release() {
-        let (files, start) = (all(VERSION), format!("{REPOSITORY}/releases/download/"));
+        let (files, start) = (all(version()), format!("{REPOSITORY}/releases/download/"));
         let mut links = 0;
         for path in PAGES {
             for link in after(&page(path), &start) {
-                let file = link.strip_prefix(&format!("v{VERSION}/"));
+                let file = link.strip_prefix(&format!("v{}/", version()));
                 assert!(file.is_some_and(|file| files.contains(file)), "{path}: {link}");
                 links += 1;
             }
@@ -128,7 +132,7 @@ mod tests {
                 if words.get(1) == Some(&"--version") {
                     assert_eq!(
                         words,
-                        [&format!("perfvalidation/charts/{OPERATOR}"), "--version", VERSION],
+                        [&format!("perfvalidation/charts/{OPERATOR}"), "--version", version()],
                         "{path}"
                     );
                     charts += 1;
@@ -144,7 +148,7 @@ mod tests {
         let mut samples = 0;
         for path in PAGES {
             for link in after(&page(path), &format!("{place}/")) {
-                let file = link.strip_prefix(&format!("v{VERSION}/"));
+                let file = link.strip_prefix(&format!("v{}/", version()));
                 assert!(
                     file.is_some_and(|file| Path::new("../..").join(file).is_file()),
                     "{path}: {link}"
@@ -157,10 +161,10 @@ mod tests {
 
     #[test]
     fn a_file_without_a_name_is_refused() {
-        let mut files = all(VERSION);
-        assert!(check(files.iter(), VERSION).is_ok());
+        let mut files = all(version());
+        assert!(check(files.iter(), version()).is_ok());
         files.insert("other.yaml".to_owned());
-        let error = check(files.iter(), VERSION).unwrap_err();
+        let error = check(files.iter(), version()).unwrap_err();
         assert!(error.to_string().contains("other.yaml"), "{error}");
     }
 }

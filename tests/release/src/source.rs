@@ -8,7 +8,7 @@ use serde_json::Value;
 use tar::Archive;
 
 use crate::command::{line, output};
-use crate::{Result, archive};
+use crate::{Result, archive, version};
 
 /// The sources of one commit, unpacked.
 pub struct Source {
@@ -58,36 +58,43 @@ impl Source {
         command
     }
 
-    /// Refuses a version that is not everywhere.
-    pub fn check_version(&self, version: &str) -> Result<()> {
-        let yaml = |path: &str| -> Result<Value> { Ok(serde_saphyr::from_slice(&self.read(path)?)?) };
-        let chart = yaml("charts/perfvalidation-operator/Chart.yaml")?;
-        let images = yaml("config/default/kustomization.yaml")?["images"].take();
-        let operator = images
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|image| image["name"] == "perfvalidation-operator");
+    /// Gives the unpacked sources the version of a release. A commit in development leads to one release only.
+    pub fn set_version(&self, release: &str) -> Result<()> {
+        let found = self.version()?;
+        if version::release_of(&found) != release {
+            return Err(format!(
+                "Cargo.toml has version {found}, which does not lead to {release}: type just version {release}"
+            )
+            .into());
+        }
+        if found != release {
+            eprintln!(
+                "the commit has version {found}: before you tag one, type just version {release}, \
+                 because kustomize reads config/default of the tag"
+            );
+        }
+        version::write(&self.root, &found, release)
+    }
+
+    /// Version of the workspace.
+    fn version(&self) -> Result<String> {
         let metadata = output(
             self.command("cargo")
                 .args(["metadata", "--no-deps", "--format-version=1"]),
         )?;
         let metadata: Value = serde_json::from_slice(&metadata)?;
-        let found = [
-            ("Cargo.toml", metadata["packages"][0]["version"].clone()),
-            ("Chart.yaml version", chart["version"].clone()),
-            ("Chart.yaml appVersion", chart["appVersion"].clone()),
-        ];
-        for (place, found) in found {
-            if found != version {
-                return Err(format!("{place} has version {found}, not {version}").into());
-            }
-        }
-        let tag = operator.map_or(Value::Null, |image| image["newTag"].clone());
-        if tag != format!("v{version}") {
-            return Err(format!("config/default has tag {tag}, not v{version}").into());
-        }
-        Ok(())
+        let found = metadata["packages"][0]["version"].as_str();
+        Ok(found.ok_or("cargo metadata has no version")?.to_owned())
+    }
+
+    /// Writes a version into the clone in which this runs.
+    pub fn write_version(version: &str) -> Result<()> {
+        let clone = Self {
+            root: line(Command::new("git").args(["rev-parse", "--show-toplevel"]))?.into(),
+            commit: String::new(),
+            epoch: 0,
+        };
+        version::write(&clone.root, &clone.version()?, version)
     }
 
     /// Writes an image's digest into the chart's values and into config/default of the unpacked sources.

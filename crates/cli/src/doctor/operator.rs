@@ -69,7 +69,7 @@ fn version(pod: &Pod) -> Option<String> {
     tag.and_then(|(_, tag)| known(tag)).or_else(|| known(label?))
 }
 
-/// Major and minor.
+/// Major and minor. A version in development, such as `0.1.0-dev`, has those of its release.
 fn minor(version: &str) -> Option<(u64, u64)> {
     let mut parts = version.splitn(3, '.');
     let major = parts.next()?.parse().ok()?;

@@ -54,13 +54,13 @@ fn the_chart_has_the_version_of_the_workspace() {
 }
 
 #[test]
-fn the_pages_name_the_version_of_the_workspace() {
+fn the_pages_name_the_release_to_which_the_version_leads() {
     let named = |text: &str, mark: &str| {
         let versions = text.split(mark).skip(1);
         let versions = versions.map(|rest| rest.split_whitespace().next().unwrap_or_default().to_owned());
         versions.collect::<BTreeSet<_>>()
     };
-    let version = env!("CARGO_PKG_VERSION");
+    let version = env!("CARGO_PKG_VERSION").trim_end_matches("-dev");
     assert_eq!(
         named(&text("README.md"), "--version "),
         BTreeSet::from([version.to_owned()])

@@ -55,7 +55,10 @@ fn one_value_moves_every_image_to_a_mirror() {
     let deployment = deployment(&values);
     assert_eq!(
         image(&deployment),
-        "mirror.example.com:5000/hub/perfvalidation/perfvalidation-operator:v0.1.0"
+        concat!(
+            "mirror.example.com:5000/hub/perfvalidation/perfvalidation-operator:v",
+            env!("CARGO_PKG_VERSION")
+        )
     );
     let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").expect("well-formed");
     assert_eq!(aiperf, "mirror.example.com:5000/hub/perfvalidation/aiperf:0.13.0");

@@ -4,25 +4,26 @@ use std::path::Path;
 
 /// Repository, as release and pages name it.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Where README installs the plug-in.
 const BIN: &str = "/usr/local/bin";
 
 /// Commands of the pages with files of `dist` (absolute) for those on the network. The lab has no GPU for the sample of the
 /// page, so `sample` stands in. The walk is root already, and installs the plug-in into `bin`.
 pub fn offline(commands: &[String], dist: &Path, sample: &Path, bin: &Path) -> Vec<String> {
+    // Of a version in development, `just release` makes the release to which it leads.
+    let version = env!("CARGO_PKG_VERSION").trim_end_matches("-dev");
     let dist = dist.display().to_string();
-    let files = format!("{REPOSITORY}/releases/download/v{VERSION}/");
+    let files = format!("{REPOSITORY}/releases/download/v{version}/");
     let tag = REPOSITORY.replace("github.com", "raw.githubusercontent.com");
     let replaced = [
         (format!("curl -fsSL {files}"), format!("curl -fsSL file://{dist}/")),
         (files, format!("{dist}/")),
         (
             "oci://ghcr.io/perfvalidation/charts/perfvalidation-operator".into(),
-            format!("{dist}/perfvalidation-operator-{VERSION}.tgz"),
+            format!("{dist}/perfvalidation-operator-{version}.tgz"),
         ),
         (
-            format!("{tag}/v{VERSION}/config/samples/minimal.yaml"),
+            format!("{tag}/v{version}/config/samples/minimal.yaml"),
             sample.display().to_string(),
         ),
         ("sudo ".into(), String::new()),
