@@ -156,6 +156,8 @@ reasons! {
     VolumeUnavailable => ModelCacheFailed,
     /// The node cannot pull a pod's image.
     ImagePullBackOff => ContainerFailed,
+    /// An image is not for the architecture of the node.
+    OtherArchitecture => ContainerFailed,
     /// The scheduler cannot place a pod.
     Unschedulable => Unschedulable,
     /// The node could not prepare a claim.

@@ -1,5 +1,6 @@
 //! `doctor`: everything that a first run still lacks, each with the command to type next. It only reads.
 
+mod architecture;
 mod asked;
 mod check;
 mod cluster;

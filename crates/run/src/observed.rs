@@ -223,6 +223,8 @@ pub struct NodeSeen {
     pub ready: bool,
     /// Reason why it is not, in the words of the kubelet or of the node controller.
     pub message: String,
+    /// Architecture as in its label `kubernetes.io/arch`; empty if the kubelet has not reported it.
+    pub architecture: String,
 }
 
 /// The log of one container.

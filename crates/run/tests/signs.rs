@@ -1,6 +1,10 @@
 //! What is a sign of trouble, and what makes it certain: from the texts that the lab's kubelet, scheduler, controllers and
 //! download library print.
 
+mod signs {
+    mod architecture;
+}
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use perfval_run::diagnosis::obstacle::Obstacle;
@@ -308,6 +312,7 @@ fn a_node_that_is_not_ready_is_believed_if_that_lasts_and_one_that_is_gone_at_on
         Seen::Present(NodeSeen {
             ready,
             message: "Kubelet stopped posting node status.".into(),
+            architecture: "arm64".into(),
         })
     };
     let cases = [

@@ -168,6 +168,7 @@ impl Reason {
             | Self::NodeNotReady
             | Self::VolumeUnavailable
             | Self::ImagePullBackOff
+            | Self::OtherArchitecture
             | Self::Unschedulable
             | Self::ClaimPrepareFailed
             | Self::StaleDRAPlugin

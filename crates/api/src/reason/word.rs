@@ -215,7 +215,7 @@ words! {
     ContainerFailed {
         place: Both, severity: Error,
         meaning: "A container cannot start, or keeps crashing. The message contains the kubelet's reason and the line of the log that explains most.",
-        remedy: "image: correct it, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: read kubectl logs --previous",
+        remedy: "image: correct it, use one for the node's architecture, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: read kubectl logs --previous",
     }
     ModelUnavailable {
         place: Both, severity: Error,

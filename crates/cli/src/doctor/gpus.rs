@@ -10,6 +10,7 @@ use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::{Obstacle, Seen, Sizing, explain};
 
+use super::architecture;
 use super::asked::Asked;
 use super::check::Check;
 use super::dra;
@@ -32,6 +33,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     };
     let seen = cluster.observe(&run, &needs).await;
     let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
+    checks.extend(architectures(asked, &seen.inventory));
     checks.extend(seen.inventory.present().map(|inventory| dra::check(asked, inventory)));
     checks.extend(storage(asked, &seen));
     checks.push(exporter(asked).await);
@@ -110,6 +112,20 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         .map(|node| format!("{}: {}", node.node, node.summary()));
     let why: Vec<_> = summaries.collect();
     Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
+}
+
+fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Option<Check> {
+    let inventory = inventory.present()?;
+    let nodes = inventory.nodes.present()?;
+    let (reports, _) = explain(inventory, &asked.object.spec, &[]);
+    let with_gpus = reports
+        .iter()
+        .filter(|report| report.obstacle != Some(Obstacle::NoGpus));
+    let labels = with_gpus.map(|report| {
+        let node = nodes.iter().find(|node| *node.name == *report.node);
+        node.and_then(|node| node.label(architecture::LABEL))
+    });
+    architecture::check(asked, labels)
 }
 
 fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {

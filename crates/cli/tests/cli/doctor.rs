@@ -1,5 +1,7 @@
 //! What is missing for a first run, and what to type.
 
+mod architecture;
+
 use perfval_testkit::api_server::Fault;
 use perfval_testkit::inventory::{Cluster, NodeBuilder};
 use serde_json::json;
@@ -18,7 +20,10 @@ fn put_pod(desk: &Desk, namespace: &str, label: &str, value: &str) {
 /// Eight free GPUs, Dynamo, the operator, the exporter.
 fn healthy() -> Desk {
     let desk = Desk::new();
-    for object in Cluster::of_gpus(8).objects() {
+    for mut object in Cluster::of_gpus(8).objects() {
+        if object["kind"] == "Node" {
+            object["metadata"]["labels"]["kubernetes.io/arch"] = json!("amd64");
+        }
         desk.server.put(object);
     }
     desk.server.install_dynamo(&["v1beta1"], Some("1.6.1"));

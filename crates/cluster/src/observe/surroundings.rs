@@ -3,6 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{Api, ListParams};
+use perfval_run::diagnosis::pods::is_of_other_architecture;
 use perfval_run::observed::{NodeSeen, PodEvent};
 use perfval_run::{Run, names, readiness, status, time};
 use perfval_sizing::Seen;
@@ -34,7 +35,9 @@ impl Cluster {
         };
         let node = async {
             match run.placement() {
-                Some(plan) if lacks_pods || some_are_late => seen(self.node(&plan.node).await),
+                Some(plan) if lacks_pods || some_are_late || pods.iter().any(is_of_other_architecture) => {
+                    seen(self.node(&plan.node).await)
+                }
                 _ => Seen::NotAsked,
             }
         };
@@ -64,11 +67,13 @@ impl Cluster {
     async fn node(&self, name: &str) -> Read<NodeSeen> {
         let api: Api<Node> = Api::all(self.client.clone());
         let node = read(&format!("get Node {name}"), self.bounded(api.get(name)).await)?;
-        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let status = node.status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
         let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
         Ok(NodeSeen {
             ready: ready.as_ref().is_some_and(|ready| ready.status == "True"),
             message: ready.and_then(|ready| ready.message).unwrap_or_default(),
+            architecture: status.node_info.map(|info| info.architecture).unwrap_or_default(),
         })
     }
 }

@@ -23,6 +23,36 @@ const FINAL_PULL_ERRORS: [&str; 7] = [
     "no basic auth credentials",
 ];
 
+/// Words for an image without the node's architecture: of containerd, CRI-O and Docker, and of a kernel that cannot start
+/// its program. No retry helps.
+const OTHER_ARCHITECTURE: [&str; 5] = [
+    "no match for platform in manifest",
+    "no image found in image index for architecture",
+    "no image found in manifest list for architecture",
+    "no matching manifest for",
+    "exec format error",
+];
+
+/// Returns true if a container's image is not for its node's architecture.
+pub(super) fn is_of_other_architecture(container: &ContainerStatus) -> bool {
+    other_architecture(container).is_some()
+}
+
+/// The words of the kubelet for this.
+fn other_architecture(container: &ContainerStatus) -> Option<&str> {
+    let states = [container.state.as_ref(), container.last_state.as_ref()];
+    let messages = states.into_iter().flatten().flat_map(|state| {
+        let waiting = state.waiting.as_ref().and_then(|waiting| waiting.message.as_deref());
+        let ended = state.terminated.as_ref().and_then(|ended| ended.message.as_deref());
+        [waiting, ended]
+    });
+    messages.flatten().find(|message| {
+        // crun begins with a capital letter.
+        let said = message.to_ascii_lowercase();
+        OTHER_ARCHITECTURE.iter().any(|words| said.contains(words))
+    })
+}
+
 /// Obstacle of a container that does not run, in a pod that is not ready.
 pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> Option<Sign> {
     let evidence = |text: String| format!("pod {}, container {}: {text}", pod.name_any(), container.name);
@@ -30,6 +60,10 @@ pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> O
     let text = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
     let image = || evidence(format!("image {}: {}", container.image, pull_error(&text)));
     let sign = |obstacle, evidence, proof| Some(Sign::new(obstacle, pod.name_any(), evidence, proof));
+    if let Some(words) = other_architecture(container).filter(|_| !is_running(container)) {
+        let evidence = evidence(format!("image {}: {}", container.image, pull_error(words)));
+        return sign(Obstacle::OtherArchitecture, evidence, Proof::Seen);
+    }
     match waiting.and_then(|waiting| waiting.reason.as_deref()) {
         Some("InvalidImageName" | "ErrImageNeverPull") => sign(Obstacle::ImagePull, image(), Proof::Seen),
         Some("ErrImagePull" | "ImagePullBackOff") => {
@@ -44,6 +78,11 @@ pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> O
         }
         _ => crash(pod, container, logs, &evidence),
     }
+}
+
+fn is_running(container: &ContainerStatus) -> bool {
+    let state = container.state.as_ref();
+    state.is_some_and(|state| state.running.is_some())
 }
 
 /// Removes the kubelet's back-off prefix, because the rest of the text is the same with and without it: one text is
@@ -65,7 +104,7 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     if container.restart_count == 0 && code.is_none_or(|code| code == 0) {
         return None;
     }
-    let is_running = state.is_some_and(|state| state.running.is_some());
+    let is_running = is_running(container);
     let crashes = container.restart_count + i32::from(!is_running);
     let sign = |obstacle, evidence, is_sure| {
         let proof = if is_sure { Proof::Seen } else { Proof::Missing };

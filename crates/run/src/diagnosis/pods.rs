@@ -7,6 +7,11 @@ use super::statuses::containers;
 use super::{claims, containers, scheduling};
 use crate::observed::{PodEvent, PodLog};
 
+/// Returns true if an image of a pod is not for its node's architecture.
+pub fn is_of_other_architecture(pod: &Pod) -> bool {
+    containers(pod).any(containers::is_of_other_architecture)
+}
+
 /// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it.
 pub fn signs<'a>(pods: impl IntoIterator<Item = &'a Pod>, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
     pods.into_iter().flat_map(|pod| pod_signs(pod, events, logs)).collect()

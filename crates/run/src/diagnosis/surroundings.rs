@@ -21,6 +21,19 @@ pub fn node(name: &str, seen: &Seen<NodeSeen>) -> Option<Sign> {
     }
 }
 
+/// Adds the node's architecture to the signs of an image that is for another one.
+pub fn name_architecture(signs: &mut [Sign], name: &str, seen: &Seen<NodeSeen>) {
+    let Some(node) = seen.present().filter(|node| !node.architecture.is_empty()) else {
+        return;
+    };
+    for sign in signs {
+        if sign.trouble.obstacle == Obstacle::OtherArchitecture {
+            let evidence = &mut sign.trouble.evidence;
+            *evidence = format!("node {name} is {}: {evidence}", node.architecture);
+        }
+    }
+}
+
 /// Reasons why pods that a controller has to create are missing, in the words of its newest refusal: one sign for
 /// each controller.
 pub fn refused(refusals: &[PodEvent]) -> Vec<Sign> {

@@ -5,7 +5,9 @@ use crate::diagnosis::obstacle::Obstacle;
 /// Texts of a worker, a frontend or a download that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM
 /// 0.20–0.31, `huggingface_hub` 1.x, measured on the lab where it reaches no hub: the text of a gated model comes
 /// before the advice that both texts share).
-pub const CRASHES: [(&str, Obstacle); 18] = [
+pub const CRASHES: [(&str, Obstacle); 19] = [
+    // runc's last words in the container's own log.
+    ("exec format error", Obstacle::OtherArchitecture),
     ("Cannot access gated repo", Obstacle::ModelGated),
     ("GatedRepoError", Obstacle::ModelGated),
     ("Repository Not Found", Obstacle::ModelNotFound),

@@ -18,6 +18,7 @@ pub(super) fn worst<'a>(pass: &mut Pass<'_>, pods: impl IntoIterator<Item = &'a 
     let mut found: Vec<_> = surroundings::node(node, &seen.node).into_iter().collect();
     found.extend(pods::signs(pods, events, &seen.pod_logs));
     found.extend(surroundings::refused(refusals));
+    surroundings::name_architecture(&mut found, node, &seen.node);
     let is_unread = matches!(seen.node, Seen::Unknown(_))
         || [&seen.pod_events, &seen.refusals]
             .iter()

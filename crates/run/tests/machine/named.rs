@@ -64,6 +64,27 @@ fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
 }
 
 #[test]
+fn an_image_for_another_architecture_ends_the_run_at_once_and_names_the_nodes() {
+    let mut story = filling(waiting("ErrImagePull", "no match for platform in manifest: not found"));
+    let Seen::Present(node) = unready() else { unreachable!() };
+    story.around.node = Seen::Present(NodeSeen { ready: true, ..node });
+    steps(&mut story, 2);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "OtherArchitecture")
+    );
+    let message = message(&story);
+    assert!(
+        message.contains("is arm64: pod filler, container fill: image i: no match for platform"),
+        "{message}"
+    );
+    assert!(
+        message.contains("kubernetes.io/arch in placement.nodeSelector"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
     let cases = [
         (
@@ -146,6 +167,7 @@ fn unready() -> Seen<NodeSeen> {
     Seen::Present(NodeSeen {
         ready: false,
         message: "Kubelet stopped posting node status.".into(),
+        architecture: "arm64".into(),
     })
 }
 

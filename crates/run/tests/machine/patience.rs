@@ -71,6 +71,7 @@ fn unready(ready: bool) -> Seen<NodeSeen> {
     Seen::Present(NodeSeen {
         ready,
         message: "container runtime is down".into(),
+        architecture: "arm64".into(),
     })
 }
 

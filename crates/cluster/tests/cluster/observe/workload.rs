@@ -104,11 +104,15 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
         "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."});
     world.server.put(
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
-        "status": {"conditions": [kubelet]}}),
+        "status": {"conditions": [kubelet], "nodeInfo": {
+            "architecture": "arm64", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
+            "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "",
+        }}}),
     );
     let unready = world.observe(Need::Workload).await;
     let node = unready.node.present().expect("the node");
     assert!(!node.ready && node.message.contains("stopped posting"), "{node:?}");
+    assert_eq!(node.architecture, "arm64");
 
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     for component in ["worker", "frontend", "benchmark"] {
@@ -125,6 +129,22 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
         (whole.refusals, whole.node),
         (Seen::NotAsked, Seen::NotAsked),
         "all is there and ready"
+    );
+
+    // A pod that is not late yet: only an image for another architecture is worth the call.
+    let pull_error = async |message: &str| {
+        world.server.edit("pods", NAMESPACE, "worker-0", |pod| {
+            pod["metadata"]["creationTimestamp"] = json!("2099-01-01T00:00:00Z");
+            pod["status"] = json!({"containerStatuses": [{"name": "main", "image": "i", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull", "message": message}}}]});
+        });
+        world.observe(Need::Workload).await.node
+    };
+    assert_eq!(pull_error("dial tcp: i/o timeout").await, Seen::NotAsked);
+    let node = pull_error("no match for platform in manifest: not found").await;
+    assert!(
+        node.present().is_some(),
+        "its architecture explains the error: {node:?}"
     );
 }
 

@@ -91,6 +91,12 @@ obstacles! {
         seen: "container waiting with `ErrImagePull`, `ImagePullBackOff`, `InvalidImageName` or `ErrImageNeverPull`; an error of the network is waited for",
         remedy: "correct the image (workload.dynamo.image; benchmark.image of the load generator), or give its pull secret in podTemplate.spec.imagePullSecrets",
     }
+    /// The image, or the program in it, is not for the node's architecture. GB200 and GB300 have arm64 hosts, and many images are for amd64 only.
+    OtherArchitecture {
+        reason: OtherArchitecture, response: GiveUp, patience: 0,
+        seen: "kubelet's message `no match for platform in manifest`, `no matching manifest for` or `exec format error`; or the last in a container's log",
+        remedy: "use an image for the node's architecture (kubectl get nodes -L kubernetes.io/arch), or select nodes by kubernetes.io/arch in placement.nodeSelector; if they are equal, correct the command: a script needs a line such as #!/bin/sh",
+    }
     /// A Secret or ConfigMap that the container names does not exist, or the runtime refuses its settings.
     ContainerConfigError {
         reason: ContainerConfigError, response: GiveUp, patience: 20,

@@ -1,0 +1,58 @@
+//! Images that are not for the node's architecture.
+
+use perfval_run::diagnosis::obstacle::Obstacle;
+use perfval_run::diagnosis::pods::Proof;
+use serde_json::json;
+
+use crate::{container, log, of, pod, sign, told, waiting};
+
+#[test]
+fn an_image_for_another_architecture_is_believed_at_once() {
+    // containerd 2.3, CRI-O 1.33, Docker 28 (cri-dockerd), runc and crun.
+    let pull = [
+        "failed to pull and unpack image \"docker.io/library/x:1\": no match for platform in manifest: not found",
+        "choosing image instance: no image found in image index for architecture \"arm64\", variant \"v8\", OS \"linux\"",
+        "choosing image instance: no image found in manifest list for architecture arm64, variant \"v8\", OS linux",
+        "no matching manifest for linux/arm64/v8 in the manifest list entries",
+    ];
+    for message in pull {
+        for text in [
+            message.to_owned(),
+            format!("Back-off pulling image \"x:1\": ErrImagePull: {message}"),
+        ] {
+            let found = sign(&pod(waiting("ImagePullBackOff", &text)), &[], &[]).expect("a sign");
+            assert_eq!(
+                (found.trouble.obstacle, found.proof),
+                (Obstacle::OtherArchitecture, Proof::Seen),
+                "{text}"
+            );
+            assert!(
+                found.trouble.evidence.ends_with(message),
+                "one text is one write: {}",
+                found.trouble.evidence
+            );
+        }
+    }
+    let crun = "exec container process `/usr/bin/python3`: Exec format error";
+    assert_eq!(
+        of(&pod(waiting("RunContainerError", crun))),
+        Some((Obstacle::OtherArchitecture, Proof::Seen))
+    );
+    let runc = json!({"terminated": {"exitCode": 128, "reason": "StartError",
+        "message": "failed to create containerd task: OCI runtime create failed: exec /x: exec format error"}});
+    let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
+    for (state, last) in [(&runc, &json!({})), (&backing_off, &runc)] {
+        let found = of(&pod(container(1, state, last)));
+        assert_eq!(found, Some((Obstacle::OtherArchitecture, Proof::Seen)), "{state}");
+    }
+    // A container that runs by now came from another image.
+    assert_eq!(
+        of(&pod(container(1, &json!({"running": {}}), &runc))),
+        Some((Obstacle::CrashLoop, Proof::Missing))
+    );
+    // Some versions of runc write it into the log of the container alone.
+    let ended = json!({"terminated": {"exitCode": 255, "reason": "Error"}});
+    let crashed = pod(container(1, &backing_off, &ended));
+    let found = sign(&crashed, &[], &log("exec /usr/bin/python3: exec format error"));
+    assert_eq!(told(found), Some((Obstacle::OtherArchitecture, Proof::Seen)));
+}
