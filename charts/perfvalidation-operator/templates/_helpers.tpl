@@ -89,6 +89,9 @@ subjects:
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.create is false: name the existing one in serviceAccount.name" }}
 {{- end }}
+{{- if and .Values.runNetworkPolicy.enabled (not .Values.runNetworkPolicy.namespaces) (not .Values.watchNamespaces) }}
+{{- fail "runNetworkPolicy.enabled: write the namespaces of validations into runNetworkPolicy.namespaces, because a NetworkPolicy is for one namespace" }}
+{{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}
 {{- end }}

@@ -6,6 +6,7 @@ mod chart {
     mod images;
     mod limits;
     mod monitoring;
+    mod network;
     mod notes;
     mod pods;
     mod rights;

@@ -50,6 +50,10 @@ fn a_value_out_of_its_bounds_is_named() {
         &json!({"networkPolicy": {"metricsFrom": [{"from": {}}]}}),
         &["metricsFrom", "from"],
     );
+    refused(
+        &json!({"runNetworkPolicy": {"from": [{"pods": {}}]}}),
+        &["runNetworkPolicy", "from", "pods"],
+    );
     refused(&json!({"resources": {"limits": {"memory": "128 MB"}}}), &["memory"]);
     refused(&json!({"serviceMonitor": {"interval": "30"}}), &["interval"]);
     refused(&json!({"prometheusRule": {"runbookUrl": "wiki"}}), &["runbookUrl"]);
@@ -102,6 +106,10 @@ fn values_that_contradict_each_other_are_refused() {
         &["kube-system", "refusedNamespaces"],
     );
     refused(&json!({"serviceAccount": {"create": false}}), &["serviceAccount.name"]);
+    refused(
+        &json!({"runNetworkPolicy": {"enabled": true}}),
+        &["runNetworkPolicy.namespaces"],
+    );
     refused(
         &json!({"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}}),
         &["scraped twice"],

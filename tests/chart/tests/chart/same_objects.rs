@@ -57,6 +57,18 @@ fn with_a_network_policy() {
 }
 
 #[test]
+fn with_a_network_policy_for_runs() {
+    let mut kustomized = kustomization(&repository().join("config/default"));
+    for mut policy in kustomization(&repository().join("config/run-network-policy")) {
+        // As `kubectl apply -n` does.
+        policy["metadata"]["namespace"] = json!("perf");
+        kustomized.push(policy);
+    }
+    let values = json!({"runNetworkPolicy": {"enabled": true, "namespaces": ["perf"]}});
+    assert_same(&values, kustomized);
+}
+
+#[test]
 fn with_limits_for_tenants() {
     let mut kustomized = kustomization(&repository().join("config/default"));
     kustomized.extend(kustomization(&repository().join("config/policies")));

@@ -1,0 +1,155 @@
+//! The policy for the pods of runs, applied to the pods that the operator makes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyPeer};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use perfval_chart::render::repository;
+use serde_json::{Value, json};
+
+use crate::objects;
+
+const RUNS: &str = "perf";
+const OPERATOR: &str = "perfvalidation-system";
+const FRONTEND: i32 = 8000;
+const WORKER: i32 = 9090;
+
+type Labels = BTreeMap<String, String>;
+
+/// Peer of a connection.
+struct Pod {
+    namespace: &'static str,
+    labels: Labels,
+}
+
+fn labels(value: &Value) -> Labels {
+    serde_json::from_value(value.clone()).expect("labels")
+}
+
+/// Pods of one run by their component, with the labels of the golden file of `crates/run`.
+fn pods_of_a_run() -> BTreeMap<String, Pod> {
+    let text = fs::read_to_string(repository().join("crates/run/tests/golden/typical.json")).expect("the golden file");
+    let run: Value = serde_json::from_str(&text).expect("JSON");
+    let jobs = ["cache_job", "trial_job"].map(|name| &run[name]["spec"]["template"]);
+    let components = run["deployment"]["spec"]["components"].as_array().expect("components");
+    let templates = jobs
+        .into_iter()
+        .chain(components.iter().map(|component| &component["podTemplate"]));
+    let pods = templates.map(|template| {
+        let labels = labels(&template["metadata"]["labels"]);
+        let namespace = RUNS;
+        (
+            labels["perfvalidation.dev/component"].clone(),
+            Pod { namespace, labels },
+        )
+    });
+    pods.collect()
+}
+
+/// Returns true if a selector matches labels.
+fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
+    let equal = selector.match_labels.iter().flatten();
+    let mut expressions = selector.match_expressions.iter().flatten();
+    equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|expression| {
+            assert_eq!(expression.operator, "Exists");
+            labels.contains_key(&expression.key)
+        })
+}
+
+fn is_peer(peer: &NetworkPolicyPeer, pod: &Pod, policy: &str) -> bool {
+    let name = ("kubernetes.io/metadata.name".to_owned(), pod.namespace.to_owned());
+    let in_namespace = match &peer.namespace_selector {
+        Some(selector) => matches(selector, &Labels::from([name])),
+        None => pod.namespace == policy,
+    };
+    in_namespace
+        && peer
+            .pod_selector
+            .as_ref()
+            .is_none_or(|selector| matches(selector, &pod.labels))
+}
+
+/// Returns true if the policy admits a connection to a port. A pod that it does not select is open.
+fn admits(policy: &NetworkPolicy, from: &Pod, to: &Pod, port: i32) -> bool {
+    let namespace = policy.metadata.namespace.as_deref().expect("a namespace");
+    let spec = policy.spec.as_ref().expect("a spec");
+    let selector = spec.pod_selector.as_ref().expect("a selector");
+    if to.namespace != namespace || !matches(selector, &to.labels) {
+        return true;
+    }
+    spec.ingress.iter().flatten().any(|rule| {
+        let is_port = |known: &IntOrString| *known == IntOrString::Int(port);
+        let mut ports = rule.ports.iter().flatten();
+        let is_open = rule.ports.is_none() || ports.any(|known| known.port.as_ref().is_some_and(is_port));
+        let mut peers = rule.from.iter().flatten();
+        is_open && peers.any(|peer| is_peer(peer, from, namespace))
+    })
+}
+
+fn policy(values: &Value) -> NetworkPolicy {
+    let objects = objects(values);
+    let policy = &objects[&format!("NetworkPolicy {RUNS}/perfvalidation-operator-runs")];
+    serde_json::from_value(policy.clone()).expect("a NetworkPolicy")
+}
+
+#[test]
+fn only_pods_of_runs_and_the_operator_reach_the_pods_of_a_run() {
+    let values = json!({"watchNamespaces": [RUNS], "runNetworkPolicy": {"enabled": true}});
+    let policy = policy(&values);
+    let run = pods_of_a_run();
+    assert_eq!(
+        run.keys().collect::<Vec<_>>(),
+        ["benchmark", "frontend", "model-cache", "worker"]
+    );
+    for (from, to, port) in [
+        ("benchmark", "frontend", FRONTEND),
+        ("benchmark", "worker", WORKER),
+        ("frontend", "worker", 34567),
+        ("worker", "frontend", 34567),
+    ] {
+        assert!(admits(&policy, &run[from], &run[to], port), "{from} to {to}");
+    }
+    let deployment = &objects(&values)["Deployment perfvalidation-system/perfvalidation-operator"];
+    let pod = |namespace, labels| Pod { namespace, labels };
+    let template = labels(&deployment["spec"]["template"]["metadata"]["labels"]);
+    let operator = pod(OPERATOR, template.clone());
+    assert!(admits(&policy, &operator, &run["frontend"], FRONTEND));
+    assert!(
+        !admits(&policy, &operator, &run["worker"], WORKER),
+        "the load generator reads the workers"
+    );
+    let of_run = run["benchmark"].labels.clone();
+    let strangers = [
+        (
+            "a pod of the namespace",
+            pod(RUNS, Labels::from([("app".to_owned(), "web".to_owned())])),
+        ),
+        ("a run of another namespace", pod("other", of_run)),
+        ("a pod with the operator's labels", pod("other", template)),
+    ];
+    for (name, stranger) in &strangers {
+        for to in run.values() {
+            assert!(!admits(&policy, stranger, to, FRONTEND), "{name}");
+        }
+        assert!(
+            admits(&policy, &run["worker"], stranger, 443),
+            "{name} is no business of the policy"
+        );
+    }
+}
+
+#[test]
+fn more_peers_and_namespaces_are_values() {
+    let prometheus = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}});
+    let values = json!({"runNetworkPolicy": {"enabled": true, "namespaces": [RUNS, "b"], "from": [prometheus]}});
+    let run = pods_of_a_run();
+    let scraper = Pod {
+        namespace: "monitoring",
+        labels: Labels::new(),
+    };
+    assert!(admits(&policy(&values), &scraper, &run["worker"], WORKER));
+    assert!(objects(&values).contains_key("NetworkPolicy b/perfvalidation-operator-runs"));
+}
