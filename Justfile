@@ -141,6 +141,11 @@ bench-crowd *SIZE: image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale crowd {{product}}/perfvalidation-operator {{SIZE}}
 
+# One policy over so many nodes whose runs are played, with faults: coverage, requests, memory, CPU and outliers beside the goals; the same stub, as root (5,000 take an hour; fails if a node is measured twice at a time or a validation stays). Ctrl-C prints the table so far. `just fleet 5000 1 100`: at the usual speed, until 100 nodes have a verdict.
+fleet nodes="5000" speedup="20" enough=nodes: image
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}
+
 # A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
 bench-tenant minutes="30": image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale

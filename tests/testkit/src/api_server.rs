@@ -187,6 +187,25 @@ impl ApiServer {
         let _ = state.store.delete(&key);
     }
 
+    /// Deletes the objects of a plural that were created before a time (RFC 3339, UTC), as the API server does with Events.
+    pub fn expire(&self, plural: &str, until: &str) {
+        let mut state = self.lock();
+        let is_old = |object: &Value| {
+            object["metadata"]["creationTimestamp"]
+                .as_str()
+                .is_some_and(|at| at < until)
+        };
+        let of = state
+            .store
+            .all()
+            .filter(|(key, object)| key.1 == plural && is_old(object));
+        let old: Vec<Key> = of.map(|(key, _)| key.clone()).collect();
+        for key in old {
+            // Gone is gone.
+            let _ = state.store.delete(&key);
+        }
+    }
+
     /// Deletes an object as `kubectl delete --cascade=orphan` does: it owns nothing any more.
     pub fn orphan(&self, plural: &str, namespace: &str, name: &str) {
         let uid = self
@@ -218,27 +237,29 @@ impl ApiServer {
 
     /// All objects of a plural.
     pub fn objects(&self, plural: &str) -> Vec<Value> {
-        let state = self.lock();
-        let of = |key: &Key| key.1 == plural;
-        let found = state.store.all().filter(|(key, _)| of(key));
-        found.map(|(_, object)| object.as_ref().clone()).collect()
+        self.shared(plural)
+            .iter()
+            .map(|object| object.as_ref().clone())
+            .collect()
     }
 
     /// All objects of a plural, as they are now.
     pub fn shared(&self, plural: &str) -> Vec<Arc<Value>> {
         let state = self.lock();
-        let found = state.store.all().filter(|(key, _)| key.1 == plural);
-        found.map(|(_, object)| object.clone()).collect()
+        let groups = state.store.groups();
+        let of = |group| state.store.shared_of_kind(group, plural, None).cloned();
+        groups.into_iter().flat_map(of).collect()
+    }
+
+    /// Whether an object exists.
+    pub fn exists(&self, plural: &str, namespace: &str, name: &str) -> bool {
+        let state = self.lock();
+        state.store.get(&state.key(plural, namespace, name)).is_some()
     }
 
     /// Deletes what lost its owner, once, as the garbage collector does.
     pub fn collect_garbage(&self) {
         let mut state = self.lock();
-        let uids: BTreeSet<&str> = state
-            .store
-            .all()
-            .filter_map(|(_, object)| object["metadata"]["uid"].as_str())
-            .collect();
         let orphans: Vec<Key> = state
             .store
             .all()
@@ -249,7 +270,7 @@ impl ApiServer {
                 !owners.is_empty()
                     && owners
                         .iter()
-                        .all(|owner| !uids.contains(owner["uid"].as_str().unwrap_or_default()))
+                        .all(|owner| !state.store.lives(owner["uid"].as_str().unwrap_or_default()))
             })
             .map(|(key, _)| key.clone())
             .collect();
@@ -296,6 +317,16 @@ impl ApiServer {
     /// Every request since the last [`Self::forget_calls`], refused ones included.
     pub fn calls(&self) -> Vec<Call> {
         self.lock().calls.clone()
+    }
+
+    /// Every request since the last call, as [`Self::calls`].
+    pub fn take_calls(&self) -> Vec<Call> {
+        std::mem::take(&mut self.lock().calls)
+    }
+
+    /// Keeps only the last so many changes from now on. A watch from an older version is answered with 410 Expired.
+    pub fn keep_changes(&self, count: usize) {
+        self.lock().store.keep_changes(count);
     }
 
     /// Begins a new recording.

@@ -8,6 +8,7 @@ mod dynamo;
 mod endpoint;
 mod jobs;
 mod kubelet;
+mod play;
 mod pods;
 mod refusals;
 mod result;
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use crate::api_server::ApiServer;
 pub use endpoint::Answer;
 use endpoint::Endpoints;
+pub use play::{Measured, Play};
 use refusals::Tries;
 pub use result::Trial;
 
@@ -46,6 +48,8 @@ pub struct World {
     born: u64,
     /// Tries of controllers that were refused, by uid of what they make pods for.
     tries: HashMap<String, Tries>,
+    /// Course of each pod; without it they are all alike.
+    pub play: Option<Box<dyn Play>>,
     /// What goes wrong.
     pub faults: Faults,
     /// What the clocks of others show.
@@ -124,6 +128,7 @@ impl World {
             left: None,
             born: 0,
             tries: HashMap::new(),
+            play: None,
             faults: Faults::default(),
             clocks: Clocks::default(),
         }
@@ -210,6 +215,17 @@ impl World {
                 self.without_finalizer("resourceclaims", &claim, IN_USE);
             }
         }
+    }
+
+    /// Pods by the uid of their first owner.
+    fn pods_by_owner(&self) -> HashMap<String, Vec<Arc<Value>>> {
+        let mut by_owner: HashMap<String, Vec<Arc<Value>>> = HashMap::new();
+        for pod in self.server.shared("pods") {
+            if let Some(owner) = pod["metadata"]["ownerReferences"][0]["uid"].as_str() {
+                by_owner.entry(owner.to_owned()).or_default().push(pod.clone());
+            }
+        }
+        by_owner
     }
 
     fn without_finalizer(&self, plural: &str, object: &Value, finalizer: &str) {

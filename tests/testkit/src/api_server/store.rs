@@ -1,6 +1,6 @@
 //! Objects, their versions, and who watches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,11 +17,17 @@ pub(super) type Key = (String, String, String, String);
 
 pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
+    /// Uids of the objects.
+    living: HashSet<String>,
     /// What each manager applied last, by object and subresource.
     applied: BTreeMap<(Key, String, String), Value>,
     version: u64,
     uids: u64,
-    history: Vec<Change>,
+    history: VecDeque<Change>,
+    /// Changes that are kept; `None`: all of them.
+    kept: Option<usize>,
+    /// Version of the last forgotten change, by group and plural.
+    forgotten: HashMap<(String, String), u64>,
     watchers: Vec<Watcher>,
     clock: Clock,
 }
@@ -33,10 +39,13 @@ impl Default for Store {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            living: HashSet::new(),
             applied: BTreeMap::new(),
             version: 0,
             uids: 0,
-            history: Vec::new(),
+            history: VecDeque::new(),
+            kept: None,
+            forgotten: HashMap::new(),
             watchers: Vec::new(),
             clock: Box::new(|| Timestamp::now().as_second()),
         }
@@ -89,11 +98,49 @@ impl Store {
         plural: &'a str,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Value> {
+        self.shared_of_kind(group, plural, namespace).map(Arc::as_ref)
+    }
+
+    /// The same, shared.
+    pub(super) fn shared_of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        plural: &'a str,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<Value>> {
+        let first: Key = (
+            group.into(),
+            plural.into(),
+            namespace.unwrap_or_default().into(),
+            String::new(),
+        );
         let of = move |key: &Key| key.0 == group && key.1 == plural && namespace.is_none_or(|wanted| key.2 == wanted);
         self.objects
-            .iter()
-            .filter(move |(key, _)| of(key))
-            .map(|(_, object)| object.as_ref())
+            .range(first..)
+            .take_while(move |(key, _)| of(key))
+            .map(|(_, object)| object)
+    }
+
+    /// Groups that have objects.
+    pub(super) fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = Vec::new();
+        let mut next = self.objects.keys().next();
+        while let Some((group, ..)) = next {
+            groups.push(group);
+            let behind = (format!("{group}\0"), String::new(), String::new(), String::new());
+            next = self.objects.range(behind..).next().map(|(key, _)| key);
+        }
+        groups
+    }
+
+    /// Whether an object with this uid exists.
+    pub(super) fn lives(&self, uid: &str) -> bool {
+        self.living.contains(uid)
+    }
+
+    /// Forgets all but the last so many changes from now on, as etcd's compaction does.
+    pub(super) fn keep_changes(&mut self, count: usize) {
+        self.kept = Some(count);
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
@@ -140,7 +187,7 @@ impl Store {
             name: change.key.3.clone(),
             object: change.object.clone(),
         };
-        self.history[from..].iter().map(changed).collect()
+        self.history.range(from..).map(changed).collect()
     }
 
     /// Completes the metadata of a new object.
@@ -182,14 +229,27 @@ impl Store {
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         if leaves {
             self.objects.remove(key);
-            self.applied.retain(|(of, ..), _| of != key);
+            self.living.remove(uid(&object));
+            self.forget_applied(key);
             self.publish("DELETED", key, Arc::new(object.clone()));
         } else {
             let shared = Arc::new(object.clone());
-            self.objects.insert(key.clone(), shared.clone());
+            if let Some(before) = self.objects.insert(key.clone(), shared.clone()) {
+                self.living.remove(uid(&before));
+            }
+            self.living.insert(uid(&shared).to_owned());
             self.publish(if known { "MODIFIED" } else { "ADDED" }, key, shared);
         }
         object
+    }
+
+    fn forget_applied(&mut self, key: &Key) {
+        let first = (key.clone(), String::new(), String::new());
+        let of = self.applied.range(first..).take_while(|((of, ..), _)| of == key);
+        let gone: Vec<_> = of.map(|(by, _)| by.clone()).collect();
+        for by in gone {
+            self.applied.remove(&by);
+        }
     }
 
     /// Deletes an object, or marks it while finalizers hold it.
@@ -221,7 +281,14 @@ impl Store {
             .get("resourceVersion")
             .and_then(|text| text.parse().ok())
             .unwrap_or_default();
+        let (group, plural, _) = &of;
+        let forgotten = self.forgotten.get(&(group.clone(), plural.clone()));
+        let is_too_old = forgotten.is_some_and(|forgotten| since < *forgotten);
         let watcher = Watcher { of, query, render, to };
+        if is_too_old {
+            watcher.expire();
+            return events;
+        }
         for change in self.history.iter().filter(|change| change.version > since) {
             watcher.offer(change);
         }
@@ -237,7 +304,12 @@ impl Store {
             object,
         };
         self.watchers.retain(|watcher| watcher.offer(&change));
-        self.history.push(change);
+        self.history.push_back(change);
+        let surplus = self.kept.map_or(0, |kept| self.history.len().saturating_sub(kept));
+        for change in self.history.drain(..surplus) {
+            let (group, plural, ..) = change.key;
+            self.forgotten.insert((group, plural), change.version);
+        }
     }
 
     /// Ends every watch, as a restarting API server does.
@@ -247,16 +319,21 @@ impl Store {
 
     /// Ends every watch with the word that its version is too old to go on from, as after etcd's compaction.
     pub(super) fn expire_watches(&mut self) {
-        let expired = json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
-            "code": 410, "reason": "Expired", "message": "too old resource version"}});
         for watcher in self.watchers.drain(..) {
-            // One that left needs no word.
-            let _ = watcher.to.unbounded_send(Bytes::from(format!("{expired}\n")));
+            watcher.expire();
         }
     }
 }
 
 impl Watcher {
+    /// The version to start from is too old.
+    fn expire(&self) {
+        let expired = json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "code": 410, "reason": "Expired", "message": "too old resource version"}});
+        // One that left needs no word.
+        let _ = self.to.unbounded_send(Bytes::from(format!("{expired}\n")));
+    }
+
     /// Whether the watcher is still there.
     fn offer(&self, change: &Change) -> bool {
         let (group, plural, namespace) = &self.of;
@@ -278,4 +355,39 @@ impl Watcher {
 
 fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, StreamExt as _};
+
+    use super::*;
+
+    fn watch(store: &mut Store, since: u64) -> Vec<String> {
+        let query = BTreeMap::from([("resourceVersion".to_owned(), since.to_string())]);
+        let of = (String::new(), "pods".to_owned(), None);
+        let mut events = store.watch(of, query, Box::new(Value::clone));
+        let next = || events.next().now_or_never().flatten();
+        std::iter::from_fn(next)
+            .map(|line| String::from_utf8_lossy(&line).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_watch_from_a_forgotten_version_expires_and_a_later_one_goes_on() {
+        let mut store = Store::default();
+        store.keep_changes(2);
+        for name in ["a", "b", "c", "d"] {
+            let key = (String::new(), "pods".to_owned(), "n".to_owned(), name.to_owned());
+            store.put(&key, json!({"metadata": {"name": name, "uid": name}}));
+        }
+        let expired = watch(&mut store, 1);
+        assert!(expired.len() == 1 && expired[0].contains("410"), "{expired:?}");
+        let later = watch(&mut store, 2);
+        assert!(later.len() == 2 && later[0].contains("ADDED"), "{later:?}");
+    }
 }

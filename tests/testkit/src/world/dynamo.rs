@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{World, condition, is_owned_by, leaves, owner, whose};
+use super::{World, condition, leaves, owner, uid, whose};
 
 const PLURAL: &str = "dynamographdeployments";
 const FINALIZER: &str = "nvidia.com/finalizer";
@@ -22,24 +22,26 @@ impl World {
         if self.faults.no_dynamo_operator || !self.server.serves(PLURAL) {
             return;
         }
+        let mut pods = self.pods_by_owner();
         for deployment in self.server.shared(PLURAL) {
+            let pods = pods.remove(&uid(&deployment)).unwrap_or_default();
             if leaves(&deployment) {
-                self.tear_down(&deployment);
+                self.tear_down(&deployment, &pods);
             } else {
-                self.bring_up(&deployment);
+                self.bring_up(&deployment, &pods);
             }
         }
     }
 
-    fn tear_down(&self, deployment: &Value) {
-        for pod in self.pods_of(deployment).iter().filter(|pod| !leaves(pod)) {
+    fn tear_down(&self, deployment: &Value, pods: &[Arc<Value>]) {
+        for pod in pods.iter().filter(|pod| !leaves(pod)) {
             let (namespace, name) = whose(pod);
             self.server.delete("pods", &namespace, &name);
         }
         self.without_finalizer(PLURAL, deployment, FINALIZER);
     }
 
-    fn bring_up(&mut self, deployment: &Value) {
+    fn bring_up(&mut self, deployment: &Value, pods: &[Arc<Value>]) {
         let (namespace, name) = whose(deployment);
         let held = deployment["metadata"]["finalizers"].as_array();
         if !held.is_some_and(|held| held.iter().any(|one| one == FINALIZER)) {
@@ -47,7 +49,6 @@ impl World {
                 object["metadata"]["finalizers"] = json!([FINALIZER]);
             });
         }
-        let pods = self.pods_of(deployment);
         let mut reported = Map::new();
         let mut all_ready = true;
         for component in components(deployment) {
@@ -93,12 +94,6 @@ impl World {
             self.server
                 .edit(PLURAL, &namespace, &name, |object| object["status"] = status);
         }
-    }
-
-    fn pods_of(&self, deployment: &Value) -> Vec<Arc<Value>> {
-        let mut pods = self.server.shared("pods");
-        pods.retain(|pod| is_owned_by(pod, deployment));
-        pods
     }
 }
 

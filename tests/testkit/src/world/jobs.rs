@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::{World, condition, is_owned_by, leaves, owner, uid, whose};
+use super::{World, condition, leaves, owner, uid, whose};
 
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 impl World {
     pub(super) fn run_jobs(&mut self) {
+        let pods = self.pods_by_owner();
         for job in self.server.shared("jobs") {
             let over = condition(&job, "Complete").is_some() || condition(&job, "Failed").is_some();
             if over || leaves(&job) {
                 continue;
             }
-            self.run_job(&job);
+            let pod = pods.get(&uid(&job)).and_then(|pods| pods.first());
+            self.run_job(&job, pod.map(|pod| &**pod));
         }
     }
 
-    fn run_job(&mut self, job: &Value) {
+    fn run_job(&mut self, job: &Value, pod: Option<&Value>) {
         let (namespace, name) = whose(job);
-        let pods = self.server.shared("pods");
-        let pod = pods.iter().find(|pod| is_owned_by(pod, job));
         let has_begun = job["status"]["startTime"].is_string();
         let limit = job["spec"]["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX / 2);
         if self.has_lasted(&uid(job), "active", limit) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{KUBELET, World, condition, leaves, result, uid, whose};
+use super::result::{self, TrialResult};
+use super::{KUBELET, World, condition, leaves, uid, whose};
 
 /// A trial lasts this long (s).
 const TRIAL: i64 = 12;
@@ -50,7 +51,7 @@ impl World {
 
     fn node_lives(&self, pod: &Value) -> bool {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-        self.server.get("nodes", "", node).is_some()
+        self.server.exists("nodes", "", node)
     }
 
     /// Ends a pod that is being deleted. Where its node is gone the garbage collector of pods does it, later.
@@ -86,7 +87,11 @@ impl World {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        if !self.has_lasted(&uid(pod), "starting", self.faults.starts_after) {
+        let starts_after = match &self.play {
+            Some(play) => play.starts_after(pod),
+            None => self.faults.starts_after,
+        };
+        if !self.has_lasted(&uid(pod), "starting", starts_after) {
             return;
         }
         match container.as_str() {
@@ -98,23 +103,41 @@ impl World {
 
     fn serve(&mut self, pod: &Value, container: &str) {
         let is_worker = pod["metadata"]["labels"]["perfvalidation.dev/component"] == "worker";
+        if is_worker && self.play.as_ref().is_some_and(|play| play.crashes(pod)) {
+            return self.crash(pod, container);
+        }
         let ready = !(is_worker && self.faults.never_ready);
         self.report(pod, "Running", container, ready, &json!({"running": {}}));
     }
 
-    fn run_trial(&mut self, pod: &Value) {
-        self.report(pod, "Running", "aiperf", true, &json!({"running": {}}));
-        if !self.has_lasted(&uid(pod), "measuring", TRIAL) {
+    /// The container has ended twice and waits for its next start.
+    fn crash(&self, pod: &Value, container: &str) {
+        let waits =
+            json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container"}});
+        if pod["status"]["containerStatuses"][0]["state"] == waits {
             return;
         }
-        let workers = self.workers_next_to(pod);
-        let trial = result::number(pod).unwrap_or(1);
-        let index = usize::try_from(trial - 1).unwrap_or_default();
-        let shows = self.faults.trials.get(index).or(self.faults.trials.last()).copied();
-        let Some(result) = result::of(pod, shows.unwrap_or_default(), &workers) else {
-            // It hangs until its Job's deadline.
+        self.report(pod, "Running", container, false, &waits);
+        let ((namespace, name), ended) = (whose(pod), self.by_nodes());
+        self.server.edit("pods", &namespace, &name, |pod| {
+            let status = &mut pod["status"]["containerStatuses"][0];
+            status["restartCount"] = json!(2);
+            status["lastState"] = json!({"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": ended}});
+        });
+    }
+
+    fn run_trial(&mut self, pod: &Value) {
+        self.report(pod, "Running", "aiperf", true, &json!({"running": {}}));
+        let lasts = self.play.as_ref().map_or(TRIAL, |play| play.trial_lasts(pod));
+        if !self.has_lasted(&uid(pod), "measuring", lasts) {
             return;
+        }
+        let result = match &self.play {
+            Some(play) => result::played(pod, play.measure(pod, &self.workers_next_to(pod))),
+            None => self.result(pod),
         };
+        // Without one it hangs until its Job's deadline.
+        let Some(result) = result else { return };
         let (namespace, name) = whose(pod);
         self.server.set_log(&namespace, &name, "aiperf", result.log);
         let ended = self.by_nodes();
@@ -124,7 +147,17 @@ impl World {
         self.report(pod, phase, "aiperf", false, &state);
     }
 
-    fn workers_next_to(&self, pod: &Value) -> Vec<String> {
+    fn result(&self, pod: &Value) -> Option<TrialResult> {
+        let trial = result::number(pod).unwrap_or(1);
+        let index = usize::try_from(trial - 1).unwrap_or_default();
+        let shows = self.faults.trials.get(index).or(self.faults.trials.last()).copied();
+        let workers = self.workers_next_to(pod);
+        let address = |pod: &Arc<Value>| pod["status"]["podIP"].as_str().map(str::to_owned);
+        let addresses: Vec<String> = workers.iter().filter_map(address).collect();
+        result::of(pod, shows.unwrap_or_default(), &addresses)
+    }
+
+    fn workers_next_to(&self, pod: &Value) -> Vec<Arc<Value>> {
         let run = &pod["metadata"]["labels"]["perfvalidation.dev/run"];
         let is_worker = |other: &Arc<Value>| {
             let labels = &other["metadata"]["labels"];
@@ -132,9 +165,9 @@ impl World {
                 && labels["perfvalidation.dev/component"] == "worker"
                 && !leaves(other)
         };
-        let pods = self.server.shared("pods");
-        let address = |pod: &Arc<Value>| pod["status"]["podIP"].as_str().map(str::to_owned);
-        pods.iter().filter(|pod| is_worker(pod)).filter_map(address).collect()
+        let mut pods = self.server.shared("pods");
+        pods.retain(is_worker);
+        pods
     }
 
     fn run_fill(&mut self, pod: &Value) {

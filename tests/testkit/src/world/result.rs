@@ -1,9 +1,10 @@
 //! What the trial of a pod leaves.
 
-use perfval_verdict::frame::{Outcome, message};
+use perfval_verdict::frame::{Outcome, TrialRecord, message};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
+use super::play::Measured;
 use crate::trial as recorded;
 
 /// What a trial shows.
@@ -67,20 +68,38 @@ pub(super) fn of(pod: &Value, trial: Trial, workers: &[String]) -> Option<TrialR
         Trial::Starved => report(10, true),
         Trial::Crash => recorded::crash(),
     };
+    let honest = handed_over(recorded::record(nonce(pod)?, outcome, workers.iter().cloned()));
+    Some(match trial {
+        Trial::Absurd => TrialResult {
+            log: absurd(&honest.log),
+            message: absurd(&honest.message),
+            ..honest
+        },
+        _ => honest,
+    })
+}
+
+/// What a played trial leaves.
+pub(super) fn played(pod: &Value, measured: Measured) -> Option<TrialResult> {
+    let mut record = recorded::record(nonce(pod)?, measured.outcome, []);
+    record.workers = measured.workers;
+    Some(handed_over(record))
+}
+
+/// Word of the trial, which the runner repeats.
+fn nonce(pod: &Value) -> Option<String> {
     let arguments = pod["spec"]["containers"][0]["args"].as_array()?;
     let after = |flag: &str| arguments.iter().skip_while(|word| *word != flag).nth(1)?.as_str();
-    let record = recorded::record(after("--nonce")?.to_owned(), outcome, workers.iter().cloned());
+    after("--nonce").map(str::to_owned)
+}
+
+fn handed_over(record: TrialRecord) -> TrialResult {
     let message = message(&record, &[]);
-    let log = recorded::log(record);
-    Some(TrialResult {
-        log: if trial == Trial::Absurd { absurd(&log) } else { log },
-        message: if trial == Trial::Absurd {
-            absurd(&message)
-        } else {
-            message
-        },
+    TrialResult {
+        log: recorded::log(record),
+        message,
         exit_code: 0,
-    })
+    }
 }
 
 /// The same text with numbers at the ends of their types.

@@ -30,13 +30,18 @@ impl World {
         if !claims.is_empty() && self.faults.no_allocation {
             return None;
         }
-        let pinned = pinned_to(pod);
-        let nodes = self.server.shared("nodes");
-        let mut fit = nodes.iter().filter(|node| {
-            let name = node["metadata"]["name"].as_str();
-            let ready = condition(node, "Ready") == Some(true) && node["spec"]["unschedulable"] != true;
-            ready && pinned.as_deref().is_none_or(|pinned| name == Some(pinned))
-        });
+        let nodes = match pinned_to(pod) {
+            Some(pinned) => self
+                .server
+                .get("nodes", "", &pinned)
+                .map(Arc::new)
+                .into_iter()
+                .collect(),
+            None => self.server.shared("nodes"),
+        };
+        let mut fit = nodes
+            .iter()
+            .filter(|node| condition(node, "Ready") == Some(true) && node["spec"]["unschedulable"] != true);
         fit.find_map(|node| {
             let name = node["metadata"]["name"].as_str()?.to_owned();
             let free = self.free_gpus(&name);

@@ -3,8 +3,8 @@
 //! The API server is a stub on loopback that shares the cores with the operator, so its own time is part of every time here.
 //! Prints a table beside the goals, and asserts nothing.
 
-mod cluster;
-mod operator;
+pub mod cluster;
+pub mod operator;
 mod tenant;
 
 use std::path::Path;
@@ -63,7 +63,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
             .put(validation(NAMESPACE, &format!("node-{index:05}"), index % nodes)?);
     }
     let address = cluster.serve(resting).await?;
-    cluster.live(|_| ());
+    cluster.live(None, |_| ());
 
     let mut operator = Operator::start(program, folder.path(), &address, limit)?;
     let first = operator.looked_at(objects, LIMIT).await?;
@@ -139,7 +139,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
     operator.lives()
 }
 
-fn row(what: &str, value: &str, goal: &str) {
+pub fn row(what: &str, value: &str, goal: &str) {
     println!("{what:<42} {value:<36} {goal}");
 }
 

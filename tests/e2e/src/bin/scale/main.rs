@@ -6,6 +6,7 @@
 //! run on one machine; nothing is asserted.
 
 mod crowd;
+mod fleet;
 mod measure;
 mod real;
 mod serve;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
             .parse()
             .map_err(Into::into)
             .and_then(|minutes| crowd::tenant(program.as_ref(), minutes)),
+        ["fleet", program, nodes] => fleet_of(program, nodes, "20", nodes),
+        ["fleet", program, nodes, speedup] => fleet_of(program, nodes, speedup, nodes),
+        ["fleet", program, nodes, speedup, enough] => fleet_of(program, nodes, speedup, enough),
         ["cluster", nodes] => nodes.parse().map_err(Into::into).and_then(real::real),
         _ => compare(),
     };
@@ -58,6 +62,18 @@ fn size(nodes: &str, objects: &str, mebibytes: &str) -> Outcome<Size> {
         objects,
         mebibytes,
     })
+}
+
+fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str) -> Outcome<()> {
+    let size = fleet::Size {
+        nodes: nodes.parse()?,
+        speedup: speedup.parse()?,
+        enough: enough.parse()?,
+    };
+    if size.nodes < 20 || size.speedup < 1 {
+        return Err("write at least 20 nodes, and a speed-up of at least 1".into());
+    }
+    fleet::fleet(program.as_ref(), size)
 }
 
 fn with(nodes: &str, form: &str, run: fn(usize, Form) -> Outcome<()>) -> Outcome<()> {

@@ -65,26 +65,43 @@ pub struct List {
     ends: Vec<usize>,
 }
 
+/// An object in the form of a list.
+pub type Written = Arc<[u8]>;
+
+/// Writes an object as an item of a list.
+pub fn write(kind: &str, object: &Value, form: Form) -> Outcome<Vec<u8>> {
+    Ok(match form {
+        Form::Json => {
+            let mut written = serde_json::to_vec(object)?;
+            written.push(b',');
+            written
+        }
+        Form::Protobuf => protobuf::item(kind, object).ok_or("a kind without protobuf")?,
+    })
+}
+
+/// Most objects of a list: a token to go on with is a snapshot and a place in it.
+const SNAPSHOT: usize = 100_000_000;
+
+/// Snapshot and place of a request for a further page.
+pub fn snapshot_of(uri: &Uri) -> Option<(usize, usize)> {
+    query(uri, "continue").map(|token| (token / SNAPSHOT, token % SNAPSHOT))
+}
+
+fn query(uri: &Uri, wanted: &str) -> Option<usize> {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
+    values.find_map(|value| value.parse::<usize>().ok())
+}
+
 impl List {
     pub fn of(kind: &'static str, count: usize, form: Form, item: impl Fn(usize) -> Value) -> Outcome<Self> {
         let (mut written, mut ends) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
-            let object = item(index);
-            match form {
-                Form::Json => {
-                    serde_json::to_writer(&mut written, &object)?;
-                    written.push(b',');
-                }
-                Form::Protobuf => written.extend(protobuf::item(kind, &object).ok_or("a kind without protobuf")?),
-            }
+            written.extend(write(kind, &item(index), form)?);
             ends.push(written.len());
         }
         Ok(Self { kind, written, ends })
-    }
-
-    fn empty(kind: &'static str) -> Self {
-        let (written, ends) = (Vec::new(), Vec::new());
-        Self { kind, written, ends }
     }
 
     /// Kind of the objects.
@@ -99,23 +116,22 @@ impl List {
         &self.written[end(from.min(count))..end(to.min(count))]
     }
 
-    /// A page of this list and of `more`, which stands behind it.
-    pub fn page(&self, more: &Self, uri: &Uri, form: Form) -> Vec<u8> {
-        let query = |wanted: &str| {
-            let pairs = uri.query().unwrap_or_default().split('&');
-            let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
-            values.find_map(|value| value.parse::<usize>().ok())
-        };
+    /// A page of this list and of `more`, written objects that stand behind it. `snapshot`: number of `more`, which the next
+    /// page repeats.
+    pub fn page(&self, more: &[Written], uri: &Uri, form: Form, snapshot: usize) -> Vec<u8> {
         let own = self.ends.len();
-        let count = own + more.ends.len();
-        let from = query("continue").unwrap_or(0).min(count);
-        let to = query("limit").map_or(count, |limit| count.min(from + limit));
-        let next = if to < count { to.to_string() } else { String::new() };
-        let items = [
-            self.items(from, to),
-            more.items(from.saturating_sub(own), to.saturating_sub(own)),
-        ]
-        .concat();
+        let count = own + more.len();
+        let from = snapshot_of(uri).map_or(0, |(_, from)| from.min(count));
+        let to = query(uri, "limit").map_or(count, |limit| count.min(from + limit));
+        let next = if to < count {
+            (snapshot * SNAPSHOT + to).to_string()
+        } else {
+            String::new()
+        };
+        let mut items = self.items(from, to).to_vec();
+        for written in &more[from.saturating_sub(own)..to.saturating_sub(own)] {
+            items.extend_from_slice(written);
+        }
         let kind = format!("{}List", self.kind);
         match form {
             Form::Json => {
@@ -178,7 +194,7 @@ async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
         path => match (served.lists.get(path), served.form) {
             (Some(list), form) => {
                 let media = if form == Form::Json { JSON } else { MEDIA_TYPE };
-                (media, list.page(&List::empty(list.kind), &uri, form))
+                (media, list.page(&[], &uri, form, 0))
             }
             (None, _) => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
         },

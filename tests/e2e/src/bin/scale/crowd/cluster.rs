@@ -1,6 +1,6 @@
 //! A cluster on a loopback socket: the API server in memory with everything that moves, and prewritten lists of what rests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,12 +14,12 @@ use futures::StreamExt as _;
 use kube::client::Body;
 use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use perfval_testkit::api_server::ApiServer;
-use perfval_testkit::world::World;
+use perfval_testkit::world::{Play, World};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tower::Service as _;
 
-use super::super::serve::{self, Form, List};
+use super::super::serve::{self, Form, List, Written};
 use super::Outcome;
 
 /// Largest request body (bytes).
@@ -59,12 +59,16 @@ impl Cluster {
             server.put(typed("v1", "Node", serve::node(index, nodes)));
             server.put(typed("resource.k8s.io/v1", "ResourceSlice", serve::slice(index, nodes)));
         }
-        let cluster = Self {
+        (Self::around(server), Resting::of(nodes, free))
+    }
+
+    /// A cluster with the objects of a server.
+    pub fn around(server: ApiServer) -> Self {
+        Self {
             server,
             requests: Arc::default(),
             writes: Arc::default(),
-        };
-        (cluster, Resting::of(nodes, free))
+        }
     }
 
     /// Serves the cluster. The answer is its address.
@@ -103,11 +107,13 @@ impl Cluster {
         Ok(format!("http://{address}"))
     }
 
-    /// Lets the controllers, the scheduler and the kubelets work until the program ends; `besides` sees every step.
-    pub fn live(&self, mut besides: impl FnMut(&ApiServer) + Send + 'static) {
+    /// Lets the controllers, the scheduler and the kubelets work until the program ends; `besides` sees every step. `play`:
+    /// the course of each pod, if they differ.
+    pub fn live(&self, play: Option<Box<dyn Play>>, mut besides: impl FnMut(&ApiServer) + Send + 'static) {
         let (server, writes) = (self.server.clone(), self.writes.clone());
         std::thread::spawn(move || {
             let mut world = World::new(&server, Arc::new(seconds));
+            world.play = play;
             loop {
                 world.step();
                 lock(&writes).note(&server);
@@ -152,11 +158,27 @@ impl Writes {
     }
 }
 
-/// Lists of what never changes, written beforehand.
-pub struct Resting(HashMap<&'static str, (&'static str, List, List)>);
+/// Lists of what never changes, written beforehand, and the rest as it was last written.
+pub struct Resting {
+    lists: HashMap<&'static str, (&'static str, List, List)>,
+    moving: Mutex<Moving>,
+}
+
+/// What the API server has of each list, written: a page takes no longer than its own objects.
+#[derive(Default)]
+struct Moving {
+    /// Objects by uid, with their versions, for each plural and form.
+    written: HashMap<(&'static str, &'static str), HashMap<String, (String, Written)>>,
+    /// Lists that were begun lately: the pages of one show the same moment.
+    snapshots: BTreeMap<usize, Arc<[Written]>>,
+    begun: usize,
+}
+
+/// Snapshots that are kept.
+const SNAPSHOTS: usize = 32;
 
 impl Resting {
-    fn of(nodes: usize, free: usize) -> Self {
+    pub fn of(nodes: usize, free: usize) -> Self {
         let list = |kind, range: std::ops::Range<usize>, item: fn(usize, usize) -> Value| {
             let both = [Form::Protobuf, Form::Json].map(|form| {
                 // The kinds that sizing reads have both forms.
@@ -180,16 +202,18 @@ impl Resting {
                 list("ResourceClaim", claims, serve::claim),
             ),
         ];
-        Self(
-            all.into_iter()
+        Self {
+            lists: all
+                .into_iter()
                 .map(|(path, plural, [protobuf, json])| (path, (plural, protobuf, json)))
                 .collect(),
-        )
+            moving: Mutex::default(),
+        }
     }
 
     /// A page of a list of the whole cluster: what rests, then what the API server has.
     fn page(&self, server: &ApiServer, uri: &Uri, headers: &axum::http::HeaderMap) -> Option<Response<Answer>> {
-        let (plural, as_protobuf, as_json) = self.0.get(uri.path())?;
+        let (plural, as_protobuf, as_json) = self.lists.get(uri.path())?;
         let query = uri.query().unwrap_or_default();
         if query.contains("watch=true") || query.contains("labelSelector") || query.contains("spec.nodeName") {
             return None;
@@ -203,14 +227,54 @@ impl Resting {
         } else {
             (Form::Json, as_json, "application/json")
         };
-        let mut moving = server.objects(plural);
-        moving.iter_mut().for_each(known_as_protobuf);
-        let moving = List::of(resting.kind(), moving.len(), form, |index| moving[index].clone()).ok()?;
-        let page = resting.page(&moving, uri, form);
+        let asked = serve::snapshot_of(uri).map(|(snapshot, _)| snapshot);
+        let (snapshot, moving) = lock(&self.moving).snapshot(server, plural, resting.kind(), form, asked)?;
+        let page = resting.page(&moving, uri, form, snapshot);
         Response::builder()
             .header(CONTENT_TYPE, media)
             .body(Answer::from(page))
             .ok()
+    }
+}
+
+impl Moving {
+    /// The snapshot of a list that is continued, or a new one.
+    fn snapshot(
+        &mut self,
+        server: &ApiServer,
+        plural: &'static str,
+        kind: &str,
+        form: Form,
+        asked: Option<usize>,
+    ) -> Option<(usize, Arc<[Written]>)> {
+        if let Some(known) = asked.and_then(|asked| Some((asked, self.snapshots.get(&asked)?.clone()))) {
+            return Some(known);
+        }
+        let of = (plural, form.name());
+        let mut before = self.written.remove(&of).unwrap_or_default();
+        let mut after = HashMap::with_capacity(before.len());
+        let mut all = Vec::with_capacity(before.len());
+        for object in server.shared(plural) {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            let (uid, version) = (text("uid"), text("resourceVersion"));
+            let known = before.remove(uid).filter(|(known, _)| known == version);
+            let written = match known {
+                Some((_, written)) => written,
+                None => {
+                    let mut object = object.as_ref().clone();
+                    known_as_protobuf(&mut object);
+                    serve::write(kind, &object, form).ok()?.into()
+                }
+            };
+            all.push(written.clone());
+            after.insert(uid.to_owned(), (version.to_owned(), written));
+        }
+        self.written.insert(of, after);
+        self.begun += 1;
+        let all: Arc<[Written]> = all.into();
+        self.snapshots.insert(self.begun, all.clone());
+        self.snapshots.retain(|number, _| number + SNAPSHOTS > self.begun);
+        Some((self.begun, all))
     }
 }
 
@@ -233,7 +297,7 @@ fn known_as_protobuf(object: &mut Value) {
 }
 
 /// An object with its type, which lists leave out.
-fn typed(api_version: &str, kind: &str, mut object: Value) -> Value {
+pub fn typed(api_version: &str, kind: &str, mut object: Value) -> Value {
     object["apiVersion"] = json!(api_version);
     object["kind"] = json!(kind);
     object

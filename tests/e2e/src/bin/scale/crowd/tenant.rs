@@ -34,7 +34,7 @@ pub async fn tenant(program: &Path, minutes: u64) -> Outcome<()> {
     cluster.server.put(validation(GOOD, "run", 0)?);
     let address = cluster.serve(resting).await?;
     let mut mischief = Mischief::default();
-    cluster.live(move |server| mischief.step(server));
+    cluster.live(None, move |server| mischief.step(server));
 
     let mut operator = Operator::start(program, folder.path(), &address, Size::default().mebibytes)?;
     let began = Instant::now();

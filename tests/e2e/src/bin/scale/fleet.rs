@@ -1,0 +1,254 @@
+//! `just fleet`: the operator's program with one policy over 5,000 nodes, whose runs are played.
+//!
+//! The program, the policy, the planner, the node measurements and the outliers are real. The API server is a stub on loopback
+//! that shares the cores with the operator. Dynamo, Jobs, the scheduler and the kubelets are `perfval_testkit::world`: pods
+//! start and trials end after simulated times, which are shorter by a stated factor, and trials measure what the simulated
+//! hardware gives. kwok needs a pod of a real API server for each of these; 5,000 runs of ten pods take it hours on two cores.
+
+mod calls;
+mod coverage;
+mod hardware;
+mod laws;
+mod play;
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use perfval_testkit::api_server::ApiServer;
+use serde_json::json;
+
+use super::Outcome;
+use super::crowd::cluster::{Cluster, Resting};
+use super::crowd::operator::Operator;
+use super::serve;
+use calls::{Calls, Load};
+use coverage::Coverage;
+use hardware::{Fault, Hardware};
+use laws::{Laws, left_behind, remains};
+use play::Runs;
+use table::Table;
+
+const NAMESPACE: &str = "perf";
+const POLICY: &str = "fleet";
+/// Nodes at once in a small fleet, of which 2 % would be one.
+const AT_LEAST: usize = 10;
+/// Changes that the API server keeps for its watches.
+const CHANGES: usize = 50_000;
+/// Memory of the operator's pod (MiB), as shipped.
+const MEBIBYTES: u64 = 256;
+/// Longest time without a node that gets its verdict.
+const STALLED: Duration = Duration::from_mins(12);
+/// Time in which the operator compares all nodes and writes the outliers: a minute, a look, and a pause between two writes.
+const COMPARED: Duration = Duration::from_secs(80);
+/// Longest wait until nothing of a deleted policy is left.
+const DELETED: Duration = Duration::from_mins(15);
+/// Steps of the world from one removal of old Events to the next, and their age then (s): an hour at the usual speed-up.
+const SWEEP: usize = 100;
+const EVENTS: TimeDelta = TimeDelta::minutes(6);
+
+/// Size of a fleet.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub nodes: usize,
+    /// Simulated seconds in one second.
+    pub speedup: i64,
+    /// Nodes after which it stops; all, if there are no more.
+    pub enough: usize,
+}
+
+/// What is seen besides the operator.
+struct Watched {
+    laws: Laws,
+    calls: Calls,
+    /// Nodes that left.
+    left: BTreeSet<usize>,
+    is_freed: bool,
+    since: u64,
+    steps: usize,
+}
+
+#[tokio::main]
+pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
+    let hardware = Hardware::new(size.nodes);
+    let budget = (size.nodes * 2).div_ceil(100).max(AT_LEAST);
+    println!(
+        "{} nodes of {} GPUs with 20 pods each, at most {budget} at once; durations {} times as fast; {MEBIBYTES} MiB",
+        size.nodes,
+        serve::GPUS,
+        size.speedup
+    );
+    let server = ApiServer::new();
+    server.keep_changes(CHANGES);
+    server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+    server.put(serve::class());
+    hardware.install(&server);
+    server.put(policy(size.nodes));
+    let cluster = Cluster::around(server.clone());
+    let address = cluster.serve(Resting::of(size.nodes, size.nodes)).await?;
+    let runs = Runs::new(&server, &hardware, size.speedup);
+    let saved = runs.saved();
+    let watched = Arc::new(Mutex::new(Watched {
+        laws: Laws::new(budget),
+        calls: Calls::default(),
+        left: BTreeSet::new(),
+        is_freed: false,
+        since: 0,
+        steps: 0,
+    }));
+    let (seen, of_nodes) = (watched.clone(), hardware.clone());
+    cluster.live(Some(Box::new(runs)), move |server| lock(&seen).step(server, &of_nodes));
+
+    let folder = tempfile::tempdir()?;
+    let mut operator = Operator::start(program, folder.path(), &address, MEBIBYTES)?;
+    let mut load = Load::default();
+    let (began, mut news) = (Instant::now(), Instant::now());
+    let (mut before, mut covered_after, mut is_stopped) = (0, Duration::ZERO, false);
+    let mut stop = std::pin::pin!(tokio::signal::ctrl_c());
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            _ = &mut stop => is_stopped = true,
+        }
+        operator.lives()?;
+        let watched = lock(&watched);
+        load.sample(began.elapsed(), cluster.requests.load(Ordering::Relaxed));
+        let coverage = Coverage::of(&hardware, &watched.laws, &watched.left, watched.is_freed);
+        if coverage.covered > before {
+            let tenth = |covered: usize| covered * 10 / size.nodes;
+            if tenth(coverage.covered) > tenth(before) {
+                let (after, active) = (began.elapsed().as_secs_f64(), watched.laws.active());
+                eprintln!("{after:>5.0} s: {} nodes covered, {active} active", coverage.covered);
+            }
+            (before, news, covered_after) = (coverage.covered, Instant::now(), began.elapsed());
+        }
+        let is_over = coverage.due == 0 && watched.laws.active() == 0;
+        if is_over || is_stopped || coverage.covered >= size.enough || !watched.laws.broken.is_empty() {
+            break;
+        }
+        if news.elapsed() > STALLED {
+            return Err(format!("no node got a verdict for {} s: {coverage:?}", STALLED.as_secs()).into());
+        }
+    }
+    let (wall, cpu) = (began.elapsed(), operator.process.cpu_seconds());
+    let (calls, requests) = (lock(&watched).calls.clone(), cluster.requests.load(Ordering::Relaxed));
+    if !is_stopped {
+        // The last measurements become outliers with the next comparison.
+        tokio::time::sleep(COMPARED).await;
+    }
+    let is_whole = lock(&watched).laws.active() == 0;
+    let left = if is_whole {
+        left_behind(&server, NAMESPACE)
+    } else {
+        Vec::new()
+    };
+    {
+        let watched = lock(&watched);
+        let coverage = Coverage::of(&hardware, &watched.laws, &watched.left, watched.is_freed);
+        Table {
+            size,
+            hardware: &hardware,
+            server: &server,
+            watched: &watched.laws,
+            calls: &calls,
+            pages: requests.saturating_sub(calls.total()),
+            load: &load,
+            coverage: &coverage,
+            operator: &operator,
+            saved: &saved.lock().unwrap_or_else(PoisonError::into_inner),
+            wall,
+            covered_after,
+            cpu: cpu.unwrap_or_default(),
+        }
+        .print();
+        if !watched.laws.broken.is_empty() {
+            return Err(watched.laws.broken.join("\n").into());
+        }
+    }
+    if !left.is_empty() {
+        return Err(format!("left behind: {}", left.join(", ")).into());
+    }
+    delete_policy(&server, &mut operator).await
+}
+
+/// Deletes the policy, and waits until the garbage collector and the operator have removed all of its validations.
+async fn delete_policy(server: &ApiServer, operator: &mut Operator) -> Outcome<()> {
+    let count = server.shared("perfvalidations").len();
+    server.delete("perfvalidationpolicies", "", POLICY);
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        operator.lives()?;
+        let (validations, remains) = (server.shared("perfvalidations").len(), remains(server, NAMESPACE));
+        if validations == 0 && remains.is_empty() {
+            break;
+        }
+        if began.elapsed() > DELETED {
+            return Err(format!("{validations} validations of a deleted policy stay, with {remains:?}").into());
+        }
+    }
+    super::crowd::row(
+        "policy deleted with its validations",
+        &format!(
+            "{count} gone after {:.0} s, nothing left",
+            began.elapsed().as_secs_f64()
+        ),
+        "nothing left",
+    );
+    Ok(())
+}
+
+impl Watched {
+    fn step(&mut self, server: &ApiServer, hardware: &Hardware) {
+        let version = server.version();
+        for changed in server.changes_since(self.since) {
+            self.laws.note(&changed);
+        }
+        self.since = version;
+        self.calls.add(server.take_calls());
+        for (index, _) in hardware.faults().filter(|(_, fault)| *fault == Fault::Leaves) {
+            if self.laws.benchmarking.contains(&serve::name(index)) && self.left.insert(index) {
+                server.delete("nodes", "", &serve::name(index));
+            }
+        }
+        if !self.is_freed && self.laws.covered.len() * 2 >= hardware.nodes {
+            self.is_freed = true;
+            hardware.free(server);
+        }
+        self.steps += 1;
+        if self.steps.is_multiple_of(SWEEP) {
+            let until = (Utc::now() - EVENTS).to_rfc3339_opts(SecondsFormat::Secs, true);
+            server.expire("events", &until);
+        }
+    }
+}
+
+fn policy(nodes: usize) -> serde_json::Value {
+    let budget = if nodes * 2 / 100 < AT_LEAST {
+        json!({"nodes": AT_LEAST})
+    } else {
+        json!({"nodes": "2%"})
+    };
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "metadata": {"name": POLICY},
+        "spec": {
+            "nodeSelector": {"matchLabels": {"nvidia.com/gpu.present": "true"}},
+            "budgets": [budget],
+            "validationTemplate": {"metadata": {"namespace": NAMESPACE}, "spec": {
+                "model": {"name": "lab/tiny"}, "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
+                "placement": {"minGPUs": serve::GPUS, "expectGPUs": serve::GPUS},
+                "benchmark": {"image": "localhost/aiperf:test"},
+                // 85 % of what a usual node gives.
+                "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "3770"}],
+            }},
+        },
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

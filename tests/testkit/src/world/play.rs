@@ -1,0 +1,27 @@
+//! Worlds in which nodes differ: durations and results of single pods.
+
+use std::sync::Arc;
+
+use perfval_verdict::frame::Outcome;
+use perfval_verdict::workers::WorkerSummary;
+use serde_json::Value;
+
+/// Course of single pods. The same pod gets the same answers each time.
+pub trait Play: Send {
+    /// Time from the binding of a pod to the start of its container (s).
+    fn starts_after(&self, pod: &Value) -> i64;
+    /// Length of the trial of a load generator (s).
+    fn trial_lasts(&self, pod: &Value) -> i64;
+    /// Result of the trial of a load generator, with the pods of its workers.
+    fn measure(&self, pod: &Value, workers: &[Arc<Value>]) -> Measured;
+    /// Whether the container of a worker ends again and again.
+    fn crashes(&self, pod: &Value) -> bool;
+}
+
+/// Result of a played trial.
+pub struct Measured {
+    /// Outcome of the load generator.
+    pub outcome: Outcome,
+    /// Work of each worker.
+    pub workers: Vec<WorkerSummary>,
+}
