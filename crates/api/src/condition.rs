@@ -16,6 +16,8 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// On a `NodePerformance`: the newest run that measured the node passed.
 pub const PERF_VALIDATED: &str = "PerfValidated";
+/// On a `PerfValidationPolicy`: the comparisons of its nodes keep their promised share of wrong reports.
+pub const COMPARISON_RELIABLE: &str = "ComparisonReliable";
 /// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
 pub const STALLED: &str = "Stalled";
 

@@ -22,3 +22,5 @@ pub const NODE_LABEL: &str = "perfvalidation.dev/node";
 /// Annotation on each `PerfValidation` of a policy: number of validations of the node in a row that ended without a
 /// measurement before this one.
 pub const ERRORS_BEFORE: &str = "perfvalidation.dev/errors-before";
+/// Annotation on each `PerfValidation` of a policy: reason for which its node was due, such as `Stale`.
+pub const DUE_REASON: &str = "perfvalidation.dev/due-reason";

@@ -10,11 +10,43 @@ use crate::scale::Scale;
 /// Standard deviations that every tail exceeds with a probability of more than 0.06.
 const SURELY_USUAL: f64 = 1.5;
 
+/// Answer to one question about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// Slower than promised: an enforced gate.
+    BelowGate,
+    /// Slower than earlier passes of the same GPUs in the same stratum: a fault, or a change of the environment.
+    SlowerThanItself,
+    /// Slower than the others of the stratum, without a change: silicon, slot or cooling.
+    SlowerThanPeers,
+}
+
+/// Slowest comparison of a node that is to be measured again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suspicion {
+    /// Question that it answers.
+    pub answer: Answer,
+    /// UUID of the GPU; `None` for the node as a whole.
+    pub gpu: Option<String>,
+    /// Difference from the reference (percent).
+    pub percent: f64,
+}
+
 /// Reference of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reference {
     Past,
     Peers,
+}
+
+impl Reference {
+    /// Answer of a loss beside it.
+    pub(crate) const fn answer(self) -> Answer {
+        match self {
+            Self::Past => Answer::SlowerThanItself,
+            Self::Peers => Answer::SlowerThanPeers,
+        }
+    }
 }
 
 /// Subject of a node beside one reference.

@@ -246,7 +246,7 @@ impl<'a> Level<'a> {
             choices,
         };
         // The trials of the screen are single ones.
-        let is_median = fresh.is_some() && self.average == Average::Median;
+        let is_median = fresh.is_some_and(|fresh| fresh.whole.is_median);
         let adapt = |reference, scale: Scale| {
             // A slow chip is slow in all trials: only noise is less heavy.
             if is_median && reference == Reference::Past {

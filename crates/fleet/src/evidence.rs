@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calibration::Calibration;
-use crate::candidate::{Candidate, Reference};
+use crate::candidate::{Candidate, Reference, Suspicion};
 use crate::comparison::Compared;
 use crate::metric::{FleetMetric, count, percent};
 use crate::tail::student_beyond;
@@ -66,6 +66,25 @@ impl Evidence {
         };
         let changed = least(Some(Reference::Past)).filter(|past| acts || past.p(effect) < CHANGE);
         changed.or_else(|| least(None))
+    }
+
+    /// Surest comparison of the screen.
+    pub(crate) fn suspicion(&self) -> Option<Suspicion> {
+        let shares = Shares::new(&self.screened);
+        // Most p-values are 1: of these the slowest counts.
+        let key = |candidate: &Candidate| {
+            (
+                candidate.p(0.0) / shares.share(candidate),
+                candidate.deviation.standardised(),
+            )
+        };
+        let surest = self.screened.iter().map(|candidate| (key(candidate), candidate));
+        let (_, surest) = surest.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
+        Some(Suspicion {
+            answer: surest.reference.answer(),
+            gpu: surest.gpu.clone(),
+            percent: percent(surest.deviation.value),
+        })
     }
 
     /// Speed of the node as a whole as a percentage of the reference.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calibration::Calibration;
-pub use crate::candidate::NextPasts;
+pub use crate::candidate::{Answer, NextPasts, Suspicion};
 use crate::candidate::{Candidate, Reference};
 use crate::comparison::{Compared, Stratum};
 use crate::discovery::adjust;
@@ -15,17 +15,6 @@ use crate::metric::{FleetMetric, count, loss, percent};
 use crate::prior::Spread;
 use crate::reading::{NodePass, Warmth};
 use crate::shift::{CommonShift, GroupEffect};
-
-/// Answer to one question about a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// Slower than promised: an enforced gate.
-    BelowGate,
-    /// Slower than earlier passes of the same GPUs in the same stratum: a fault, or a change of the environment.
-    SlowerThanItself,
-    /// Slower than the others of the stratum, without a change: silicon, slot or cooling.
-    SlowerThanPeers,
-}
 
 /// Level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +49,8 @@ pub struct FleetRules {
     pub least_nodes: usize,
     /// Loss below which a cold machine is never blamed (percent).
     pub cold_effect_percent: f64,
+    /// Share of the nodes (0 to 1), or two nodes, above which the cause of slow nodes is likely shared, and none is acted on.
+    pub most_acted: f64,
 }
 
 impl Default for FleetRules {
@@ -75,6 +66,7 @@ impl Default for FleetRules {
             least_runs: 5,
             least_nodes: 3,
             cold_effect_percent: 15.0,
+            most_acted: 0.05,
         }
     }
 }
@@ -111,6 +103,8 @@ pub enum Step {
 pub struct NodeAssessment {
     /// Next step.
     pub step: Step,
+    /// Reason of [`Step::Confirm`].
+    pub suspicion: Option<Suspicion>,
     /// Findings, at most one for each answer.
     pub findings: Vec<FleetFinding>,
     /// Speed of the node as a percentage of its own past, in the first metric that has one.
@@ -136,6 +130,8 @@ pub struct Assessment {
     pub groups: Vec<GroupEffect>,
     /// Check of the p-values. While it is poor, no finding reaches [`Certainty::Act`].
     pub calibration: Calibration,
+    /// Number of nodes that would be acted on, if they are more than [`FleetRules::most_acted`] allows; then none is.
+    pub too_many: Option<usize>,
 }
 
 /// Assesses the nodes of one stratum by name. `screen` is the pass of all nodes, `fresh` the new deployments of suspicious
@@ -198,7 +194,10 @@ fn judge(
 
     let calibration = calibrate(&nodes, is_slow);
     let mut quantiles = Quantiles::default();
-    let may_act = !environment && !calibration.is_poor;
+    let is_sure = |at: usize| is_slow(at) && act[at] <= rules.act.false_discovery_rate;
+    let sure = (0..nodes.len()).filter(|at| is_sure(*at)).count();
+    let too_many = Some(sure).filter(|sure| count(*sure) > (rules.most_acted * count(nodes.len())).max(2.0));
+    let may_act = !calibration.is_poor && too_many.is_none();
     for (at, ((name, pass), evidence)) in stratum.nodes.iter().zip(&nodes).enumerate() {
         let mut node = NodeAssessment::default();
         if pass.missed_gate {
@@ -220,7 +219,7 @@ fn judge(
             .filter_map(|(metric, metric_compared)| Some((*metric, metric_compared.pasts.remove(*name)?)));
         let mut pasts: BTreeMap<FleetMetric, NextPasts> = pasts.collect();
         if is_slow(at) {
-            let acts = may_act && act[at] <= rules.act.false_discovery_rate;
+            let acts = may_act && is_sure(at);
             let (certainty, q) = if acts {
                 (Certainty::Act, act[at])
             } else {
@@ -244,6 +243,7 @@ fn judge(
             pasts.values_mut().for_each(settle);
         } else if odd || !node.drifting.is_empty() {
             node.step = Step::Confirm;
+            node.suspicion = evidence.suspicion();
         }
         if !cold && node.findings.is_empty() {
             node.pasts = pasts;
@@ -251,6 +251,7 @@ fn judge(
         found.nodes.insert((*name).to_owned(), node);
     }
     found.calibration = found.calibration.worse(calibration);
+    found.too_many = found.too_many.max(too_many);
     for (metric, metric_compared) in compared {
         if !cold {
             found.shifts.insert(metric, metric_compared.shift);
@@ -267,10 +268,7 @@ fn judge(
 
 fn name_subject(slowest: &Candidate, certainty: Certainty, q: Option<f64>) -> FleetFinding {
     FleetFinding {
-        answer: match slowest.reference {
-            Reference::Past => Answer::SlowerThanItself,
-            Reference::Peers => Answer::SlowerThanPeers,
-        },
+        answer: slowest.reference.answer(),
         certainty,
         metric: Some(slowest.metric),
         gpu: slowest.gpu.clone(),

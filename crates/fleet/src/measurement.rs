@@ -1,8 +1,10 @@
 //! Measurement of one node: the part of a finished `PerfValidation` that statistics over nodes use.
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource as _, ResourceExt as _};
-use perfval_api::fleet::{PerfValidationPolicy, ValidationReference};
+use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
+use perfval_api::meta::DUE_REASON;
 use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
 
 /// One finished run that measured a node.
@@ -14,6 +16,8 @@ pub struct Measurement {
     pub validation: ValidationReference,
     /// Number of the earlier run whose trials this run judged again; `None` if it measured.
     pub judged_run: Option<i64>,
+    /// True if it was to confirm the run before it, which was slow.
+    pub is_confirmation: bool,
     /// Passed, Failed or Inconclusive.
     pub verdict: Verdict,
     /// Reason of the verdict.
@@ -71,6 +75,10 @@ impl Measurement {
                 policy: owner.map(|owner| owner.name.clone()),
             },
             judged_run: status.state.judged_run,
+            // Another run of the same object is a user's.
+            is_confirmation: owner.is_some()
+                && run.number == 1
+                && due_reason(metadata) == Some(DueReason::Confirmation),
             verdict,
             reason: status.reason.clone(),
             ended_at: run.completed_at?,
@@ -89,6 +97,12 @@ impl Measurement {
             gpus,
         })
     }
+}
+
+/// Reason for which a policy created a validation.
+pub(crate) fn due_reason(metadata: &ObjectMeta) -> Option<DueReason> {
+    let word = metadata.annotations.as_ref()?.get(DUE_REASON)?;
+    word.parse().ok()
 }
 
 /// The GPUs of a worker as one name: nothing measures one of them alone.

@@ -14,7 +14,7 @@ use perfval_api::fleet::{
 use serde_json::Value;
 
 use crate::measurement::{Measurement, whole};
-use crate::running::Running;
+use crate::running::{Deviations, Running, add_run};
 
 /// Most GPUs of one object, so that it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
@@ -116,7 +116,6 @@ fn measure<'a>(
     all: impl Iterator<Item = &'a NodePerformance>,
 ) -> NodePerformanceStatus {
     let mut pasts: BTreeMap<&str, &Value> = BTreeMap::new();
-    let length = |value: &Value| value["n"].as_u64().unwrap_or_default();
     let gpus = all
         .filter_map(|object| object.status.as_ref())
         .flat_map(|status| &status.gpus);
@@ -124,26 +123,27 @@ fn measure<'a>(
         let Some(past) = &gpu.operator_state else { continue };
         let known = pasts.entry(&gpu.uuid).or_insert(past);
         // A GPU that moved is in two objects. The newer one has more runs.
-        if length(past) > length(known) {
+        if Running::count_runs(past) > Running::count_runs(known) {
             *known = past;
         }
     }
-    let environment = measured.environment.as_deref();
+    let known = |(uuid, time): &(String, i64)| {
+        let past = Running::read(pasts.get(uuid.as_str()).copied(), measured.environment.as_deref());
+        #[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
+        let speed = MICRO / *time as f64;
+        (past, speed)
+    };
+    let known: Vec<(Running, f64)> = measured.gpus.iter().map(known).collect();
+    let next = add(measured, shown, known);
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
-        .map(|(uuid, time)| {
-            let past = Running::read(pasts.get(uuid.as_str()).copied(), environment);
-            #[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
-            let speed = MICRO / *time as f64;
-            GpuPerformance {
-                uuid: uuid.clone(),
-                token_microseconds: Some(*time),
-                percent_of_own_past: past.compare(speed).and_then(whole),
-                operator_state: past
-                    .update(speed, measured.product.as_deref().unwrap_or_default())
-                    .to_value(),
-            }
+        .zip(next)
+        .map(|((uuid, time), (statistics, speed))| GpuPerformance {
+            uuid: uuid.clone(),
+            token_microseconds: Some(*time),
+            percent_of_own_past: statistics.compare(speed).and_then(whole),
+            operator_state: statistics.to_value(),
         })
         .collect();
     // GPUs that this run did not use keep their past.
@@ -170,6 +170,26 @@ fn measure<'a>(
         gpus,
         conditions: vec![condition(measured, shown)],
     }
+}
+
+/// Adds a run to the statistics of the node's GPUs: as the confirmation of the newest run, or as a run of its own.
+fn add(
+    measured: &Measurement,
+    shown: Option<&NodePerformanceStatus>,
+    gpus: Vec<(Running, f64)>,
+) -> Vec<(Running, f64)> {
+    let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
+    if measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref() {
+        let confirmed = gpus.iter().map(|(known, speed)| Some((known.confirm(*speed)?, *speed)));
+        if let Some(confirmed) = confirmed.collect() {
+            return confirmed;
+        }
+    }
+    let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
+    let learned = gpus.into_iter();
+    let mut next: Vec<(Running, f64)> = learned.map(|(known, speed)| (known.learn(deviations), speed)).collect();
+    add_run(&mut next);
+    next
 }
 
 fn condition(measured: &Measurement, shown: Option<&NodePerformanceStatus>) -> Condition {

@@ -5,10 +5,10 @@
 
 mod budget;
 mod child;
+mod comparison;
 mod condition;
 mod deletion;
 mod facts;
-mod outliers;
 mod plan;
 mod selection;
 mod share;
@@ -19,10 +19,10 @@ use std::collections::{HashMap, HashSet};
 use self::plan::Planner;
 use self::share::share;
 
+pub use self::comparison::{NodeComparison, compare_nodes};
 pub use self::condition::{PolicyReason, unreadable};
 pub use self::deletion::Deletion;
 pub use self::facts::{HOSTNAME, NodeFacts, Outline, Refusal, RunState, ValidationFacts};
-pub use self::outliers::find_outliers;
 pub use self::plan::Decision;
 pub use self::selection::Selection;
 pub use self::snapshot::{PolicyFacts, Snapshot};

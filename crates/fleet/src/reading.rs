@@ -73,6 +73,8 @@ pub(crate) struct Value {
     pub(crate) mean: f64,
     /// Number of trials that a mean would need to vary as little.
     pub(crate) trials: f64,
+    /// True if the mean is the median of enough trials.
+    pub(crate) is_median: bool,
     pub(crate) past: Past,
 }
 
@@ -81,7 +83,8 @@ impl Value {
         let usable = speeds.trials.iter().filter(|speed| speed.is_finite() && **speed > 0.0);
         let logarithms: Vec<f64> = usable.map(|speed| speed.ln()).collect();
         let trials = count(logarithms.len());
-        let (mean, trials) = if average == Average::Median && logarithms.len() >= TRIALS {
+        let is_median = average == Average::Median && logarithms.len() >= TRIALS;
+        let (mean, trials) = if is_median {
             (median(&logarithms)?, trials / MEDIAN)
         } else {
             (mean(&logarithms)?, trials)
@@ -89,6 +92,7 @@ impl Value {
         Some(Self {
             mean,
             trials,
+            is_median,
             past: speeds.past,
         })
     }
@@ -111,6 +115,7 @@ impl<'a> Summary<'a> {
             Some(mean) => Value {
                 mean,
                 trials: gpus.iter().map(|(_, value)| value.trials).fold(f64::INFINITY, f64::min),
+                is_median: gpus.iter().all(|(_, value)| value.is_median),
                 past: speeds.whole.past,
             },
             None => Value::new(&speeds.whole, average)?,

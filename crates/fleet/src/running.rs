@@ -3,23 +3,71 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::centre::trimmed_mean;
+use crate::metric::count;
 use crate::past::Past;
 use crate::prior::prior;
 
 /// Runs from which on a comparison with the own past is published.
 const LEAST_RUNS: u32 = 5;
+/// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
+const LOSS: f64 = 2.0;
+/// Digits after the point that are stored: a thousandth of a percent.
+const DIGITS: f64 = 1e5;
 
-/// Statistics of the decode speeds of one GPU in one environment.
+/// Statistics of the decode speeds of one GPU in one environment. The newest run stays beside them until the next one, because
+/// it is compared with the past before it. The names are short, because 16 GPUs fit into 4 KiB.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Running {
     /// Digest of the environment. Another environment starts new statistics.
-    #[serde(default)]
+    #[serde(default, rename = "e")]
     environment: Option<String>,
     #[serde(flatten)]
     past: Past,
-    /// Mean before the newest run.
+    /// Runs that were not learned.
+    #[serde(default, rename = "s", skip_serializing_if = "is_zero")]
+    skipped: u32,
+    #[serde(flatten)]
+    newest: Option<Newest>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Newest run of a GPU (logarithms).
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+struct Newest {
+    /// Speed.
+    v: f64,
+    /// Difference from the past, without the part that the other GPUs of the node share.
+    r: f64,
+    /// Speed in the run that was to confirm a loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    was: Option<f64>,
+    c: Option<f64>,
+}
+
+/// Standard deviations of one run of a GPU (logarithms), from the prior of its product.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deviations {
+    /// Of its speed.
+    speed: f64,
+    /// Of its difference from the node's other GPUs.
+    beside: f64,
+}
+
+impl Deviations {
+    /// Deviations on a node with `gpus` GPUs of a product.
+    pub(crate) fn new(product: &str, gpus: usize) -> Self {
+        let spread = prior(product).spread;
+        let speed = spread.trial.hypot(spread.pass).hypot(spread.noise);
+        let beside = match gpus {
+            0 | 1 => speed,
+            _ => spread.noise * (1.0 + 1.0 / count(gpus - 1)).sqrt(),
+        };
+        Self { speed, beside }
+    }
 }
 
 impl Running {
@@ -33,38 +81,62 @@ impl Running {
         })
     }
 
+    /// Number of runs in stored statistics, without confirmations.
+    pub(crate) fn count_runs(stored: &Value) -> u64 {
+        let newest = u64::from(stored["v"].is_number());
+        let count = |name: &str| stored[name].as_u64().unwrap_or_default();
+        count("n") + count("s") + newest
+    }
+
+    /// Statistics before the newest run.
+    pub(crate) fn past(&self) -> Past {
+        self.past
+    }
+
+    /// Speeds (logarithms) in the newest run, and in its confirmation.
+    pub(crate) fn newest(&self) -> Option<(f64, Option<f64>)> {
+        self.newest.map(|newest| (newest.v, newest.c))
+    }
+
     /// Decode speed (percent of the mean of the earlier runs), once there are enough of them.
     pub(crate) fn compare(&self, speed: f64) -> Option<f64> {
         (self.past.count >= LEAST_RUNS).then(|| 100.0 * (speed.ln() - self.past.mean).exp())
     }
 
-    /// Statistics with one more run of a GPU of this product.
-    pub(crate) fn update(self, speed: f64, product: &str) -> Self {
-        let spread = prior(product).spread;
-        let deviation = spread.trial.hypot(spread.pass).hypot(spread.noise);
-        let value = speed.ln();
+    /// Statistics with the newest run learned, so that another one can be added. A loss that two deployments show is not
+    /// learned, or it would be normal after a few runs.
+    #[must_use]
+    pub(crate) fn learn(self, deviations: Deviations) -> Self {
+        let Some(newest) = self.newest else { return self };
+        let past = self.past;
+        let is_slow = |speed: f64| past.count > 0 && speed - past.mean < -LOSS * deviations.speed;
+        let is_loss = is_slow(newest.v) && newest.c.is_some_and(is_slow);
+        let mut learned = past;
+        if !is_loss {
+            learned = past.update(newest.v, newest.r, deviations.beside);
+        }
+        if newest.c.is_some() && learned.is_drifting(deviations.beside) {
+            learned = learned.settle();
+        }
         Self {
-            past: self.past.update(value, value - self.past.mean, deviation),
-            was: (self.past.count > 0).then_some(self.past.mean),
+            past: learned,
+            skipped: self.skipped.saturating_add(u32::from(is_loss)),
+            newest: None,
             ..self
         }
     }
 
-    /// Statistics without the newest run, which had this speed.
-    pub(crate) fn before(&self, speed: f64) -> Past {
-        let past = self.past;
-        let Some(mean) = self.was else {
-            return Past::default();
-        };
-        let count = past.count - 1;
-        let residual = (speed.ln() - mean) / (1.0 + 1.0 / f64::from(count)).sqrt();
-        Past {
-            count,
-            mean,
-            // Its own residual would make the newest run look usual.
-            m2: (past.m2 - residual * residual).max(0.0),
-            ..past
-        }
+    /// Statistics with a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run
+    /// counts once. `None` if there is no run to confirm.
+    pub(crate) fn confirm(&self, speed: f64) -> Option<Self> {
+        let newest = self.newest.filter(|newest| newest.c.is_none())?;
+        Some(Self {
+            newest: Some(Newest {
+                c: Some(round(speed.ln())),
+                ..newest
+            }),
+            ..self.clone()
+        })
     }
 
     /// JSON that a `NodePerformance` stores.
@@ -73,22 +145,91 @@ impl Running {
     }
 }
 
+/// Adds one run to the learned statistics of the GPUs of a node, each with its speed.
+pub(crate) fn add_run(gpus: &mut [(Running, f64)]) {
+    let residual = |(gpu, speed): &(Running, f64)| (gpu.past.count > 0).then(|| speed.ln() - gpu.past.mean);
+    let residuals: Vec<Option<f64>> = gpus.iter().map(residual).collect();
+    for (at, (gpu, speed)) in gpus.iter_mut().enumerate() {
+        let others = residuals.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<f64> = others.filter_map(|(_, residual)| *residual).collect();
+        let shared = trimmed_mean(&others).unwrap_or_default();
+        gpu.newest = Some(Newest {
+            v: round(speed.ln()),
+            r: round(residuals[at].unwrap_or_default() - shared),
+            c: None,
+        });
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * DIGITS).round() / DIGITS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PRODUCT: &str = "NVIDIA H100";
+
+    /// One GPU after these runs.
+    fn after(speeds: &[f64]) -> Running {
+        let mut gpus = vec![(Running::read(None, Some("0123")), 0.0)];
+        for speed in speeds {
+            let known = gpus[0].0.clone().learn(Deviations::new(PRODUCT, 1));
+            gpus = vec![(known, *speed)];
+            add_run(&mut gpus);
+        }
+        gpus.remove(0).0
+    }
+
     #[test]
-    fn the_statistics_before_the_newest_run_are_those_without_it() {
-        let mut running = Running::read(None, Some("0123"));
-        for speed in [100.0, 103.0, 98.0, 101.0, 99.0] {
-            running = running.update(speed, "NVIDIA H100");
-        }
-        // A usual run, and one beyond the step by which a run may move the mean.
-        for speed in [102.0, 50.0] {
-            let before = running.clone().update(speed, "NVIDIA H100").before(speed);
-            assert_eq!(before.count, 5);
-            assert!((before.mean - running.past.mean).abs() < 1e-6, "{before:?}");
-            assert!((before.m2 - running.past.m2).abs() < 1e-6, "{before:?}");
-        }
+    fn the_newest_run_is_compared_with_the_past_before_it() {
+        let speeds = [100.0, 103.0, 98.0, 101.0, 99.0, 50.0];
+        let found = after(&speeds);
+        assert_eq!(
+            found.past(),
+            after(&speeds[..5]).learn(Deviations::new(PRODUCT, 1)).past()
+        );
+        let stored = found.to_value().expect("JSON");
+        assert_eq!((found.past.count, Running::count_runs(&stored)), (5, 6));
+        assert_eq!(Running::read(Some(&stored), Some("0123")), found);
+        assert_eq!(found.newest(), Some((round(50.0_f64.ln()), None)));
+    }
+
+    #[test]
+    fn a_loss_that_two_deployments_show_is_not_learned() {
+        let deviations = Deviations::new(PRODUCT, 1);
+        let slow = after(&[100.0, 100.0, 100.0, 90.0]);
+        let confirmed = slow.confirm(91.0).expect("a run to confirm").learn(deviations);
+        assert_eq!((confirmed.past, confirmed.skipped), (slow.past, 1));
+        let refuted = slow.confirm(100.0).expect("a run to confirm").learn(deviations);
+        assert_eq!(refuted.past.count, 4, "noise is learned");
+        assert!(refuted.past.mean < slow.past.mean);
+        assert_eq!(
+            slow.clone().learn(deviations).past,
+            refuted.past,
+            "so is a loss without a confirmation"
+        );
+        assert!(confirmed.confirm(91.0).is_none() && refuted.confirm(91.0).is_none());
+    }
+
+    #[test]
+    fn a_change_that_all_gpus_share_is_no_residual_of_one() {
+        let known = after(&[100.0, 100.0]).learn(Deviations::new(PRODUCT, 2));
+        let mut gpus = vec![(known.clone(), 90.0), (known.clone(), 90.0), (known, 80.0)];
+        add_run(&mut gpus);
+        let residual = |at: usize| gpus[at].0.newest.expect("a run").r;
+        assert!((residual(2) - (80.0_f64 / 90.0).ln()).abs() < 1e-5);
+        assert!((residual(0) - 0.5 * (90.0_f64 / 80.0).ln()).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_confirmation_settles_a_drift() {
+        let deviations = Deviations::new(PRODUCT, 1);
+        let mut drifting = after(&[100.0; 30]);
+        drifting.past.cusum = 9.0;
+        assert!(drifting.clone().learn(deviations).past.cusum > 8.0);
+        let settled = drifting.confirm(100.0).expect("a run to confirm").learn(deviations);
+        assert!(settled.past.cusum.abs() < f64::EPSILON);
     }
 }

@@ -58,6 +58,26 @@ fn changed(object: Value, change: impl FnOnce(&mut Value)) -> Option<Measurement
     measured(object)
 }
 
+/// A finished run of a policy.
+fn of_policy(run: i64, gpus: &[(&str, i64)]) -> Value {
+    let mut object = validation(run, gpus);
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100", "uid": "policy-uid",
+        "controller": true,
+    }]);
+    object
+}
+
+/// A run in a new deployment that is to confirm the one before it, in the given minute.
+fn confirmation(minute: i64, gpus: &[(&str, i64)]) -> Measurement {
+    let confirming = changed(of_policy(minute, gpus), |object| {
+        object["metadata"]["uid"] = json!(format!("uid-{minute}"));
+        object["metadata"]["annotations"] = json!({"perfvalidation.dev/due-reason": "Confirmation"});
+        object["status"]["run"]["number"] = json!(1);
+    });
+    confirming.expect("measured")
+}
+
 /// The written object, as the API server would store it.
 fn written(change: Change) -> NodePerformance {
     let (Change::Write(object) | Change::Replace(object)) = change else {
@@ -174,6 +194,26 @@ fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
 }
 
 #[test]
+fn a_confirmation_is_compared_with_the_same_past_and_is_no_run_of_its_own() {
+    let object = after(5, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let slow = [("GPU-a", 10_000), ("GPU-b", 8000)];
+    let slower = measured(of_policy(6, &slow)).expect("measured");
+    let object = written(decide(&slower, UID, [&object].into_iter()));
+    let object = written(decide(&confirmation(7, &slow), UID, [&object].into_iter()));
+    assert_eq!(status(&object).percent_of_own_past, Some(80));
+    // The loss is not learned.
+    let next = changed(of_policy(8, &slow), |object| object["metadata"]["uid"] = json!("next"));
+    let next = written(decide(&next.expect("measured"), UID, [&object].into_iter()));
+    assert_eq!(status(&next).percent_of_own_past, Some(80));
+    // A rerun of a confirmation is a user's, and counts as a run.
+    let rerun = changed(of_policy(9, &slow), |object| {
+        object["metadata"]["annotations"] = json!({"perfvalidation.dev/due-reason": "Confirmation"});
+        object["status"]["run"]["number"] = json!(2);
+    });
+    assert!(!rerun.expect("measured").is_confirmation);
+}
+
+#[test]
 fn the_past_of_a_gpu_moves_with_it() {
     let old = after(5, &[("GPU-a", 8000)]);
     let moved = changed(validation(6, &[("GPU-a", 10_000)]), |object| {
@@ -260,14 +300,7 @@ fn the_gpus_of_one_worker_have_one_row() {
 
 #[test]
 fn the_measurement_of_a_policy_stays_for_two_weeks() {
-    let of_policy = |run: i64| {
-        let mut object = validation(run, &[("GPU-a", 8000)]);
-        object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100", "uid": "policy-uid",
-            "controller": true,
-        }]);
-        object
-    };
+    let of_policy = |run: i64| of_policy(run, &[("GPU-a", 8000)]);
     let first = written(decide(
         &measured(of_policy(1)).expect("measured"),
         UID,
@@ -308,7 +341,12 @@ fn sixteen_gpus_fit_into_four_kibibytes() {
         .collect();
     let gpus: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 8123)).collect();
     let object = after(9, &gpus);
-    let bytes = serde_json::to_string(&object).expect("JSON").len();
-    assert_eq!(status(&object).gpus.len(), 16);
-    assert!(bytes <= 4096, "{bytes} bytes");
+    let next = measured(of_policy(10, &gpus)).expect("measured");
+    let object = written(decide(&next, UID, [&object].into_iter()));
+    let confirmed = written(decide(&confirmation(11, &gpus), UID, [&object].into_iter()));
+    for object in [object, confirmed] {
+        let bytes = serde_json::to_string(&object).expect("JSON").len();
+        assert_eq!(status(&object).gpus.len(), 16);
+        assert!(bytes <= 4096, "{bytes} bytes");
+    }
 }

@@ -46,7 +46,7 @@ impl NodeFacts {
         }
     }
 
-    /// One line for people: what is known, without the name of the node.
+    /// The known facts in one line, without the name of the node.
     pub fn in_words(&self) -> String {
         let named = |label: &str, value: &Option<String>| value.as_ref().map(|value| format!("{label} {value}"));
         [
@@ -77,7 +77,7 @@ fn shown(content: &str) -> Option<String> {
     Some(printable.collect::<String>()).filter(|text| !text.is_empty())
 }
 
-/// A name from a record: whoever may create a pod can forge one.
+/// A name from a record: every user with pods of their own can forge a record.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     Ok(shown(&name).unwrap_or_default())

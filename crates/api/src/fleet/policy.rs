@@ -8,10 +8,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::rules;
 
-pub use status::{Outlier, OutlierReason, PerfValidationPolicyStatus, PolicyNodes};
+pub use status::{Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicyStatus, PolicyNodes};
 pub use template::{TemplateMetadata, ValidationTemplate};
 
 /// Nodes to keep validated, and the means for it. The operator creates a `PerfValidation` for each node whose verdict is
@@ -158,16 +159,27 @@ fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     })
 }
 
-/// Reason for which a node needs a validation.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Reason for which a node needs a validation. Nodes that are due for an earlier one of these come first.
+#[derive(
+    Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString,
+)]
 pub enum DueReason {
     /// No run has given the node a verdict.
     NeverMeasured,
+    /// The newest run is slow in a comparison. Another run in a new deployment confirms the loss or not.
+    Confirmation,
     /// The verdict is older than `freshness.maxAge`.
     Stale,
 }
 
-/// Order in which due nodes are validated. Nodes without a verdict come first.
+impl DueReason {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Order in which due nodes are validated. Nodes without a verdict come first, then confirmations.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeOrder {
     /// Age of the verdict, weighted with signs of trouble: a verdict other than Passed, or a slow GPU.

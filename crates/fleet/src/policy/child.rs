@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::{Resource as _, ResourceExt as _};
 use perfval_api::PerfValidation;
-use perfval_api::fleet::PerfValidationPolicy;
-use perfval_api::meta::{ERRORS_BEFORE, NODE_LABEL, POLICY_LABEL};
+use perfval_api::fleet::{DueReason, PerfValidationPolicy};
+use perfval_api::meta::{DUE_REASON, ERRORS_BEFORE, NODE_LABEL, POLICY_LABEL};
 
 use super::facts::{HOSTNAME, ValidationFacts};
 
@@ -56,14 +56,15 @@ impl<'a> History<'a> {
         attempts.max().unwrap_or_default() + 1
     }
 
-    /// Next validation of the node.
-    pub(super) fn next(&self, policy: &PerfValidationPolicy, hostname: &str) -> PerfValidation {
+    /// Next validation of the node. A confirmation is an ordinary validation: its deployment is new, as every one is.
+    pub(super) fn next(&self, policy: &PerfValidationPolicy, hostname: &str, reason: DueReason) -> PerfValidation {
         let template = &policy.spec.validation_template;
         let mut labels = template.metadata.labels.clone();
         labels.insert(POLICY_LABEL.to_owned(), policy.name_any());
         labels.insert(NODE_LABEL.to_owned(), hostname.to_owned());
         let mut annotations = template.metadata.annotations.clone();
         annotations.insert(ERRORS_BEFORE.to_owned(), self.errors().to_string());
+        annotations.insert(DUE_REASON.to_owned(), reason.as_str().to_owned());
         let mut spec = template.spec.clone();
         spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
         SIZING.clone_into(&mut spec.timeouts.sizing);

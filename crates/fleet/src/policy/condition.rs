@@ -1,11 +1,12 @@
-//! Condition `Ready` of a policy. Each message contains the remedy.
+//! Conditions of a policy. Each message contains the remedy.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
-use perfval_api::condition::READY;
+use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
+use super::comparison::NodeComparison;
 use super::facts::Refusal;
 
 /// Longest message of the API server that a condition repeats (characters).
@@ -57,7 +58,10 @@ impl PolicyReason {
     }
 }
 
-/// Facts on which the condition depends.
+/// Fewest p-values that show whether they keep their promise.
+const LEAST_VALUES: usize = 100;
+
+/// Facts on which the condition `Ready` depends.
 pub(super) struct Situation<'a> {
     pub(super) nodes: &'a PolicyNodes,
     /// Number of nodes that an older policy has, the first of them, and the name of that policy.
@@ -72,7 +76,36 @@ pub(super) struct Situation<'a> {
 /// Condition `Ready` of a policy whose nodes are known.
 pub(super) fn ready(policy: &PerfValidationPolicy, situation: &Situation<'_>, now: DateTime<Utc>) -> Condition {
     let (reason, message) = explain(policy, situation);
-    condition(policy, reason, message, now)
+    condition(policy, READY, (reason.status(), reason.as_str()), message, now)
+}
+
+/// Condition `ComparisonReliable`: without it no outlier is Actionable.
+pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison, now: DateTime<Utc>) -> Condition {
+    let calibration = compared.calibration;
+    let (status, reason, message) = if calibration.is_poor {
+        let message = format!(
+            "Healthy nodes look slow {:.0} times as often as the method promises, so no outlier is Actionable. Let all runs have idle nodes \
+             and the same load, and compare nodes with different hardware in different policies.",
+            calibration.ratio
+        );
+        ("False", "CalibrationPoor", message)
+    } else if let Some(nodes) = compared.too_many {
+        let message = format!(
+            "{nodes} nodes are slow at once, so the cause is likely shared and no outlier is Actionable. Look for a change that they have in \
+             common, such as a rack, a power limit or a network."
+        );
+        ("False", "ManyOutliers", message)
+    } else if calibration.values < LEAST_VALUES {
+        let message = format!(
+            "{} of {LEAST_VALUES} comparisons are there that a check needs. Validate more nodes in the same environment.",
+            calibration.values
+        );
+        ("Unknown", "TooFewRuns", message)
+    } else {
+        let message = "Healthy nodes look slow as rarely as the method promises.";
+        ("True", "Calibrated", message.to_owned())
+    };
+    condition(policy, COMPARISON_RELIABLE, (status, reason), message, now)
 }
 
 fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyReason, String) {
@@ -129,22 +162,32 @@ pub fn unreadable(policy: &PerfValidationPolicy, why: &str, now: DateTime<Utc>) 
     let message = format!(
         "The operator cannot count the free GPUs: {why}. It starts no validation until it can; check its rights and its log."
     );
+    let reason = PolicyReason::NodesUnreadable;
+    let known = policy.status.clone().unwrap_or_default();
+    let others = known.conditions.iter().filter(|condition| condition.type_ != READY);
+    let ready = condition(policy, READY, (reason.status(), reason.as_str()), message, now);
+    let conditions = std::iter::once(ready).chain(others.cloned()).collect();
     PerfValidationPolicyStatus {
         observed_generation: policy.metadata.generation.unwrap_or_default(),
-        conditions: vec![condition(policy, PolicyReason::NodesUnreadable, message, now)],
-        ..policy.status.clone().unwrap_or_default()
+        conditions,
+        ..known
     }
 }
 
-fn condition(policy: &PerfValidationPolicy, reason: PolicyReason, message: String, now: DateTime<Utc>) -> Condition {
-    let status = reason.status();
+fn condition(
+    policy: &PerfValidationPolicy,
+    type_: &str,
+    (status, reason): (&str, &str),
+    message: String,
+    now: DateTime<Utc>,
+) -> Condition {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
-    let earlier = conditions.into_iter().find(|condition| condition.type_ == READY);
+    let earlier = conditions.into_iter().find(|condition| condition.type_ == type_);
     let since = earlier.filter(|earlier| earlier.status == status);
     Condition {
-        type_: READY.to_owned(),
+        type_: type_.to_owned(),
         status: status.to_owned(),
-        reason: reason.as_str().to_owned(),
+        reason: reason.to_owned(),
         message,
         observed_generation: policy.metadata.generation,
         last_transition_time: since.map_or_else(

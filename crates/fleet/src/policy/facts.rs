@@ -3,9 +3,11 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::core::Resource as _;
-use perfval_api::fleet::PerfValidationPolicy;
+use perfval_api::fleet::{DueReason, PerfValidationPolicy};
 use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{PerfValidation, Phase, Verdict, condition};
+
+use crate::measurement::due_reason;
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -122,6 +124,8 @@ pub struct ValidationFacts {
     pub is_deleting: bool,
     /// Number of validations of the node in a row that ended without a measurement before this one.
     pub errors_before: u32,
+    /// Reason for which its node was due.
+    pub due_reason: Option<DueReason>,
     /// Spec and status.
     pub outline: Outline,
 }
@@ -143,6 +147,7 @@ impl ValidationFacts {
             created_at: created_at(metadata),
             is_deleting: metadata.deletion_timestamp.is_some(),
             errors_before: errors.and_then(|text| text.parse().ok()).unwrap_or_default(),
+            due_reason: due_reason(metadata),
             outline,
         }
     }

@@ -11,10 +11,10 @@ use perfval_api::{PerfValidation, Verdict};
 
 use super::budget::{Meter, count_minutes};
 use super::child::History;
-use super::condition::{Situation, ready};
+use super::comparison::MOST;
+use super::condition::{Situation, ready, reliable};
 use super::deletion::{Deletion, list_deletions};
 use super::facts::{NodeFacts, RunState, ValidationFacts};
-use super::outliers::MOST;
 use super::share::Share;
 use super::snapshot::{PolicyFacts, Snapshot};
 use crate::risk::{RiskFactor, Waiting, order};
@@ -59,7 +59,7 @@ struct Candidate<'a> {
 #[derive(Default)]
 struct Sorted<'a> {
     nodes: PolicyNodes,
-    /// Reasons of due nodes without an active validation.
+    /// Reasons of nodes without a fresh verdict and without an active validation.
     due: Vec<DueReason>,
     candidates: Vec<Candidate<'a>>,
 }
@@ -111,7 +111,7 @@ impl<'a> Planner<'a> {
                 if meter.allows(candidate.reason) {
                     meter.add(Some(candidate.reason));
                     let history = self.by_hostname.get(candidate.hostname).unwrap_or(&empty);
-                    create.push(history.next(self.facts.policy, candidate.hostname));
+                    create.push(history.next(self.facts.policy, candidate.hostname, candidate.reason));
                 }
             }
         }
@@ -140,7 +140,10 @@ impl<'a> Planner<'a> {
                 gpu_minutes_today: Some(minutes),
                 expected_completion_time: (!spec.suspend).then(|| self.estimate(&sorted, slots)).flatten(),
                 outliers: self.outliers(),
-                conditions: vec![ready(self.facts.policy, &situation, now)],
+                conditions: vec![
+                    ready(self.facts.policy, &situation, now),
+                    reliable(self.facts.policy, self.facts.comparison, now),
+                ],
             },
         }
     }
@@ -157,22 +160,33 @@ impl<'a> Planner<'a> {
             .max_by_key(|(at, _)| *at)
     }
 
-    fn due(&self, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
+    fn due(&self, node: &NodeFacts, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
         match verdict {
             None => Some(DueReason::NeverMeasured),
-            Some((at, _)) => (self.snapshot.now - at >= self.max_age).then_some(DueReason::Stale),
+            Some((at, _)) if self.snapshot.now - at >= self.max_age => Some(DueReason::Stale),
+            Some((at, _)) => self.is_suspicious(node, at).then_some(DueReason::Confirmation),
         }
+    }
+
+    /// Returns true if the newest run of a node, with the time of its end, is to be confirmed. The comparison may be older than
+    /// that run. A run with the load of somebody else could not be confirmed by the template's.
+    fn is_suspicious(&self, node: &NodeFacts, newest: DateTime<Utc>) -> bool {
+        let compared = self.facts.comparison.suspects.get(&node.name);
+        let recorded = self.snapshot.measured.get(&node.name);
+        let policy = recorded.and_then(|status| status.validation.policy.as_deref());
+        compared.is_some_and(|compared| newest <= *compared) && policy == self.facts.policy.metadata.name.as_deref()
     }
 
     fn reason_of_active(&self, child: &ValidationFacts) -> Option<DueReason> {
         let node = self.nodes.get(child.hostname()?)?;
-        self.due(self.verdict(node))
+        child.due_reason.or_else(|| self.due(node, self.verdict(node)))
     }
 
     fn sort(&self, active: &HashSet<&str>) -> Sorted<'a> {
         let empty = History::default();
         let suspicious: BTreeSet<&str> = self
             .facts
+            .comparison
             .outliers
             .iter()
             .map(|outlier| outlier.node.as_str())
@@ -188,9 +202,9 @@ impl<'a> Planner<'a> {
                 Some((_, Verdict::Failed)) => nodes.failed += 1,
                 Some(_) => nodes.inconclusive += 1,
             }
-            let due = self.due(verdict);
+            let due = self.due(node, verdict);
             match due {
-                None => nodes.fresh += 1,
+                None | Some(DueReason::Confirmation) => nodes.fresh += 1,
                 Some(DueReason::Stale) => nodes.stale += 1,
                 Some(DueReason::NeverMeasured) => {}
             }
@@ -202,7 +216,9 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let Some(reason) = due else { continue };
-            sorted.due.push(reason);
+            if reason != DueReason::Confirmation {
+                sorted.due.push(reason);
+            }
             let is_taken = active.contains(node.name.as_str()) || hostname.is_none_or(|name| active.contains(name));
             let is_suspended = history
                 .all
@@ -241,7 +257,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Puts the most urgent node first, and nodes whose validation gave up last, the longest ago first.
+    /// Puts the most urgent node first: by reason, then by risk and age. Puts nodes whose validation gave up last, the longest ago
+    /// first.
     #[expect(clippy::cast_precision_loss, reason = "seconds")]
     fn order(&self, candidates: &mut [Candidate<'a>]) {
         let mut waiting: Vec<Waiting> = candidates.iter().map(|candidate| candidate.waiting.clone()).collect();
@@ -253,7 +270,11 @@ impl<'a> Planner<'a> {
             .collect();
         candidates.sort_by_key(|candidate| {
             let name = candidate.node.name.as_str();
-            (self.facts.set_back.get(name), places.get(name).copied())
+            (
+                self.facts.set_back.get(name),
+                candidate.reason,
+                places.get(name).copied(),
+            )
         });
     }
 
@@ -278,7 +299,12 @@ impl<'a> Planner<'a> {
     fn outliers(&self) -> Vec<Outlier> {
         let own = &self.share.own;
         let is_own = |name: &str| own.binary_search_by(|node| node.name.as_str().cmp(name)).is_ok();
-        let outliers = self.facts.outliers.iter().filter(|outlier| is_own(&outlier.node));
+        let outliers = self
+            .facts
+            .comparison
+            .outliers
+            .iter()
+            .filter(|outlier| is_own(&outlier.node));
         outliers.take(MOST).cloned().collect()
     }
 }

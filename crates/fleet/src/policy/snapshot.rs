@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use perfval_api::fleet::{NodePerformanceStatus, Outlier, PerfValidationPolicy};
+use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
 
+use super::comparison::NodeComparison;
 use super::facts::{NodeFacts, Refusal, ValidationFacts};
 
 /// Cluster as policies see it.
@@ -25,8 +26,8 @@ pub struct PolicyFacts<'a> {
     pub policy: &'a PerfValidationPolicy,
     /// Nodes with GPUs that its selector matches.
     pub nodes: &'a [NodeFacts],
-    /// Outliers among these nodes, the worst first.
-    pub outliers: &'a [Outlier],
+    /// Comparison of these nodes.
+    pub comparison: &'a NodeComparison,
     /// Last refusal of a validation.
     pub refusal: Option<&'a Refusal>,
     /// Nodes that go to the back, with the time at which their validation gave up.

@@ -3,6 +3,9 @@
 
 mod cases;
 mod page;
+mod policy;
+mod policy_cases;
+mod policy_page;
 mod tally;
 mod world;
 
@@ -11,7 +14,7 @@ use std::path::Path;
 use page::Page;
 
 /// Goals that the page shows as missed.
-const MISSED: [&str; 13] = [
+const MISSED: &[&str] = &[
     "one GPU 10 % slower, 5 own runs, reported, usual, Gaussian",
     "a node 10 % slower, 5 own runs, reported, usual, Gaussian",
     "one GPU 10 % slower, 5 own runs, reported, usual, heavy",
@@ -25,6 +28,20 @@ const MISSED: [&str; 13] = [
     "alarms of a CUSUM, per subject and pass, usual, recorded",
     "three healthy nodes: fleets with a false name, usual, heavy",
     "baselines of 20 nodes that are off, usual, recorded",
+    "policy: one GPU 10 % slower, 5 own runs, reported, usual, Gaussian",
+    "policy: a node 10 % slower, 5 own runs, reported, usual, Gaussian",
+    "policy: one GPU 10 % slower, 5 own runs, reported, quiet, heavy",
+    "policy: a node 10 % slower, 5 own runs, reported, quiet, heavy",
+    "policy: one GPU 10 % slower, 5 own runs, reported, usual, heavy",
+    "policy: a node 10 % slower, 5 own runs, reported, usual, heavy",
+    "policy: one GPU 10 % slower, 5 own runs, reported, usual, recorded",
+    "policy: a node 10 % slower, 5 own runs, reported, usual, recorded",
+    "policy: three healthy nodes: fleets with a false name, usual, heavy",
+    "policy: machines that are cold in one run: reported, usual, heavy",
+    "policy: one GPU drifts by 3 %: passes until reported, usual, Gaussian",
+    "policy: one GPU drifts by 3 %: passes until reported, quiet, Gaussian",
+    "policy: a node drifts by 3 %: passes until reported, usual, Gaussian",
+    "policy: a node drifts by 3 %: passes until reported, quiet, Gaussian",
 ];
 
 #[test]

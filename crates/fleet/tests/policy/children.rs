@@ -24,7 +24,7 @@ fn a_validation_is_the_template_with_its_node_and_its_owner() {
         json!({
             "name": "p-n1-55df736f-1", "namespace": "perf",
             "labels": {"team": "a", "perfvalidation.dev/policy": "p", "perfvalidation.dev/node": "n1"},
-            "annotations": {"perfvalidation.dev/errors-before": "0"},
+            "annotations": {"perfvalidation.dev/errors-before": "0", "perfvalidation.dev/due-reason": "NeverMeasured"},
             "ownerReferences": [{
                 "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "p", "uid": "uid-p",
                 "controller": true, "blockOwnerDeletion": false,

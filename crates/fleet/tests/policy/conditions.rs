@@ -1,6 +1,7 @@
 //! Condition `Ready`, suspension and refusals.
 
 use chrono::TimeDelta;
+use perfval_fleet::calibration::Calibration;
 use perfval_fleet::policy::{Refusal, unreadable};
 use serde_json::json;
 
@@ -71,7 +72,7 @@ fn an_unreadable_cluster_changes_the_condition_alone() {
     assert_eq!(unread.nodes, status.nodes);
     assert_eq!(
         (unread.conditions.len(), unread.conditions[0].status.as_str()),
-        (1, "Unknown")
+        (2, "Unknown")
     );
     assert_eq!(unread.conditions[0].reason, "NodesUnreadable");
 }
@@ -88,5 +89,37 @@ fn the_time_of_a_condition_is_that_of_its_last_change() {
     assert_ne!(
         changed.conditions[0].last_transition_time,
         first.conditions[0].last_transition_time
+    );
+}
+
+#[test]
+fn the_reliability_of_the_comparison_is_a_condition_with_a_remedy() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let reliable = |world: &World| {
+        let condition = world.decide().status.conditions.swap_remove(1);
+        assert_eq!(condition.type_, "ComparisonReliable");
+        (condition.status, condition.reason, condition.message)
+    };
+    let found = reliable(&world);
+    assert_eq!((found.0.as_str(), found.1.as_str()), ("Unknown", "TooFewRuns"));
+    world.comparison.calibration = Calibration {
+        values: 640,
+        ratio: 1.1,
+        is_poor: false,
+    };
+    let found = reliable(&world);
+    assert_eq!((found.0.as_str(), found.1.as_str()), ("True", "Calibrated"));
+    world.comparison.too_many = Some(12);
+    let found = reliable(&world);
+    assert_eq!((found.0.as_str(), found.1.as_str()), ("False", "ManyOutliers"));
+    assert!(found.2.starts_with("12 nodes are slow at once"), "{}", found.2);
+    world.comparison.calibration.is_poor = true;
+    world.comparison.calibration.ratio = 4.2;
+    let found = reliable(&world);
+    assert_eq!((found.0.as_str(), found.1.as_str()), ("False", "CalibrationPoor"));
+    assert!(
+        found.2.contains("4 times") && found.2.contains("Let all runs"),
+        "{}",
+        found.2
     );
 }

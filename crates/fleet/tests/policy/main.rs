@@ -2,9 +2,10 @@
 
 mod budgets;
 mod children;
+mod comparison;
 mod conditions;
+mod confirmations;
 mod nodes;
-mod outliers;
 mod scale;
 mod selection;
 
@@ -12,8 +13,10 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::PerfValidation;
-use perfval_api::fleet::{NodePerformanceStatus, Outlier, PerfValidationPolicy};
-use perfval_fleet::policy::{Decision, NodeFacts, Outline, PolicyFacts, Refusal, Snapshot, ValidationFacts, decide};
+use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
+use perfval_fleet::policy::{
+    Decision, NodeComparison, NodeFacts, Outline, PolicyFacts, Refusal, Snapshot, ValidationFacts, decide,
+};
 use serde_json::{Value, json};
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -74,7 +77,7 @@ struct World {
     nodes: Vec<NodeFacts>,
     measured: BTreeMap<String, NodePerformanceStatus>,
     validations: Vec<ValidationFacts>,
-    outliers: Vec<Outlier>,
+    comparison: NodeComparison,
     refusal: Option<Refusal>,
     set_back: BTreeMap<String, DateTime<Utc>>,
     now: DateTime<Utc>,
@@ -87,7 +90,7 @@ impl World {
             nodes: nodes.iter().map(|name| node(name)).collect(),
             measured: BTreeMap::new(),
             validations: Vec::new(),
-            outliers: Vec::new(),
+            comparison: NodeComparison::default(),
             refusal: None,
             set_back: BTreeMap::new(),
             now: now(),
@@ -98,7 +101,7 @@ impl World {
         let facts = self.policies.iter().map(|policy| PolicyFacts {
             policy,
             nodes: &self.nodes,
-            outliers: &self.outliers,
+            comparison: &self.comparison,
             refusal: self.refusal.as_ref(),
             set_back: &self.set_back,
         });

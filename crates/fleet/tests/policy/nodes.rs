@@ -139,7 +139,7 @@ fn risky_nodes_come_first_unless_only_age_counts() {
         world.measure("old", "Passed", ago(300));
         world.measure("risky", "Failed", ago(170));
         world.measure("slow", "Passed", ago(169));
-        world.outliers = serde_json::from_value(json!([
+        world.comparison.outliers = serde_json::from_value(json!([
             {"node": "slow", "reason": "SlowerThanPeers", "percent": 90, "validation": "perf/earlier"},
         ]))
         .expect("an outlier");

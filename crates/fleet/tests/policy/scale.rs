@@ -36,6 +36,11 @@ fn five_thousand_nodes_give_the_same_decision_in_any_order() {
         world.add(child, &state);
     }
     world.now += TimeDelta::minutes(11);
+    // Some of the fresh nodes are suspected.
+    for (name, status) in world.measured.iter_mut().step_by(7) {
+        status.validation.policy = Some("p".to_owned());
+        world.comparison.suspects.insert(name.clone(), status.measured_at);
+    }
     let began = Instant::now();
     let first = world.decide_all();
     eprintln!("decided in {:?}", began.elapsed());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt as _;
-use perfval_api::fleet::{Outlier, PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_fleet::policy::{Refusal, ValidationFacts};
+use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_fleet::policy::{NodeComparison, Refusal, ValidationFacts};
 use tokio::time::Instant;
 
 use super::survey::Surveyed;
@@ -38,9 +38,9 @@ pub(super) struct OfPolicy {
     pub(super) refusal: Option<Refusal>,
     refusals: u32,
     pub(super) set_back: BTreeMap<String, DateTime<Utc>>,
-    /// Fingerprint of the measurements behind the outliers, and the time of the comparison.
+    /// Fingerprint of the measurements behind the comparison, and the time of the comparison.
     pub(super) compared: Option<(u64, Instant)>,
-    pub(super) outliers: Vec<Outlier>,
+    pub(super) comparison: NodeComparison,
     /// Own write of the status, which the watch may not show yet.
     pub(super) written: Option<(Instant, PerfValidationPolicyStatus)>,
 }

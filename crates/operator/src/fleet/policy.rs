@@ -13,7 +13,7 @@ use kube::{Resource as _, ResourceExt as _};
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_cluster::{Class, Creation};
 use perfval_fleet::policy::{
-    Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, decide, find_outliers, unreadable,
+    Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -158,7 +158,7 @@ fn decide_all(
         Some(PolicyFacts {
             policy,
             nodes,
-            outliers: &known.outliers,
+            comparison: &known.comparison,
             refusal: known.refusal.as_ref(),
             set_back: &known.set_back,
         })
@@ -205,7 +205,7 @@ fn fingerprint(measured: &[Arc<NodePerformance>], nodes: &[Vec<NodeFacts>]) -> u
     measured.chain(nodes).fold(0, u64::wrapping_add)
 }
 
-/// Looks for outliers among the nodes of a policy, if a measurement or a node is new.
+/// Compares the nodes of a policy, if a measurement or a node is new.
 fn compare(
     known: &mut OfPolicy,
     policy: &PerfValidationPolicy,
@@ -218,7 +218,7 @@ fn compare(
         return;
     }
     let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-    known.outliers = find_outliers(&policy.spec.comparison, measured, |name| names.contains(name));
+    known.comparison = compare_nodes(&policy.spec.comparison, measured, |name| names.contains(name));
     known.compared = Some((fingerprint, Instant::now()));
 }
 

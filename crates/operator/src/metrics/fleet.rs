@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicyStatus};
+use perfval_api::fleet::{NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicyStatus};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -109,7 +109,9 @@ impl FleetSeries {
                 let policy = policy.clone();
                 self.nodes.get_or_create(&OfPolicy { policy, state }).set(count);
             }
-            for outlier in &status.outliers {
+            // A suspicion may be chance, and an alert follows from the series.
+            let is_sure = |outlier: &&Outlier| outlier.confidence != Some(OutlierConfidence::Suspected);
+            for outlier in status.outliers.iter().filter(is_sure) {
                 let odd = Odd {
                     policy: policy.clone(),
                     node: outlier.node.clone(),

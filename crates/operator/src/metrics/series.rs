@@ -261,7 +261,7 @@ pub(super) const NODE_OUTLIER: Series = series(
     Kind::Gauge,
     "node_outlier",
     &["policy", "node", "reason"],
-    "1 for each outlier in the status of a policy, at most 20 per policy",
+    "1 for each outlier in the status of a policy that is not only Suspected, at most 20 per policy",
 );
 pub(super) const POLICY_NODES: Series = series(
     Kind::Gauge,

@@ -309,7 +309,11 @@ fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
     });
     let policy = json!({
         "nodes": {"selected": 12, "stale": 3},
-        "outliers": [{"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"}],
+        "outliers": [
+            {"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
+            {"node": "n2", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 90, "validation": "perf/h100"},
+            {"node": "n3", "reason": "SlowerThanItself", "confidence": "Suspected", "percent": 90, "validation": "perf/h100"},
+        ],
     });
     (
         serde_json::from_value(node).unwrap(),
@@ -332,10 +336,12 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         "perfvalidation_node_of_peers_ratio{node=\"n1\"} 0.97",
         "perfvalidation_policy_nodes{policy=\"h100\",state=\"Stale\"} 3",
         "perfvalidation_node_outlier{policy=\"h100\",node=\"n1\",reason=\"BelowGate\"} 1",
+        "perfvalidation_node_outlier{policy=\"h100\",node=\"n2\",reason=\"SlowerThanItself\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
     assert!(!text.contains("node_of_own_past_ratio{"), "it is unknown: {text}");
+    assert!(!text.contains("node=\"n3\""), "a suspicion is no alert: {text}");
     metrics.nodes(std::iter::empty());
     metrics.policies(std::iter::empty());
     let text = metrics.text([]);

@@ -153,3 +153,41 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
     tokio::time::sleep(LOOK).await;
     assert_eq!(creates(), 1);
 }
+
+/// Measurement of a node with eight GPUs by the policy `p`.
+fn put_measurement(server: &ApiServer, node: &str, microseconds: i64) {
+    let gpus = (0..8).map(|gpu| json!({"uuid": format!("GPU-{node}-{gpu}"), "tokenMicroseconds": microseconds}));
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "NodePerformance", "metadata": {"name": node}, "spec": {},
+        "status": {
+            // It never becomes stale.
+            "verdict": "Passed", "measuredAt": "2099-01-01T00:00:00Z", "environment": "0123456789ab", "product": "NVIDIA H100",
+            "validation": {"namespace": NAMESPACE, "name": "earlier", "uid": "u", "run": 1, "policy": "p"},
+            "gpus": gpus.collect::<Vec<_>>(),
+        },
+    }));
+}
+
+#[tokio::test]
+async fn a_slow_node_is_suspected_and_measured_again() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2", "n3", "n4"]));
+    for (node, microseconds) in [("n1", 8000), ("n2", 8010), ("n3", 12_000), ("n4", 7990)] {
+        put_measurement(&server, node, microseconds);
+    }
+    put_policy(&server, "p", &json!({}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the slow node is measured again", |server| {
+        validated(server, "p") == ["n3"]
+    })
+    .await;
+    let child = server.objects("perfvalidations").remove(0);
+    assert_eq!(
+        child["metadata"]["annotations"]["perfvalidation.dev/due-reason"],
+        "Confirmation"
+    );
+    eventually(&server, "it is shown as suspected", |server| {
+        let outlier = &policy(server, "p")["status"]["outliers"][0];
+        outlier["node"] == "n3" && outlier["confidence"] == "Suspected"
+    })
+    .await;
+}

@@ -63,12 +63,8 @@ pub fn fit(status: &mut PerfValidationStatus) {
         |status| status.diagnosis.truncate(SHOWN),
         // The last phases: what a pass needs of the timeline is when the current one began.
         |status| {
-            drop(
-                status
-                    .state
-                    .timeline
-                    .drain(..status.state.timeline.len().saturating_sub(4)),
-            )
+            let timeline = &mut status.state.timeline;
+            timeline.drain(..timeline.len().saturating_sub(4));
         },
         // The saved results have these numbers, and nothing is decided by them.
         |status| {

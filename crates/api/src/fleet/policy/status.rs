@@ -27,7 +27,8 @@ pub struct PerfValidationPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub outliers: Vec<Outlier>,
-    /// `Ready`: True if the operator follows this policy. Its message contains the remedy otherwise.
+    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no outlier may be Actionable. The
+    /// messages contain the remedy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -69,6 +70,9 @@ pub struct Outlier {
     pub gpu: Option<String>,
     /// Comparison that the node lost.
     pub reason: OutlierReason,
+    /// Certainty that it is slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<OutlierConfidence>,
     /// Result in percent of its reference: the gate, the own past or the peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
@@ -92,4 +96,16 @@ impl OutlierReason {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+}
+
+/// Certainty that an outlier is slow. Absent for `BelowGate`, which compares no nodes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+pub enum OutlierConfidence {
+    /// The newest run is slow. It may be chance until another run in a new deployment confirms it.
+    Suspected,
+    /// A second run in a new deployment is slow too.
+    Confirmed,
+    /// Confirmed, more than 4 % slower than in its own earlier runs, and wrong in at most 1 % of such reports. A reason to take
+    /// the node out of service.
+    Actionable,
 }

@@ -151,7 +151,7 @@ obstacles! {
         seen: "worker log `EngineDeadError` or `AsyncLLM health check failed`",
         remedy: "read the lines before it in the worker's log (kubectl logs --previous); check the GPU for XID errors",
     }
-    /// A container ends again and again. The message quotes the line of its log that says most.
+    /// A container ends again and again. The message quotes the most useful line of its log.
     CrashLoop {
         reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "container waiting with `CrashLoopBackOff` after its third crash; after its second where its log says why",

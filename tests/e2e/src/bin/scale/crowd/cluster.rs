@@ -164,11 +164,14 @@ pub struct Resting {
     moving: Mutex<Moving>,
 }
 
+/// Objects by uid, with their versions.
+type ByUid = HashMap<String, (String, Written)>;
+
 /// What the API server has of each list, written: a page takes no longer than its own objects.
 #[derive(Default)]
 struct Moving {
-    /// Objects by uid, with their versions, for each plural and form.
-    written: HashMap<(&'static str, &'static str), HashMap<String, (String, Written)>>,
+    /// For each plural and form.
+    written: HashMap<(&'static str, &'static str), ByUid>,
     /// Lists that were begun lately: the pages of one show the same moment.
     snapshots: BTreeMap<usize, Arc<[Written]>>,
     begun: usize,
@@ -258,13 +261,12 @@ impl Moving {
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
             let (uid, version) = (text("uid"), text("resourceVersion"));
             let known = before.remove(uid).filter(|(known, _)| known == version);
-            let written = match known {
-                Some((_, written)) => written,
-                None => {
-                    let mut object = object.as_ref().clone();
-                    known_as_protobuf(&mut object);
-                    serve::write(kind, &object, form).ok()?.into()
-                }
+            let written = if let Some((_, written)) = known {
+                written
+            } else {
+                let mut object = object.as_ref().clone();
+                known_as_protobuf(&mut object);
+                serve::write(kind, &object, form).ok()?.into()
             };
             all.push(written.clone());
             after.insert(uid.to_owned(), (version.to_owned(), written));

@@ -83,8 +83,10 @@ impl Load {
     pub fn peak(&self) -> f64 {
         let span = Duration::from_secs(SPAN);
         let rate = |(place, (at, count)): (usize, &(Duration, usize))| {
-            let (since, before) = self.0[..place].iter().rev().find(|(before, _)| *at - *before >= span)?;
-            Some((count - before) as f64 / (*at - *since).as_secs_f64())
+            let since = |earlier: &(Duration, usize)| Some((at.checked_sub(earlier.0)?, earlier.1));
+            let mut earlier = self.0[..place].iter().rev().filter_map(since);
+            let (time, before) = earlier.find(|(time, _)| *time >= span)?;
+            Some((count - before) as f64 / time.as_secs_f64())
         };
         self.0.iter().enumerate().filter_map(rate).fold(0.0, f64::max)
     }

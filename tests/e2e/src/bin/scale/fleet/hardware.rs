@@ -67,10 +67,10 @@ impl Hardware {
         let mut indices: Vec<usize> = (1..nodes).collect();
         let mut random = fastrand::Rng::with_seed(7);
         random.shuffle(&mut indices);
-        let mut faulty = indices.into_iter();
+        let mut shuffled = indices.into_iter();
         let mut faults = BTreeMap::new();
         for (fault, share) in FAULTS {
-            for index in faulty.by_ref().take((nodes * share / 1000).max(1)) {
+            for index in shuffled.by_ref().take((nodes * share / 1000).max(1)) {
                 let fault = match fault {
                     Fault::SlowGpu(_) => Fault::SlowGpu(random.usize(0..serve::GPUS)),
                     other => other,
@@ -217,6 +217,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
     fn healthy_gpus_spread_as_the_prior_has_it() {
         let fleet = Hardware::new(2_000);
         let healthy: Vec<f64> = (0..2_000)

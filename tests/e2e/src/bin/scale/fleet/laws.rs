@@ -139,12 +139,11 @@ impl Laws {
             self.benchmarking.remove(&node);
         }
         if is_over && changed.kind != "DELETED" {
-            match object["status"]["verdict"].as_str() {
-                Some("Passed" | "Failed" | "Inconclusive") => _ = self.unmeasured.remove(&node),
-                _ => {
-                    let reason = object["status"]["reason"].as_str().unwrap_or("no verdict");
-                    self.unmeasured.insert(node, reason.to_owned());
-                }
+            if let Some("Passed" | "Failed" | "Inconclusive") = object["status"]["verdict"].as_str() {
+                self.unmeasured.remove(&node);
+            } else {
+                let reason = object["status"]["reason"].as_str().unwrap_or("no verdict");
+                self.unmeasured.insert(node, reason.to_owned());
             }
         }
     }

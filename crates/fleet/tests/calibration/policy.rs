@@ -1,0 +1,222 @@
+//! A `PerfValidationPolicy` over a simulated fleet: whole passes of its own decisions, with what the product stores.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perfval_api::fleet::{
+    ComparisonRules, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicy,
+    ValidationReference,
+};
+use perfval_api::{PerfValidation, Verdict};
+use perfval_fleet::measurement::Measurement;
+use perfval_fleet::metric::FleetMetric;
+use perfval_fleet::node::{Change, decide as record};
+use perfval_fleet::policy::{
+    NodeComparison, NodeFacts, Outline, PolicyFacts, RunState, Snapshot, ValidationFacts, compare_nodes, decide,
+};
+use serde_json::json;
+
+use crate::world::{Fault, Fleet, Shape, name};
+use perfval_fleet::prior::Spread;
+
+/// Age at which all verdicts are stale.
+const WEEK: TimeDelta = TimeDelta::hours(168);
+/// Length of a run.
+const RUN: TimeDelta = TimeDelta::minutes(10);
+/// Rounds of a pass: one run of each node, one confirmation, and none after it.
+const ROUNDS: usize = 3;
+/// Microseconds per second.
+const MICRO: f64 = 1e6;
+
+/// Fault of a node (by number) in a run; true for a confirmation.
+pub type Faults<'a> = &'a dyn Fn(usize, bool) -> Fault;
+
+/// Fleet with the objects that the API server has about it.
+#[derive(Clone)]
+pub struct PolicyFleet {
+    pub fleet: Fleet,
+    policy: PerfValidationPolicy,
+    objects: BTreeMap<String, NodePerformance>,
+    validations: Vec<ValidationFacts>,
+    now: DateTime<Utc>,
+}
+
+/// Result of a pass.
+pub struct PolicyPass {
+    pub comparison: NodeComparison,
+    /// Runs of all nodes, with one trial each.
+    pub trials: usize,
+}
+
+impl PolicyPass {
+    /// Outliers that a second deployment confirmed.
+    pub fn reported(&self) -> impl Iterator<Item = &Outlier> {
+        let outliers = self.comparison.outliers.iter();
+        outliers.filter(|outlier| outlier.confidence >= Some(OutlierConfidence::Confirmed))
+    }
+
+    /// Outliers at the level that acts.
+    pub fn acted(&self) -> impl Iterator<Item = &Outlier> {
+        self.reported()
+            .filter(|outlier| outlier.confidence == Some(OutlierConfidence::Actionable))
+    }
+}
+
+impl PolicyFleet {
+    pub fn new(nodes: usize, spread: Spread, shape: Shape, seed: u64) -> Self {
+        let policy = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy",
+            "metadata": {"name": "p", "uid": "uid-p", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "nodeSelector": {}, "budgets": [{"nodes": "100%"}],
+                "validationTemplate": {
+                    "metadata": {"namespace": "perf"},
+                    "spec": {
+                        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}},
+                        "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
+                    },
+                },
+            },
+        });
+        Self {
+            fleet: Fleet::new(nodes, spread, shape, seed),
+            policy: serde_json::from_value(policy).expect("a policy"),
+            objects: BTreeMap::new(),
+            validations: Vec::new(),
+            now: DateTime::from_timestamp(1_770_000_000, 0).expect("a time"),
+        }
+    }
+
+    /// Healthy passes that are learned from.
+    pub fn learn(mut self, passes: usize) -> Self {
+        for _ in 0..passes {
+            self.pass(&|_, _| Fault::None);
+        }
+        self
+    }
+
+    /// Same fleet and past, with other noise from here on.
+    pub fn branch(&self, number: usize) -> Self {
+        let mut fleet = self.clone();
+        (0..=number).for_each(|_| {
+            fleet.fleet.dice.below(1000);
+        });
+        fleet
+    }
+
+    /// One pass a week later: the policy measures all nodes and then confirms, until it has nothing to do.
+    pub fn pass(&mut self, faults: Faults<'_>) -> PolicyPass {
+        self.now += WEEK;
+        let mut trials = 0;
+        for round in 0.. {
+            let comparison = self.compare();
+            let created = self.follow(&comparison);
+            if created.is_empty() {
+                return PolicyPass { comparison, trials };
+            }
+            assert!(round < ROUNDS, "a pass does not end");
+            trials += created.len();
+            self.now += RUN;
+            for child in created {
+                self.run(&child, faults);
+            }
+        }
+        unreachable!("the rounds end")
+    }
+
+    fn statuses(&self) -> BTreeMap<String, &NodePerformanceStatus> {
+        let objects = self.objects.iter();
+        let statuses = objects.filter_map(|(name, object)| Some((name.clone(), object.status.as_ref()?)));
+        statuses.collect()
+    }
+
+    fn compare(&self) -> NodeComparison {
+        compare_nodes(&ComparisonRules::default(), &self.statuses(), |_| true)
+    }
+
+    /// Lets the policy decide. Deletes what it deletes, and returns what it creates.
+    fn follow(&mut self, comparison: &NodeComparison) -> Vec<PerfValidation> {
+        let node = |at: usize| NodeFacts {
+            name: name(at),
+            hostname: Some(name(at)),
+            is_free: true,
+        };
+        let nodes: Vec<NodeFacts> = (0..self.fleet.len()).map(node).collect();
+        let facts = PolicyFacts {
+            policy: &self.policy,
+            nodes: &nodes,
+            comparison,
+            refusal: None,
+            set_back: &BTreeMap::new(),
+        };
+        let snapshot = Snapshot {
+            policies: &[facts],
+            measured: &self.statuses(),
+            validations: &self.validations,
+            now: self.now,
+        };
+        let decision = decide(&snapshot).swap_remove(0);
+        let deleted: Vec<&str> = decision.delete.iter().map(|deletion| deletion.uid.as_str()).collect();
+        self.validations.retain(|known| !deleted.contains(&known.uid.as_str()));
+        decision.create
+    }
+
+    /// One run, recorded as the operator records it.
+    fn run(&mut self, child: &PerfValidation, faults: Faults<'_>) {
+        let mut metadata = child.metadata.clone();
+        let child_name = metadata.name.clone().expect("a name");
+        metadata.uid = Some(child_name.clone());
+        let hostname = &child.spec.placement.node_selector["kubernetes.io/hostname"];
+        let at: usize = hostname
+            .rsplit('-')
+            .next()
+            .and_then(|at| at.parse().ok())
+            .expect("a number");
+        let annotations = metadata.annotations.as_ref().expect("annotations");
+        let is_confirmation = annotations["perfvalidation.dev/due-reason"] == "Confirmation";
+        let outline = Outline {
+            hostname: Some(hostname.as_str().into()),
+            state: RunState::Ended {
+                at: self.now,
+                verdict: Some(Verdict::Passed),
+            },
+            ..Outline::default()
+        };
+        self.validations.push(ValidationFacts::new(&metadata, outline));
+        let pass = self.fleet.measure(&[at], 1, &|at| faults(at, is_confirmation));
+        let speeds = &pass[hostname].metrics[&FleetMetric::DecodeSpeed].gpus;
+        #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
+        let time = |speed: f64| (MICRO / speed).round() as i64;
+        let measured = Measurement {
+            node: hostname.clone(),
+            validation: ValidationReference {
+                namespace: "perf".to_owned(),
+                name: child_name.clone(),
+                uid: child_name,
+                run: 1,
+                policy: Some("p".to_owned()),
+            },
+            judged_run: None,
+            is_confirmation,
+            verdict: Verdict::Passed,
+            reason: None,
+            ended_at: self.now,
+            environment: Some("0123456789ab".to_owned()),
+            product: Some("NVIDIA H100".to_owned()),
+            gpu_count: 8,
+            output_tokens_per_second: None,
+            percent_of_gate: None,
+            percent_of_peers: None,
+            gpus: speeds
+                .iter()
+                .map(|(uuid, speeds)| (uuid.clone(), time(speeds.trials[0])))
+                .collect(),
+        };
+        // No GPU moves, so the objects of other nodes do not matter.
+        let change = record(&measured, "uid", self.objects.get(hostname).into_iter());
+        let Change::Write(object) = change else {
+            panic!("{change:?}")
+        };
+        self.objects.insert(hostname.clone(), *object);
+    }
+}

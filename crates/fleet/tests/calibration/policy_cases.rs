@@ -1,0 +1,204 @@
+//! Cases of a policy: each plays whole passes and counts right and wrong names.
+
+use perfval_api::fleet::Outlier;
+use perfval_fleet::prior::Spread;
+
+use crate::policy::{PolicyFleet, PolicyPass};
+use crate::tally::{Tally, share};
+use crate::world::{Fault, QUIET, Shape, USUAL, name, slow_gpu};
+
+/// Passes for which a drift is followed.
+const LONGEST: usize = 25;
+/// Nodes of a rack.
+const RACK: usize = 20;
+
+/// Counts of passes.
+#[derive(Clone, Copy, Default)]
+pub struct Found {
+    pub reported: Tally,
+    pub acted: Tally,
+    pub wrong: Tally,
+    pub wrong_acted: Tally,
+}
+
+/// Loss of 10 % with five own runs.
+#[derive(Clone, Copy)]
+pub struct Loss {
+    pub shape: Shape,
+    pub spread: Spread,
+    pub fault: Fault,
+}
+
+impl Loss {
+    /// Cases in the order of the page.
+    pub fn all() -> Vec<Self> {
+        let fleets = [
+            (Shape::Gaussian, QUIET),
+            (Shape::Gaussian, USUAL),
+            (Shape::Heavy, QUIET),
+            (Shape::Heavy, USUAL),
+            (Shape::Recorded, USUAL),
+        ];
+        let cases = fleets.into_iter().flat_map(|(shape, spread)| {
+            [Fault::Gpu(10.0), Fault::Node(10.0)].map(|fault| Self { shape, spread, fault })
+        });
+        cases.collect()
+    }
+
+    pub fn fleet(&self) -> &'static str {
+        if self.spread == QUIET { "quiet" } else { "usual" }
+    }
+
+    /// Fifty passes for a quiet fleet, twenty for a usual one: 200 nodes, two of them faulty.
+    pub fn play(&self) -> Found {
+        const NODES: usize = 200;
+        let passes = if self.spread == QUIET { 50 } else { 20 };
+        let mut found = Found::default();
+        let learned = PolicyFleet::new(NODES, self.spread, self.shape, 5100).learn(5);
+        for number in 0..passes {
+            let mut fleet = learned.branch(number);
+            let dice = &mut fleet.fleet.dice;
+            let bad = [dice.below(NODES / 2), NODES / 2 + dice.below(NODES / 2)];
+            let one = fleet.pass(&|at, _| if bad.contains(&at) { self.fault } else { Fault::None });
+            self.count(&one, bad, &mut found);
+        }
+        found
+    }
+
+    fn count(&self, passed: &PolicyPass, bad: [usize; 2], found: &mut Found) {
+        let is_of = |outlier: &Outlier, at: usize| {
+            let gpu = matches!(self.fault, Fault::Gpu(_)).then(|| slow_gpu(at));
+            outlier.node == name(at) && outlier.gpu == gpu
+        };
+        let is_right = |outlier: &Outlier| bad.iter().any(|at| is_of(outlier, *at));
+        passed
+            .reported()
+            .for_each(|outlier| found.wrong.add(!is_right(outlier)));
+        passed
+            .acted()
+            .for_each(|outlier| found.wrong_acted.add(!is_right(outlier)));
+        for at in bad {
+            found.reported.add(passed.reported().any(|outlier| is_of(outlier, at)));
+            found.acted.add(passed.acted().any(|outlier| is_of(outlier, at)));
+        }
+    }
+}
+
+/// Counts of healthy passes.
+#[derive(Clone, Copy, Default)]
+pub struct Healthy {
+    pub acted: Tally,
+    pub reported: Tally,
+    /// Trials per node and pass.
+    pub trials: f64,
+    /// Passes in which the p-values were called poor.
+    pub poor: Tally,
+}
+
+/// Healthy fleet of 250 nodes, 5 passes learned and 40 counted.
+pub fn healthy(shape: Shape) -> Healthy {
+    let mut fleet = PolicyFleet::new(250, USUAL, shape, 5200).learn(5);
+    let nodes = fleet.fleet.len();
+    let mut found = Healthy::default();
+    let (mut trials, mut measured) = (0, 0);
+    for _ in 0..40 {
+        let passed = fleet.pass(&|_, _| Fault::None);
+        trials += passed.trials;
+        measured += nodes;
+        found.acted = found.acted.plus(of(passed.acted().count(), nodes));
+        found.reported = found.reported.plus(of(passed.reported().count(), nodes));
+        found.poor.add(passed.comparison.calibration.is_poor);
+    }
+    found.trials = share(trials, measured);
+    found
+}
+
+fn of(hits: usize, of: usize) -> Tally {
+    Tally { hits, of }
+}
+
+/// Passes until a drift of 3 % is reported, after 20 healthy passes: the median and the largest of five.
+pub fn drift(fault: Fault, spread: Spread) -> (usize, usize) {
+    let mut fleet = PolicyFleet::new(60, spread, Shape::Gaussian, 5300).learn(20);
+    let mut first = [LONGEST + 1; 5];
+    for number in 1..=LONGEST {
+        let passed = fleet.pass(&|at, _| if at % 12 == 0 { fault } else { Fault::None });
+        for (place, first) in first.iter_mut().enumerate() {
+            let is_named = |outlier: &Outlier| outlier.node == name(place * 12);
+            if passed.reported().any(is_named) {
+                *first = number.min(*first);
+            }
+        }
+    }
+    first.sort_unstable();
+    (first[first.len() / 2], first[first.len() * 95 / 100])
+}
+
+/// A common loss of 5 % in 100 nodes, after six passes: nodes that are reported.
+pub fn shifted(shape: Shape) -> Tally {
+    let learned = PolicyFleet::new(100, USUAL, shape, 5400).learn(6);
+    let mut blamed = Tally::default();
+    for number in 0..20 {
+        let mut fleet = learned.branch(number);
+        let passed = fleet.pass(&|_, _| Fault::Node(5.0));
+        blamed = blamed.plus(of(passed.reported().count(), fleet.fleet.len()));
+    }
+    blamed
+}
+
+/// A rack of 20 nodes 8 % slower beside 180 others, after six passes: passes in which a node of it may be acted on, and other
+/// nodes that are reported.
+pub fn racked(shape: Shape) -> (Tally, Tally) {
+    let learned = PolicyFleet::new(200, USUAL, shape, 5500).learn(6);
+    let (mut acted, mut others) = (Tally::default(), Tally::default());
+    let is_bad = |at: usize| at / RACK == 4;
+    for number in 0..15 {
+        let mut fleet = learned.branch(number);
+        let passed = fleet.pass(&|at, _| if is_bad(at) { Fault::Node(8.0) } else { Fault::None });
+        acted.add(passed.acted().count() > 0);
+        let rack: Vec<String> = (0..fleet.fleet.len()).filter(|at| is_bad(*at)).map(name).collect();
+        let outside = passed
+            .reported()
+            .filter(|outlier| !rack.contains(&outlier.node))
+            .count();
+        others = others.plus(of(outside, fleet.fleet.len() - RACK));
+    }
+    (acted, others)
+}
+
+/// Fleets of three nodes without a past: those with a false name, and slow nodes that are found.
+pub fn three(shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tally) {
+    let (mut wrong, mut right) = (Tally::default(), Tally::default());
+    for seed in 0..fleets {
+        let mut fleet = PolicyFleet::new(3, USUAL, shape, 6000 + seed);
+        let passed = fleet.pass(&|at, _| if at == 1 { fault } else { Fault::None });
+        let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
+        wrong.add(passed.reported().any(|outlier| !is_faulty(outlier)));
+        right.add(passed.reported().any(is_faulty));
+    }
+    (wrong, right)
+}
+
+/// Healthy machines whose first run after a restart loses 5 to 9 %, four beside 36 others with five own runs: those that are
+/// reported if the confirmation is warm, and if it is as cold.
+pub fn cold(shape: Shape) -> (Tally, Tally) {
+    const COLD: usize = 4;
+    let (mut once, mut twice) = (Tally::default(), Tally::default());
+    for seed in 0..10 {
+        let learned = PolicyFleet::new(40, USUAL, shape, 7000 + seed).learn(5);
+        for number in 0..5 {
+            for (stays, blamed) in [(false, &mut once), (true, &mut twice)] {
+                let mut fleet = learned.branch(number);
+                let losses: Vec<f64> = (0..COLD).map(|_| fleet.fleet.dice.uniform(5.0, 9.0)).collect();
+                let passed = fleet.pass(&|at, confirms| match losses.get(at) {
+                    Some(percent) if stays || !confirms => Fault::Node(*percent),
+                    _ => Fault::None,
+                });
+                for at in 0..COLD {
+                    blamed.add(passed.reported().any(|outlier| outlier.node == name(at)));
+                }
+            }
+        }
+    }
+    (once, twice)
+}

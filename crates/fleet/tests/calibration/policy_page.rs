@@ -1,0 +1,160 @@
+//! Section of the page about a policy.
+
+use crate::page::{Page, TRIALS};
+use crate::policy_cases::{self as cases, Found, Healthy, Loss};
+use crate::tally::{Goal, Tally};
+use crate::world::{Fault, QUIET, Shape, USUAL};
+
+/// Passes in which a drift of 3 % should be reported, in the median.
+const DRIFT: usize = 8;
+
+impl Page {
+    /// Plays the cases of a policy.
+    pub fn policy(&mut self) {
+        self.table(
+            "What a policy reports",
+            "The decisions of a `PerfValidationPolicy`, pass after pass: one run with one trial on each node, and one more run in a new deployment\n\
+             on each suspected node. It has the newest run of each node, its confirmation, and the statistics in `NodePerformance`. It\n\
+             compares the decode speed alone, without racks and without cold machines. *Reported* is `Confirmed` or `Actionable`, *acted* is\n\
+             `Actionable`. Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes. Cold machines are healthy and lose 5 to 9 %,\n\
+             four beside 36 others. A drift stays after 20 healthy passes; 26 is more than 25. It is close to the smallest loss that counts (2 %), so\n\
+             one confirmation seldom shows it.\n\n",
+        );
+        self.section = "policy: ";
+        self.policy_losses();
+        for shape in Shape::ALL {
+            self.policy_healthy(shape);
+        }
+        for shape in Shape::ALL {
+            self.policy_shared(shape);
+        }
+        for (what, fault) in [("one GPU", Fault::Gpu(3.0)), ("a node", Fault::Node(3.0))] {
+            for (fleet, spread) in [("usual", USUAL), ("quiet", QUIET)] {
+                let (median, late) = cases::drift(fault, spread);
+                self.value(
+                    &format!("{what} drifts by 3 %: passes until reported"),
+                    fleet,
+                    Shape::Gaussian,
+                    &format!("{median} / {late}"),
+                    &format!("median ≤ {DRIFT}"),
+                    median <= DRIFT,
+                );
+            }
+        }
+    }
+
+    fn policy_losses(&mut self) {
+        let played: Vec<(Loss, Found)> = Loss::all().into_iter().map(|case| (case, case.play())).collect();
+        for (case, found) in &played {
+            let what = match case.fault {
+                Fault::Gpu(_) => "one GPU",
+                _ => "a node",
+            };
+            self.row(
+                &format!("{what} 10 % slower, 5 own runs, reported"),
+                case.fleet(),
+                case.shape,
+                found.reported,
+                Goal::Sure(0.99, 0.97),
+            );
+            self.row("… acted", case.fleet(), case.shape, found.acted, Goal::None);
+        }
+        for (shape, most) in [(Shape::Gaussian, 0.05), (Shape::Heavy, 0.10), (Shape::Recorded, 0.10)] {
+            let sum = |of: fn(&Found) -> Tally| {
+                let found = played.iter().filter(|(case, _)| case.shape == shape);
+                found.map(|(_, found)| of(found)).fold(Tally::default(), Tally::plus)
+            };
+            let (wrong, acted) = (sum(|found| found.wrong), sum(|found| found.wrong_acted));
+            self.row("reported names that are wrong", "all", shape, wrong, Goal::AtMost(most));
+            self.row("acted names that are wrong", "all", shape, acted, Goal::AtMost(0.01));
+        }
+    }
+
+    fn policy_healthy(&mut self, shape: Shape) {
+        let Healthy {
+            acted,
+            reported,
+            trials,
+            poor,
+        } = cases::healthy(shape);
+        self.row(
+            "healthy node-passes that are acted on",
+            "usual",
+            shape,
+            acted,
+            Goal::AtMost(0.0003),
+        );
+        self.row(
+            "healthy node-passes that are reported",
+            "usual",
+            shape,
+            reported,
+            Goal::None,
+        );
+        self.row(
+            "passes whose p-values are called poor",
+            "usual",
+            shape,
+            poor,
+            Goal::None,
+        );
+        self.value(
+            "trials per node and pass",
+            "usual",
+            shape,
+            &format!("{trials:.2}"),
+            &format!("≤ {TRIALS}"),
+            trials <= TRIALS,
+        );
+    }
+
+    fn policy_shared(&mut self, shape: Shape) {
+        self.row(
+            "all nodes 5 % slower: nodes reported",
+            "usual",
+            shape,
+            cases::shifted(shape),
+            Goal::AtMost(0.0003),
+        );
+        let (acted, others) = cases::racked(shape);
+        self.row(
+            "a rack 8 % slower: passes that act on a node",
+            "usual",
+            shape,
+            acted,
+            Goal::AtMost(0.01),
+        );
+        self.row("… other nodes reported", "usual", shape, others, Goal::AtMost(0.01));
+        let (wrong, _) = cases::three(shape, Fault::None, 500);
+        self.row(
+            "three healthy nodes: fleets with a false name",
+            "usual",
+            shape,
+            wrong,
+            Goal::AtMost(0.01),
+        );
+        let (_, found) = cases::three(shape, Fault::Node(10.0), 200);
+        self.row(
+            "one of three nodes 10 % slower: reported",
+            "usual",
+            shape,
+            found,
+            Goal::None,
+        );
+        let (once, twice) = cases::cold(shape);
+        self.row(
+            "machines that are cold in one run: reported",
+            "usual",
+            shape,
+            once,
+            Goal::AtMost(0.005),
+        );
+        self.row(
+            "machines that are cold in both runs: reported",
+            "usual",
+            shape,
+            twice,
+            Goal::None,
+        );
+    }
+}

@@ -1,0 +1,289 @@
+//! Comparison of nodes: suspicion, confirmation, and the check of the p-values.
+
+use std::collections::BTreeMap;
+
+use perfval_api::PerfValidation;
+use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason};
+use perfval_fleet::measurement::Measurement;
+use perfval_fleet::node::{Change, decide};
+use perfval_fleet::policy::{NodeComparison, compare_nodes};
+use serde_json::{Value, json};
+
+use crate::{World, ready};
+
+/// Time from token to token of a healthy GPU (µs).
+const USUAL: f64 = 8000.0;
+
+/// Runs on nodes with eight GPUs, recorded as the operator does. `time` returns the time from token to token of a GPU (µs).
+struct Fleet {
+    objects: BTreeMap<String, NodePerformance>,
+    random: fastrand::Rng,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            random: fastrand::Rng::with_seed(7),
+        }
+    }
+
+    /// Records one run on each of the nodes. `slower` is the loss of a GPU in percent.
+    fn run(&mut self, nodes: usize, run: i64, slower: impl Fn(usize, usize) -> f64) {
+        for node in 0..nodes {
+            self.run_node(node, run, "Stale", |gpu| slower(node, gpu));
+        }
+    }
+
+    /// Records a run on one node. Half a percent is noise.
+    fn run_node(&mut self, node: usize, run: i64, reason: &str, slower: impl Fn(usize) -> f64) {
+        let (workers, loads): (Vec<Value>, Vec<Value>) = (0..8)
+            .map(|gpu| {
+                let noise = 1.0 + 0.01 * (self.random.f64() - 0.5);
+                let time = USUAL * noise / (1.0 - slower(gpu) / 100.0);
+                (
+                    json!({"name": format!("w{gpu}"), "gpus": [format!("GPU-{node}-{gpu}")]}),
+                    json!({"name": format!("w{gpu}"), "tokenMs": format!("{:.3}", time / 1000.0)}),
+                )
+            })
+            .unzip();
+        self.record(node, run, reason, "Passed", &(workers, loads));
+    }
+
+    /// Records a run with these published workers and their loads.
+    fn record(
+        &mut self,
+        node: usize,
+        run: i64,
+        reason: &str,
+        verdict: &str,
+        (workers, loads): &(Vec<Value>, Vec<Value>),
+    ) {
+        let object: PerfValidation = serde_json::from_value(json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {
+                "namespace": "perf", "name": format!("v{node}"), "uid": format!("v{node}-{run}"),
+                "annotations": {"perfvalidation.dev/due-reason": reason},
+                "ownerReferences": [{
+                    "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "p", "uid": "uid-p",
+                    "controller": true,
+                }],
+            },
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
+            "status": {
+                "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
+                "run": {"number": 1, "trigger": "Created", "generation": 1,
+                        "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
+                "placement": {"node": format!("n{node}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8, "product": "NVIDIA H100"},
+                "environment": {"digest": "0123456789ab"},
+                "workers": workers,
+                "operatorState": {"workers": loads},
+            },
+        }))
+        .expect("a validation");
+        let status = object.status.as_ref().expect("a status");
+        let measured = Measurement::read(&object, status).expect("a measurement");
+        let change = decide(&measured, "uid", self.objects.values());
+        if let Change::Write(written) | Change::Replace(written) = change {
+            self.objects.insert(measured.node, *written);
+        }
+    }
+
+    fn compare(&self, change: &Value) -> NodeComparison {
+        let statuses: BTreeMap<String, &NodePerformanceStatus> = self
+            .objects
+            .iter()
+            .filter_map(|(name, object)| Some((name.clone(), object.status.as_ref()?)))
+            .collect();
+        let rules = serde_json::from_value(change.clone()).expect("rules");
+        compare_nodes(&rules, &statuses, |name| name != "n99")
+    }
+
+    fn outliers(&self, change: &Value) -> Vec<Outlier> {
+        self.compare(change).outliers
+    }
+}
+
+type Found<'a> = (&'a str, Option<&'a str>, OutlierReason, Option<OutlierConfidence>);
+
+fn found(outliers: &[Outlier]) -> Vec<Found<'_>> {
+    let found = outliers.iter().map(|outlier| {
+        let (node, gpu) = (outlier.node.as_str(), outlier.gpu.as_deref());
+        (node, gpu, outlier.reason, outlier.confidence)
+    });
+    found.collect()
+}
+
+/// Twelve nodes with seven runs each.
+fn healthy() -> Fleet {
+    let mut fleet = Fleet::new();
+    for run in 1..8 {
+        fleet.run(12, run, |_, _| 0.0);
+    }
+    fleet
+}
+
+#[test]
+fn healthy_nodes_are_no_outliers() {
+    let compared = healthy().compare(&json!({}));
+    assert_eq!(compared.outliers, []);
+    assert!(compared.suspects.is_empty());
+    assert!(!compared.calibration.is_poor && compared.calibration.values > 100);
+}
+
+#[test]
+fn a_gpu_that_became_slower_is_suspected_until_a_new_deployment_shows_it_too() {
+    let slow = |loss: f64| move |gpu: usize| if gpu == 5 { loss } else { 0.0 };
+    let mut fleet = healthy();
+    fleet.run(12, 8, |node, gpu| if node == 3 { slow(12.0)(gpu) } else { 0.0 });
+    let compared = fleet.compare(&json!({}));
+    let (gpu, reason) = (Some("GPU-3-5"), OutlierReason::SlowerThanItself);
+    assert_eq!(
+        found(&compared.outliers),
+        [("n3", gpu, reason, Some(OutlierConfidence::Suspected))]
+    );
+    let percent = compared.outliers[0].percent.expect("a percentage");
+    assert!((86..=90).contains(&percent), "{percent}");
+    assert_eq!(compared.outliers[0].validation, "perf/v3");
+    let measured_at = fleet.objects["n3"].status.as_ref().map(|status| status.measured_at);
+    assert_eq!(compared.suspects.get("n3").copied(), measured_at);
+    assert_eq!(compared.suspects.len(), 1);
+    // The same loss is below a larger minimum.
+    assert_eq!(fleet.outliers(&json!({"report": {"minimumEffectPercent": 15}})), []);
+
+    fleet.run_node(3, 9, "Confirmation", slow(12.0));
+    let compared = fleet.compare(&json!({}));
+    assert_eq!(
+        found(&compared.outliers),
+        [("n3", gpu, reason, Some(OutlierConfidence::Actionable))]
+    );
+    assert!(compared.suspects.is_empty(), "one confirmation is enough");
+    // The loss was not learned: the next run shows it again.
+    fleet.run_node(3, 10, "Stale", slow(12.0));
+    assert_eq!(
+        found(&fleet.outliers(&json!({}))),
+        [("n3", gpu, reason, Some(OutlierConfidence::Suspected))]
+    );
+}
+
+#[test]
+fn a_loss_that_a_new_deployment_does_not_show_is_no_outlier() {
+    let mut fleet = healthy();
+    fleet.run_node(3, 8, "Stale", |gpu| if gpu == 5 { 50.0 } else { 0.0 });
+    let percent = fleet.outliers(&json!({}))[0].percent.expect("a percentage");
+    assert!((48..=52).contains(&percent), "{percent}");
+    fleet.run_node(3, 9, "Confirmation", |_| 0.0);
+    let compared = fleet.compare(&json!({}));
+    assert_eq!((found(&compared.outliers), compared.suspects.len()), (vec![], 0));
+}
+
+#[test]
+fn a_small_loss_is_confirmed_and_not_actionable() {
+    let mut fleet = healthy();
+    for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+        fleet.run_node(3, run, reason, |_| 9.0);
+    }
+    let outliers = fleet.outliers(&json!({"report": {"falseDiscoveryPercent": 20}}));
+    assert_eq!(
+        found(&outliers),
+        [(
+            "n3",
+            None,
+            OutlierReason::SlowerThanItself,
+            Some(OutlierConfidence::Confirmed)
+        )]
+    );
+}
+
+#[test]
+fn a_node_that_was_always_slower_is_slower_than_its_peers() {
+    let mut fleet = Fleet::new();
+    fleet.run(12, 1, |node, _| if node == 4 { 15.0 } else { 0.0 });
+    fleet.run_node(4, 2, "Confirmation", |_| 15.0);
+    let outliers = fleet.outliers(&json!({}));
+    let confirmed = Some(OutlierConfidence::Confirmed);
+    assert_eq!(
+        found(&outliers),
+        [("n4", None, OutlierReason::SlowerThanPeers, confirmed)]
+    );
+    let percent = outliers[0].percent.expect("a percentage");
+    assert!((83..=87).contains(&percent), "{percent}");
+    assert_eq!(fleet.outliers(&json!({"peers": {"minNodes": 13}})), [], "too few nodes");
+}
+
+#[test]
+fn many_slow_nodes_at_once_are_reported_and_none_is_actionable() {
+    let slow = |nodes: usize| {
+        let mut fleet = healthy();
+        for node in 0..nodes {
+            for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+                fleet.run_node(node, run, reason, |gpu| if gpu == 5 { 15.0 } else { 0.0 });
+            }
+        }
+        let compared = fleet.compare(&json!({}));
+        let is_actionable = |outlier: &&Outlier| outlier.confidence == Some(OutlierConfidence::Actionable);
+        let actionable = compared.outliers.iter().filter(is_actionable).count();
+        (compared.outliers.len(), actionable, compared.too_many)
+    };
+    assert_eq!(slow(2), (2, 2, None));
+    assert_eq!(slow(3), (3, 0, Some(3)));
+}
+
+#[test]
+fn poor_p_values_switch_the_level_off_that_acts() {
+    // Some GPUs of each node are slow by turns, and no slow one is confirmed.
+    let actionable = |turns: bool| {
+        let mut fleet = Fleet::new();
+        for run in 1..12 {
+            fleet.run(40, run, |node, gpu| {
+                let is_slow = turns && (node * 5 + gpu * 3 + usize::try_from(run).unwrap_or_default() * 7) % 16 == 0;
+                if is_slow { 12.0 } else { 0.0 }
+            });
+        }
+        for (run, reason) in [(12, "Stale"), (13, "Confirmation")] {
+            fleet.run_node(3, run, reason, |gpu| if gpu == 5 { 60.0 } else { 0.0 });
+        }
+        let compared = fleet.compare(&json!({}));
+        let slow = compared.outliers.iter().find(|outlier| outlier.node == "n3");
+        (compared.calibration.is_poor, slow.and_then(|slow| slow.confidence))
+    };
+    assert_eq!(actionable(false), (false, Some(OutlierConfidence::Actionable)));
+    assert_eq!(actionable(true), (true, Some(OutlierConfidence::Confirmed)));
+}
+
+#[test]
+fn a_failed_verdict_is_below_the_gate_and_only_selected_nodes_are_reported() {
+    let mut fleet = Fleet::new();
+    fleet.record(1, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
+    fleet.record(99, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
+    assert_eq!(
+        found(&fleet.outliers(&json!({}))),
+        [("n1", None, OutlierReason::BelowGate, None)]
+    );
+}
+
+#[test]
+fn at_most_twenty_outliers_fit_into_a_small_status() {
+    let names: Vec<String> = (0..40).map(|number| format!("{number:02}{}", "n".repeat(61))).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&names, &json!({}));
+    world.comparison.outliers = names
+        .iter()
+        .map(|name| Outlier {
+            node: (*name).to_owned(),
+            gpu: Some("GPU-00000000-0000-0000-0000-000000000000".to_owned()),
+            reason: OutlierReason::SlowerThanItself,
+            confidence: Some(OutlierConfidence::Actionable),
+            percent: Some(91),
+            validation: format!("{}/{}", "n".repeat(63), "v".repeat(63)),
+        })
+        .collect();
+    let mut foreign = world.comparison.outliers[0].clone();
+    foreign.node = "foreign".to_owned();
+    world.comparison.outliers.insert(0, foreign);
+    let decision = world.decide();
+    assert_eq!(decision.status.outliers, world.comparison.outliers[1..21]);
+    assert_eq!(ready(&decision).1, "Reconciled");
+    let bytes = serde_json::to_string(&decision.status).expect("JSON").len();
+    assert!(bytes < 32 << 10, "{bytes}");
+}

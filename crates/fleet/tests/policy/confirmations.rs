@@ -1,0 +1,145 @@
+//! Confirmations of nodes whose newest run is slow.
+
+use chrono::TimeDelta;
+use perfval_fleet::policy::Decision;
+use serde_json::json;
+
+use crate::{World, ago, ended, now, phase, ready, targets};
+
+/// Nodes `n0`, `n1` and so on with a verdict of the policy that is an hour old; those with the given numbers are suspected.
+fn world(nodes: usize, suspected: &[usize], change: &serde_json::Value) -> World {
+    let names: Vec<String> = (0..nodes).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&names, change);
+    for name in &names {
+        world.measure(name, "Passed", ago(1));
+        let status = world.measured.get_mut(*name).expect("measured");
+        status.validation.policy = Some("p".to_owned());
+    }
+    for number in suspected {
+        world.comparison.suspects.insert(format!("n{number}"), ago(1));
+    }
+    world
+}
+
+fn reasons(decision: &Decision) -> Vec<&str> {
+    let annotations = decision
+        .create
+        .iter()
+        .filter_map(|child| child.metadata.annotations.as_ref());
+    annotations
+        .map(|all| all["perfvalidation.dev/due-reason"].as_str())
+        .collect()
+}
+
+#[test]
+fn a_suspected_node_gets_an_ordinary_validation() {
+    let world = world(3, &[1], &json!({}));
+    let decision = world.decide();
+    assert_eq!(
+        (targets(&decision), reasons(&decision)),
+        (vec!["n1"], vec!["Confirmation"])
+    );
+    // Its verdict stays fresh, and the policy reports no due node.
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.fresh), Some(3));
+    assert_eq!(ready(&decision).1, "Reconciled");
+}
+
+#[test]
+fn a_newer_run_ends_the_suspicion() {
+    let mut world = world(2, &[1], &json!({}));
+    // The comparison may be older than the confirmation, and so may the object of the node.
+    world.create(&ended("Passed", now()));
+    assert_eq!(targets(&world.decide()), Vec::<&str>::new());
+    world.validations.clear();
+    assert_eq!(targets(&world.decide()), ["n1"]);
+    let status = world.measured.get_mut("n1").expect("measured");
+    status.measured_at = now();
+    assert_eq!(targets(&world.decide()), Vec::<&str>::new());
+}
+
+#[test]
+fn runs_of_other_owners_are_not_confirmed() {
+    for policy in [None, Some("other".to_owned())] {
+        let mut world = world(1, &[0], &json!({}));
+        let status = world.measured.get_mut("n0").expect("measured");
+        status.validation.policy.clone_from(&policy);
+        assert_eq!(targets(&world.decide()), Vec::<&str>::new(), "{policy:?}");
+    }
+}
+
+#[test]
+fn confirmations_come_after_nodes_without_a_verdict_and_before_stale_ones() {
+    let mut world = world(4, &[2], &json!({}));
+    world.measured.remove("n3");
+    for name in ["n0", "n1"] {
+        world.measure(name, "Failed", ago(500));
+    }
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["n3", "n2", "n0", "n1"]);
+    assert_eq!(reasons(&decision), ["NeverMeasured", "Confirmation", "Stale", "Stale"]);
+}
+
+#[test]
+fn a_budget_may_name_confirmations() {
+    let started = |budgets: serde_json::Value| {
+        let mut world = world(8, &[0, 1, 2, 3], &json!({"budgets": budgets}));
+        for name in ["n6", "n7"] {
+            world.measure(name, "Passed", ago(200));
+        }
+        let decision = world.decide();
+        assert_eq!(ready(&decision).1, "Reconciled");
+        let found = reasons(&decision);
+        let count = |reason| found.iter().filter(|found| **found == reason).count();
+        (count("Confirmation"), count("Stale"))
+    };
+    assert_eq!(started(json!([{"nodes": 3}])), (3, 0));
+    assert_eq!(started(json!([{"nodes": 1, "reasons": ["Confirmation"]}])), (1, 2));
+    assert_eq!(started(json!([{"nodes": 0, "reasons": ["Confirmation"]}])), (0, 2));
+    assert_eq!(
+        started(json!([{"nodes": 1, "reasons": ["Stale"]}, {"nodes": 7}])),
+        (4, 1)
+    );
+}
+
+#[test]
+fn a_budget_of_zero_for_confirmations_is_no_fault() {
+    let world = world(
+        2,
+        &[1],
+        &json!({"budgets": [{"nodes": 0, "reasons": ["Confirmation"]}]}),
+    );
+    let decision = world.decide();
+    assert!(decision.create.is_empty());
+    assert_eq!(ready(&decision).1, "Reconciled");
+}
+
+#[test]
+fn an_active_confirmation_uses_its_own_budget() {
+    let budgets = json!([{"nodes": 1, "reasons": ["Confirmation"]}, {"nodes": 1, "reasons": ["Stale"]}]);
+    let mut world = world(3, &[0, 1], &json!({"budgets": budgets}));
+    world.create(&phase("Benchmarking"));
+    world.measure("n2", "Passed", ago(200));
+    // The suspicion is over in the meantime, and the run still counts as a confirmation.
+    world.comparison.suspects.remove("n0");
+    assert_eq!(targets(&world.decide()), ["n2"]);
+}
+
+#[test]
+fn a_confirmation_without_a_measurement_pauses_its_node() {
+    for verdict in ["Error", "Skipped"] {
+        let mut world = world(1, &[0], &json!({}));
+        world.create(&ended(verdict, now()));
+        world.now = now() + TimeDelta::minutes(9);
+        assert_eq!(targets(&world.decide()), Vec::<&str>::new(), "{verdict}");
+        world.now = now() + TimeDelta::minutes(10);
+        assert_eq!(reasons(&world.decide()), ["Confirmation"], "{verdict}");
+    }
+}
+
+#[test]
+fn an_old_verdict_is_measured_anew_and_not_confirmed() {
+    let mut world = world(1, &[0], &json!({}));
+    world.now += TimeDelta::hours(168);
+    assert_eq!(reasons(&world.decide()), ["Stale"]);
+}
