@@ -225,7 +225,7 @@ lint:
     #!/usr/bin/env bash
     set -euo pipefail
     # Cargo shows the warnings of earlier builds again.
-    shown=$({{tests}} --no-run 2>&1 >/dev/null | tee /dev/stderr)
+    shown=$(CARGO_TERM_COLOR=never {{tests}} --quiet --no-run 2>&1 >/dev/null | tee /dev/stderr)
     ! grep -q '^warning' <<<"$shown"
 
 # Licences, bans, sources, duplicates and advisories of all dependencies. Advisories are skipped only where their database cannot be reached.

@@ -37,12 +37,18 @@ impl Calibration {
         found
     }
 
-    /// The worse one of two.
+    /// The worse one of two: a poor one, or the one with the larger ratio. A few values may have any ratio.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         Self {
             values: self.values + other.values,
-            ratio: self.ratio.max(other.ratio),
+            ratio: if self.is_poor == other.is_poor {
+                self.ratio.max(other.ratio)
+            } else if self.is_poor {
+                self.ratio
+            } else {
+                other.ratio
+            },
             is_poor: self.is_poor || other.is_poor,
         }
     }

@@ -58,7 +58,7 @@ class Worker:
         return f"worker-{self.index}"
 
     def row(self) -> dict:
-        """As `status.workload.workers` has it."""
+        """As `workerPods` of the operator's state has it."""
         row = {"pod": self.name, "uid": self.name, "restarts": self.restarts, "address": self.host}
         return {**row, "devices": [self.device]} if self.device else row
 

@@ -116,8 +116,8 @@ func TestComponentAddsItsKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data := made.Resources()[0].GetDataMap(); len(data) != 3 || data["url"] != "here" {
-		t.Errorf("expected their key and two of ours, found %d keys", len(data))
+	if data := made.Resources()[0].GetDataMap(); len(data) != 4 || data["url"] != "here" {
+		t.Errorf("expected their key and three of ours, found %d keys", len(data))
 	}
 }
 

@@ -73,6 +73,17 @@ pub fn compare_nodes(
             }));
         }
     }
+    // A policy has one condition for all of its environments.
+    if found.calibration.is_poor || found.too_many.is_some() {
+        for outlier in &mut found.outliers {
+            let is_actionable = outlier.confidence == Some(OutlierConfidence::Actionable);
+            outlier.confidence = if is_actionable {
+                Some(OutlierConfidence::Confirmed)
+            } else {
+                outlier.confidence
+            };
+        }
+    }
     let place = |outlier: &Outlier| {
         let is_suspected = outlier.confidence == Some(OutlierConfidence::Suspected);
         (is_suspected, outlier.percent.unwrap_or(i64::MAX), outlier.reason)

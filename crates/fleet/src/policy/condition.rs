@@ -97,7 +97,7 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
         ("False", "ManyOutliers", message)
     } else if calibration.values < LEAST_VALUES {
         let message = format!(
-            "{} of {LEAST_VALUES} comparisons are there that a check needs. Validate more nodes in the same environment.",
+            "The check needs {LEAST_VALUES} comparisons, and there are {}. Validate more nodes in the same environment.",
             calibration.values
         );
         ("Unknown", "TooFewRuns", message)

@@ -229,6 +229,37 @@ fn many_slow_nodes_at_once_are_reported_and_none_is_actionable() {
     assert_eq!(slow(3), (3, 0, Some(3)));
 }
 
+/// A policy has one condition for all of its environments.
+#[test]
+fn one_unreliable_environment_leaves_no_outlier_actionable() {
+    let other_environment = json!("ba9876543210");
+    let actionable = |slow: usize| {
+        let mut fleet = healthy();
+        let mut other = healthy();
+        for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+            let loss = |gpu| if gpu == 5 { 15.0 } else { 0.0 };
+            other.run_node(3, run, reason, loss);
+            for node in 0..slow {
+                fleet.run_node(node, run, reason, loss);
+            }
+        }
+        for (name, mut object) in other.objects {
+            let status = object.status.as_mut().expect("a status");
+            status.environment = Some("ba9876543210".to_owned());
+            for gpu in &mut status.gpus {
+                gpu.uuid = format!("{}-other", gpu.uuid);
+                gpu.operator_state.as_mut().expect("a past")["e"] = other_environment.clone();
+            }
+            fleet.objects.insert(format!("other-{name}"), object);
+        }
+        let compared = fleet.compare(&json!({}));
+        let slow = compared.outliers.iter().find(|outlier| outlier.node == "other-n3");
+        slow.and_then(|slow| slow.confidence)
+    };
+    assert_eq!(actionable(0), Some(OutlierConfidence::Actionable));
+    assert_eq!(actionable(3), Some(OutlierConfidence::Confirmed));
+}
+
 #[test]
 fn poor_p_values_switch_the_level_off_that_acts() {
     // Some GPUs of each node are slow by turns, and no slow one is confirmed.
