@@ -3,6 +3,7 @@
 use perfval_api::fleet::Outlier;
 use perfval_fleet::prior::Spread;
 
+use crate::cases::Found;
 use crate::policy::{PolicyFleet, PolicyPass};
 use crate::tally::{Tally, share};
 use crate::world::{Fault, QUIET, Shape, USUAL, name, slow_gpu};
@@ -11,15 +12,6 @@ use crate::world::{Fault, QUIET, Shape, USUAL, name, slow_gpu};
 const LONGEST: usize = 25;
 /// Nodes of a rack.
 const RACK: usize = 20;
-
-/// Counts of passes.
-#[derive(Clone, Copy, Default)]
-pub struct Found {
-    pub reported: Tally,
-    pub acted: Tally,
-    pub wrong: Tally,
-    pub wrong_acted: Tally,
-}
 
 /// Loss of 10 % with five own runs.
 #[derive(Clone, Copy)]

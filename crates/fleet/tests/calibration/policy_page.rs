@@ -1,7 +1,8 @@
 //! Section of the page about a policy.
 
+use crate::cases::Found;
 use crate::page::{Page, TRIALS};
-use crate::policy_cases::{self as cases, Found, Healthy, Loss};
+use crate::policy_cases::{self as cases, Healthy, Loss};
 use crate::tally::{Goal, Tally};
 use crate::world::{Fault, QUIET, Shape, USUAL};
 
@@ -17,7 +18,7 @@ impl Page {
              on each suspected node. It has the newest run of each node, its confirmation, and the statistics in `NodePerformance`. It\n\
              compares the decode speed alone, without racks and without cold machines. *Reported* is `Confirmed` or `Actionable`, *acted* is\n\
              `Actionable`. Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes. Cold machines are healthy and lose 5 to 9 %,\n\
-             four beside 36 others. A drift stays after 20 healthy passes; 26 is more than 25. It is close to the smallest loss that counts (2 %), so\n\
+             four beside 36 others. Five nodes drift after 20 healthy passes: median and largest; 26 is more than 25. A drift is close to the smallest loss that counts (2 %), so\n\
              one confirmation seldom shows it.\n\n",
         );
         self.section = "policy: ";
