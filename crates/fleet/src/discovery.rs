@@ -3,7 +3,7 @@
 use crate::metric::count;
 
 /// Adjusted p-values by Benjamini and Hochberg, in the order of `p`: naming all that are at most 5 % makes at most 5 % of
-/// the names wrong on average. Values of tests that were not made are 1 and count too. Tests may depend on each other
+/// the names wrong on average. Tests may depend on each other
 /// positively, as through a common centre.
 pub fn adjust(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();

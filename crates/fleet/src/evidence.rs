@@ -44,6 +44,11 @@ impl Evidence {
         smallest(&self.screened, effect)
     }
 
+    /// True if the node was measured again.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        !self.confirmed.is_empty()
+    }
+
     /// p-value of the fresh trials, with all choices; 1 without them. Only a change against the own past is a reason to act.
     pub(crate) fn confirmed(&self, effect: f64, acts: bool) -> f64 {
         if acts {

@@ -1,7 +1,7 @@
 //! Findings about the nodes of a stratum: three separate answers, at two levels of certainty.
 //!
 //! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and only these fresh trials
-//! decide; all others count with a p-value of 1. So selection needs no correction, and noise of one pass blames no node.
+//! decide. So selection needs no correction, and noise of one pass blames no node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ pub struct FleetRules {
     /// Loss below which a cold machine is never blamed (percent).
     pub cold_effect_percent: f64,
     /// Share of the nodes (0 to 1), or two nodes, above which the cause of slow nodes is likely shared, and none is acted on.
-    pub most_acted: f64,
+    pub most_slow: f64,
 }
 
 impl Default for FleetRules {
@@ -66,7 +66,7 @@ impl Default for FleetRules {
             least_runs: 5,
             least_nodes: 3,
             cold_effect_percent: 15.0,
-            most_acted: 0.05,
+            most_slow: 0.05,
         }
     }
 }
@@ -130,7 +130,7 @@ pub struct Assessment {
     pub groups: Vec<GroupEffect>,
     /// Check of the p-values. While it is poor, no finding reaches [`Certainty::Act`].
     pub calibration: Calibration,
-    /// Number of nodes that would be acted on, if they are more than [`FleetRules::most_acted`] allows; then none is.
+    /// Number of slow nodes, if they are more than [`FleetRules::most_slow`] allows; then none is acted on.
     pub too_many: Option<usize>,
 }
 
@@ -186,17 +186,26 @@ fn judge(
         .iter()
         .map(|(name, _)| Evidence::collect(name, &mut compared))
         .collect();
-    let p = |effect: f64, acts: bool| -> Vec<f64> { nodes.iter().map(|node| node.confirmed(effect, acts)).collect() };
-    let report = adjust(&p(effect(rules.report), false));
-    let act = adjust(&p(effect(rules.act), true));
+    // Fresh trials do not depend on the screen that chose their nodes, so only these nodes count as tests.
+    let fresh: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].is_confirmed()).collect();
+    let adjusted = |effect: f64, acts: bool| -> Vec<f64> {
+        let p: Vec<f64> = fresh.iter().map(|at| nodes[*at].confirmed(effect, acts)).collect();
+        let mut adjusted = vec![1.0; nodes.len()];
+        for (at, q) in fresh.iter().zip(adjust(&p)) {
+            adjusted[*at] = q;
+        }
+        adjusted
+    };
+    let report = adjusted(effect(rules.report), false);
+    let act = adjusted(effect(rules.act), true);
     let environment = compared.values().any(|metric| metric.shift.is_environment);
     let is_slow = |at: usize| !environment && report[at] <= rules.report.false_discovery_rate;
 
     let calibration = calibrate(&nodes, is_slow);
     let mut quantiles = Quantiles::default();
     let is_sure = |at: usize| is_slow(at) && act[at] <= rules.act.false_discovery_rate;
-    let sure = (0..nodes.len()).filter(|at| is_sure(*at)).count();
-    let too_many = Some(sure).filter(|sure| count(*sure) > (rules.most_acted * count(nodes.len())).max(2.0));
+    let slow = (0..nodes.len()).filter(|at| is_slow(*at)).count();
+    let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
     let may_act = !calibration.is_poor && too_many.is_none();
     for (at, ((name, pass), evidence)) in stratum.nodes.iter().zip(&nodes).enumerate() {
         let mut node = NodeAssessment::default();

@@ -7,6 +7,13 @@ use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
 use perfval_api::meta::DUE_REASON;
 use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
 
+use crate::centre::mean;
+
+/// Trials of a run that count, so that a `NodePerformance` stays small.
+const MOST_TRIALS: usize = 3;
+/// Microseconds per second.
+const MICRO: f64 = 1e6;
+
 /// One finished run that measured a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
@@ -36,8 +43,9 @@ pub struct Measurement {
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,
-    /// UUIDs of the GPUs of each worker with its time from one token to the next (µs), the slowest first.
-    pub gpus: Vec<(String, i64)>,
+    /// UUIDs of the GPUs of each worker with its times from one token to the next in the last trials (µs, above 0), the slowest
+    /// worker first. At least one trial, and at most three.
+    pub gpus: Vec<(String, Vec<i64>)>,
 }
 
 impl Measurement {
@@ -53,12 +61,13 @@ impl Measurement {
             .iter()
             .zip(&status.state.workers)
             .filter_map(|(worker, load)| {
-                let time = load.token_microseconds().filter(|time| *time > 0)?;
+                let mut times = load.token_microseconds();
+                times.drain(..times.len().saturating_sub(MOST_TRIALS));
                 let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
-                is_known.then(|| (one_name(&worker.gpus), time))
+                (is_known && !times.is_empty()).then(|| (one_name(&worker.gpus), times))
             });
-        let mut gpus: Vec<(String, i64)> = times.collect();
-        gpus.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let mut gpus: Vec<(String, Vec<i64>)> = times.collect();
+        gpus.sort_by(|(a, of_a), (b, of_b)| mean_time(of_b).cmp(&mean_time(of_a)).then_with(|| a.cmp(b)));
         gpus.dedup_by(|a, b| a.0 == b.0);
         let (kind, api_version) = (PerfValidationPolicy::kind(&()), PerfValidationPolicy::api_version(&()));
         let mut owners = object.owner_references().iter();
@@ -97,6 +106,18 @@ impl Measurement {
             gpus,
         })
     }
+}
+
+/// Geometric mean of positive times (µs): the speeds of a fleet are compared as logarithms.
+pub(crate) fn mean_time(times: &[i64]) -> Option<i64> {
+    let logarithm = mean(&times.iter().map(|time| speed(*time).ln()).collect::<Vec<_>>())?;
+    whole(MICRO / logarithm.exp())
+}
+
+/// Tokens per second of one request, from the time between two tokens (µs, above 0).
+#[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
+pub(crate) fn speed(time: i64) -> f64 {
+    MICRO / time as f64
 }
 
 /// Reason for which a policy created a validation.

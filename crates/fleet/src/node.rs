@@ -13,7 +13,7 @@ use perfval_api::fleet::{
 };
 use serde_json::Value;
 
-use crate::measurement::{Measurement, whole};
+use crate::measurement::{Measurement, mean_time, speed, whole};
 use crate::running::{Deviations, Running, add_run};
 
 /// Most GPUs of one object, so that it stays below 4 KiB.
@@ -21,8 +21,6 @@ const MOST_GPUS: usize = 16;
 /// Time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
 /// gates and load of their own, and a policy compares nodes.
 const PRECEDENCE: TimeDelta = TimeDelta::days(14);
-/// Microseconds per second.
-const MICRO: f64 = 1e6;
 
 /// Change of the stored objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,22 +125,21 @@ fn measure<'a>(
             *known = past;
         }
     }
-    let known = |(uuid, time): &(String, i64)| {
+    let known = |(uuid, times): &(String, Vec<i64>)| {
         let past = Running::read(pasts.get(uuid.as_str()).copied(), measured.environment.as_deref());
-        #[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
-        let speed = MICRO / *time as f64;
-        (past, speed)
+        let trials: Vec<f64> = times.iter().map(|time| speed(*time).ln()).collect();
+        (past, trials)
     };
-    let known: Vec<(Running, f64)> = measured.gpus.iter().map(known).collect();
+    let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(known).collect();
     let next = add(measured, shown, known);
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
         .zip(next)
-        .map(|((uuid, time), (statistics, speed))| GpuPerformance {
+        .map(|((uuid, times), (statistics, trials))| GpuPerformance {
             uuid: uuid.clone(),
-            token_microseconds: Some(*time),
-            percent_of_own_past: statistics.compare(speed).and_then(whole),
+            token_microseconds: mean_time(times),
+            percent_of_own_past: statistics.compare(&trials).and_then(whole),
             operator_state: statistics.to_value(),
         })
         .collect();
@@ -176,18 +173,22 @@ fn measure<'a>(
 fn add(
     measured: &Measurement,
     shown: Option<&NodePerformanceStatus>,
-    gpus: Vec<(Running, f64)>,
-) -> Vec<(Running, f64)> {
+    gpus: Vec<(Running, Vec<f64>)>,
+) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
     if measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref() {
-        let confirmed = gpus.iter().map(|(known, speed)| Some((known.confirm(*speed)?, *speed)));
+        let confirmed = gpus
+            .iter()
+            .map(|(known, trials)| Some((known.confirm(trials)?, trials.clone())));
         if let Some(confirmed) = confirmed.collect() {
             return confirmed;
         }
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
     let learned = gpus.into_iter();
-    let mut next: Vec<(Running, f64)> = learned.map(|(known, speed)| (known.learn(deviations), speed)).collect();
+    let mut next: Vec<(Running, Vec<f64>)> = learned
+        .map(|(known, trials)| (known.learn(deviations), trials))
+        .collect();
     add_run(&mut next);
     next
 }

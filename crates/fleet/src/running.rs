@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::centre::trimmed_mean;
+use crate::centre::{mean, trimmed_mean};
 use crate::metric::count;
 use crate::past::Past;
 use crate::prior::prior;
@@ -37,15 +37,15 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 /// Newest run of a GPU (logarithms).
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 struct Newest {
-    /// Speed.
-    v: f64,
+    /// Speed in each trial.
+    v: Vec<f64>,
     /// Difference from the past, without the part that the other GPUs of the node share.
     r: f64,
-    /// Speed in the run that was to confirm a loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    c: Option<f64>,
+    /// Speed in each trial of the run that was to confirm a loss.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    c: Vec<f64>,
 }
 
 /// Standard deviations of one run of a GPU (logarithms), from the prior of its product.
@@ -83,7 +83,7 @@ impl Running {
 
     /// Number of runs in stored statistics, without confirmations.
     pub(crate) fn count_runs(stored: &Value) -> u64 {
-        let newest = u64::from(stored["v"].is_number());
+        let newest = u64::from(stored["v"].is_array());
         let count = |name: &str| stored[name].as_u64().unwrap_or_default();
         count("n") + count("s") + newest
     }
@@ -93,29 +93,33 @@ impl Running {
         self.past
     }
 
-    /// Speeds (logarithms) in the newest run, and in its confirmation.
-    pub(crate) fn newest(&self) -> Option<(f64, Option<f64>)> {
-        self.newest.map(|newest| (newest.v, newest.c))
+    /// Speeds (logarithms) in the trials of the newest run, and in those of its confirmation.
+    pub(crate) fn newest(&self) -> Option<(&[f64], &[f64])> {
+        let newest = self.newest.as_ref()?;
+        Some((&newest.v, &newest.c))
     }
 
-    /// Decode speed (percent of the mean of the earlier runs), once there are enough of them.
-    pub(crate) fn compare(&self, speed: f64) -> Option<f64> {
-        (self.past.count >= LEAST_RUNS).then(|| 100.0 * (speed.ln() - self.past.mean).exp())
+    /// Decode speed (percent of the mean of the earlier runs), once there are enough of them. `trials` are logarithms.
+    pub(crate) fn compare(&self, trials: &[f64]) -> Option<f64> {
+        let speed = mean(trials).filter(|_| self.past.count >= LEAST_RUNS)?;
+        Some(100.0 * (speed - self.past.mean).exp())
     }
 
     /// Statistics with the newest run learned, so that another one can be added. A loss that two deployments show is not
     /// learned, or it would be normal after a few runs.
     #[must_use]
     pub(crate) fn learn(self, deviations: Deviations) -> Self {
-        let Some(newest) = self.newest else { return self };
+        let Some(newest) = &self.newest else { return self };
+        let Some(speed) = mean(&newest.v) else { return self };
         let past = self.past;
+        let confirmed = mean(&newest.c);
         let is_slow = |speed: f64| past.count > 0 && speed - past.mean < -LOSS * deviations.speed;
-        let is_loss = is_slow(newest.v) && newest.c.is_some_and(is_slow);
+        let is_loss = is_slow(speed) && confirmed.is_some_and(is_slow);
         let mut learned = past;
         if !is_loss {
-            learned = past.update(newest.v, newest.r, deviations.beside);
+            learned = past.update(speed, newest.r, deviations.beside);
         }
-        if newest.c.is_some() && learned.is_drifting(deviations.beside) {
+        if confirmed.is_some() && learned.is_drifting(deviations.beside) {
             learned = learned.settle();
         }
         Self {
@@ -127,16 +131,12 @@ impl Running {
     }
 
     /// Statistics with a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run
-    /// counts once. `None` if there is no run to confirm.
-    pub(crate) fn confirm(&self, speed: f64) -> Option<Self> {
-        let newest = self.newest.filter(|newest| newest.c.is_none())?;
-        Some(Self {
-            newest: Some(Newest {
-                c: Some(round(speed.ln())),
-                ..newest
-            }),
-            ..self.clone()
-        })
+    /// counts once. `trials` are logarithms. `None` if there is no run to confirm.
+    pub(crate) fn confirm(&self, trials: &[f64]) -> Option<Self> {
+        let mut confirmed = self.clone();
+        let newest = confirmed.newest.as_mut().filter(|newest| newest.c.is_empty())?;
+        newest.c = rounded(trials);
+        Some(confirmed)
     }
 
     /// JSON that a `NodePerformance` stores.
@@ -145,20 +145,27 @@ impl Running {
     }
 }
 
-/// Adds one run to the learned statistics of the GPUs of a node, each with its speed.
-pub(crate) fn add_run(gpus: &mut [(Running, f64)]) {
-    let residual = |(gpu, speed): &(Running, f64)| (gpu.past.count > 0).then(|| speed.ln() - gpu.past.mean);
+/// Adds one run to the learned statistics of the GPUs of a node, each with the speeds of its trials (logarithms).
+pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)]) {
+    let residual = |(gpu, trials): &(Running, Vec<f64>)| {
+        let speed = mean(trials).filter(|_| gpu.past.count > 0)?;
+        Some(speed - gpu.past.mean)
+    };
     let residuals: Vec<Option<f64>> = gpus.iter().map(residual).collect();
-    for (at, (gpu, speed)) in gpus.iter_mut().enumerate() {
+    for (at, (gpu, trials)) in gpus.iter_mut().enumerate() {
         let others = residuals.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<f64> = others.filter_map(|(_, residual)| *residual).collect();
         let shared = trimmed_mean(&others).unwrap_or_default();
         gpu.newest = Some(Newest {
-            v: round(speed.ln()),
+            v: rounded(trials),
             r: round(residuals[at].unwrap_or_default() - shared),
-            c: None,
+            c: Vec::new(),
         });
     }
+}
+
+fn rounded(values: &[f64]) -> Vec<f64> {
+    values.iter().copied().map(round).collect()
 }
 
 fn round(value: f64) -> f64 {
@@ -173,13 +180,17 @@ mod tests {
 
     /// One GPU after these runs.
     fn after(speeds: &[f64]) -> Running {
-        let mut gpus = vec![(Running::read(None, Some("0123")), 0.0)];
+        let mut known = Running::read(None, Some("0123"));
         for speed in speeds {
-            let known = gpus[0].0.clone().learn(Deviations::new(PRODUCT, 1));
-            gpus = vec![(known, *speed)];
+            let mut gpus = vec![(known.learn(Deviations::new(PRODUCT, 1)), vec![speed.ln()])];
             add_run(&mut gpus);
+            known = gpus.remove(0).0;
         }
-        gpus.remove(0).0
+        known
+    }
+
+    fn confirm(known: &Running, speed: f64) -> Option<Running> {
+        known.confirm(&[speed.ln()])
     }
 
     #[test]
@@ -193,16 +204,31 @@ mod tests {
         let stored = found.to_value().expect("JSON");
         assert_eq!((found.past.count, Running::count_runs(&stored)), (5, 6));
         assert_eq!(Running::read(Some(&stored), Some("0123")), found);
-        assert_eq!(found.newest(), Some((round(50.0_f64.ln()), None)));
+        assert_eq!(found.newest(), Some(([round(50.0_f64.ln())].as_slice(), [].as_slice())));
+    }
+
+    #[test]
+    fn the_trials_of_a_run_count_as_their_mean() {
+        let known = after(&[100.0; 5]).learn(Deviations::new(PRODUCT, 1));
+        let trials = vec![96.0_f64.ln(), 90.0_f64.ln(), 93.0_f64.ln()];
+        let mean = trials.iter().sum::<f64>() / 3.0;
+        assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-3);
+        let mut gpus = vec![(known, trials)];
+        add_run(&mut gpus);
+        let found = gpus.remove(0).0;
+        assert_eq!(Running::read(found.to_value().as_ref(), Some("0123")), found);
+        let learned = found.learn(Deviations::new(PRODUCT, 1)).past;
+        let expected = (5.0 * 100.0_f64.ln() + mean) / 6.0;
+        assert!((learned.mean - expected).abs() < 1e-4, "{learned:?} {expected}");
     }
 
     #[test]
     fn a_loss_that_two_deployments_show_is_not_learned() {
         let deviations = Deviations::new(PRODUCT, 1);
         let slow = after(&[100.0, 100.0, 100.0, 90.0]);
-        let confirmed = slow.confirm(91.0).expect("a run to confirm").learn(deviations);
+        let confirmed = confirm(&slow, 91.0).expect("a run to confirm").learn(deviations);
         assert_eq!((confirmed.past, confirmed.skipped), (slow.past, 1));
-        let refuted = slow.confirm(100.0).expect("a run to confirm").learn(deviations);
+        let refuted = confirm(&slow, 100.0).expect("a run to confirm").learn(deviations);
         assert_eq!(refuted.past.count, 4, "noise is learned");
         assert!(refuted.past.mean < slow.past.mean);
         assert_eq!(
@@ -210,15 +236,16 @@ mod tests {
             refuted.past,
             "so is a loss without a confirmation"
         );
-        assert!(confirmed.confirm(91.0).is_none() && refuted.confirm(91.0).is_none());
+        assert!(confirm(&confirmed, 91.0).is_none() && confirm(&refuted, 91.0).is_none());
     }
 
     #[test]
     fn a_change_that_all_gpus_share_is_no_residual_of_one() {
         let known = after(&[100.0, 100.0]).learn(Deviations::new(PRODUCT, 2));
-        let mut gpus = vec![(known.clone(), 90.0), (known.clone(), 90.0), (known, 80.0)];
+        let speeds = [90.0_f64, 90.0, 80.0];
+        let mut gpus: Vec<(Running, Vec<f64>)> = speeds.iter().map(|speed| (known.clone(), vec![speed.ln()])).collect();
         add_run(&mut gpus);
-        let residual = |at: usize| gpus[at].0.newest.expect("a run").r;
+        let residual = |at: usize| gpus[at].0.newest.as_ref().expect("a run").r;
         assert!((residual(2) - (80.0_f64 / 90.0).ln()).abs() < 1e-5);
         assert!((residual(0) - 0.5 * (90.0_f64 / 80.0).ln()).abs() < 1e-5);
     }
@@ -229,7 +256,7 @@ mod tests {
         let mut drifting = after(&[100.0; 30]);
         drifting.past.cusum = 9.0;
         assert!(drifting.clone().learn(deviations).past.cusum > 8.0);
-        let settled = drifting.confirm(100.0).expect("a run to confirm").learn(deviations);
+        let settled = confirm(&drifting, 100.0).expect("a run to confirm").learn(deviations);
         assert!(settled.past.cusum.abs() < f64::EPSILON);
     }
 }

@@ -16,7 +16,7 @@ fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
     let milliseconds = |time: i64| format!("{}.{:03}", time / 1000, time % 1000);
     let loads = gpus
         .iter()
-        .map(|(gpu, time)| json!({"name": format!("worker-{gpu}"), "tokenMs": milliseconds(*time)}));
+        .map(|(gpu, time)| json!({"name": format!("worker-{gpu}"), "tokenMsOfTrials": [milliseconds(*time)]}));
     json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"namespace": "perf", "name": "h100", "uid": "validation-uid"},
@@ -100,6 +100,22 @@ fn after(runs: i64, gpus: &[(&str, i64)]) -> NodePerformance {
         objects = vec![written(next)];
     }
     objects.swap_remove(0)
+}
+
+#[test]
+fn the_last_three_trials_of_a_run_count() {
+    let object = changed(validation(1, &[("GPU-a", 8000)]), |object| {
+        let times = json!(["1.000", "8.000", "x", "10.000", "12.500"]);
+        object["status"]["operatorState"]["workers"][0]["tokenMsOfTrials"] = times;
+    });
+    let measured = object.expect("measured");
+    assert_eq!(measured.gpus, [("GPU-a".to_owned(), vec![8000, 10_000, 12_500])]);
+    let object = written(decide(&measured, UID, std::iter::empty()));
+    assert_eq!(
+        status(&object).gpus[0].token_microseconds,
+        Some(10_000),
+        "the geometric mean"
+    );
 }
 
 #[test]
@@ -294,7 +310,7 @@ fn the_gpus_of_one_worker_have_one_row() {
     });
     assert_eq!(
         object.expect("measured").gpus,
-        [("GPU-c".to_owned(), 9000), ("GPU-a,GPU-b".to_owned(), 8000)]
+        [("GPU-c".to_owned(), vec![9000]), ("GPU-a,GPU-b".to_owned(), vec![8000])]
     );
 }
 

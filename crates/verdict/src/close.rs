@@ -1,7 +1,7 @@
 //! End of a trial: its results are written into the status, and the rule decides if another trial is needed.
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, WorkerLoad};
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::{Cause, SHOWN};
@@ -30,6 +30,7 @@ pub fn close(
     if judged.outcome != TrialOutcome::Invalid {
         in_run::name_slow_workers(status, &mut judged);
         in_run::explain_without_jitter(status, &mut judged);
+        add_token_times(&status.state.workers, &mut judged.workers);
         status.state.workers.clone_from(&judged.workers);
         against_earlier_runs(spec, status, &mut judged);
         in_run::forget_other_explanations(status, &judged);
@@ -87,6 +88,15 @@ pub fn close(
     let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
     status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
+}
+
+/// Adds the token time of this trial to those of the trials before it.
+fn add_token_times(before: &[WorkerLoad], now: &mut [WorkerLoad]) {
+    for worker in now {
+        let known = before.iter().find(|known| known.name == worker.name);
+        let known = known.into_iter().flat_map(|known| &known.token_ms_of_trials);
+        worker.token_ms_of_trials = known.chain(&worker.token_ms).cloned().collect();
+    }
 }
 
 /// Words of the findings, each once.

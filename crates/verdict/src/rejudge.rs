@@ -28,6 +28,8 @@ pub fn rejudge(
 ) -> Result<(Verdict, Why), String> {
     let mut next = status.clone();
     next.diagnosis = beside_the_trials(saved);
+    // Each trial adds to the numbers of its workers.
+    next.state.workers.clear();
     for before in saved.trials.iter().filter(|trial| trial.outcome.is_some()) {
         if ruling(spec, &next) != Ruling::Continue {
             break;

@@ -146,7 +146,8 @@ pub struct ValidationReference {
 pub struct GpuPerformance {
     /// UUID of the GPU. If a worker uses several, their UUIDs, separated by commas: nothing measures one of them alone.
     pub uuid: String,
-    /// Time from one token of a request to the next. Absent if the newest run did not measure this GPU.
+    /// Time from one token of a request to the next, on average over the last three trials of the newest run (µs). Absent
+    /// if that run did not measure this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
     /// Decode speed (percent of its own earlier runs in the same environment).

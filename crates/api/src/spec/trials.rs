@@ -13,10 +13,12 @@ use crate::{quantity, rules};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.rule != 'Sequential' || self.max >= (self.errorBoundPercent >= 16 ? 2 : self.errorBoundPercent >= 7 ? 3 : self.errorBoundPercent >= 4 ? 4 : self.errorBoundPercent >= 2 ? 5 : 6)")
     .message("so few trials could not fail a deployment that misses its gates narrowly: with rule Sequential write a max of at least 6 for errorBoundPercent 1, 5 for 2 and 3, 4 from 4, 3 from 7, 2 from 16; or write rule All or Single"))]
+#[x_kube(validation = Rule::new("!has(self.min) || self.rule == 'Single' || self.min <= self.max")
+    .message("min is above max: write a min of at most max"))]
 pub struct TrialsSpec {
     /// Rule that turns trials into a verdict. `Sequential`: trials repeat until the error bounds are kept. `All`: `max`
-    /// passes are needed, and the first miss fails. `Single`: one trial decides; `max` and `errorBoundPercent` are
-    /// ignored.
+    /// passes are needed, and the first miss fails. `Single`: the first valid trial decides; `max` and
+    /// `errorBoundPercent` are ignored.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
@@ -27,6 +29,11 @@ pub struct TrialsSpec {
     #[serde(default = "default_max_trials")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
+    /// Minimum number of valid trials of a run (1 to 20, at most `max` unless the rule is Single). Absent: 1. More trials
+    /// measure the speed of each GPU more exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 20))]
+    pub min: Option<i32>,
     /// Requests that may fail in a trial before it counts as a miss (quantity, percent, 0 to 100).
     #[serde(default = "default_max_failed_requests_percent")]
     #[schemars(length(max = 32))]
@@ -54,7 +61,7 @@ pub enum TrialRule {
     Sequential,
     /// `max` passes are needed; the first miss fails.
     All,
-    /// One trial decides.
+    /// The first valid trial decides.
     Single,
 }
 
@@ -64,6 +71,7 @@ impl Default for TrialsSpec {
             rule: TrialRule::default(),
             error_bound_percent: default_error_bound_percent(),
             max: default_max_trials(),
+            min: None,
             max_failed_requests_percent: default_max_failed_requests_percent(),
         }
     }

@@ -12,7 +12,7 @@ pub struct PlacementStatus {
     /// Method by which the run requests GPUs: `DRA` or `DevicePlugin`.
     #[schemars(with = "String")]
     pub allocation: Allocation,
-    /// GPUs in use, one worker each.
+    /// GPUs in use by all workers.
     pub gpus: i64,
     /// GPUs of the node, free or in use.
     #[serde(rename = "nodeGPUs")]

@@ -9,7 +9,7 @@ use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, Outlier, Outlie
 use crate::calibration::Calibration;
 use crate::centre::trimmed_mean;
 use crate::findings::{Answer, Certainty, FleetFinding, FleetRules, LevelRule, NodeAssessment, assess};
-use crate::measurement::whole;
+use crate::measurement::{speed, whole};
 use crate::metric::FleetMetric;
 use crate::past::Past;
 use crate::prior::prior;
@@ -18,8 +18,6 @@ use crate::running::Running;
 
 /// Most outliers in a status, so that it stays below 32 KiB.
 pub(super) const MOST: usize = 20;
-/// Microseconds per second.
-const MICRO: f64 = 1e6;
 
 /// Result of the comparison of a policy's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +28,7 @@ pub struct NodeComparison {
     pub suspects: BTreeMap<String, DateTime<Utc>>,
     /// Check of the p-values of the nodes that are taken for healthy.
     pub calibration: Calibration,
-    /// Number of nodes that were slow enough to be acted on, if they were too many at once.
+    /// Number of slow nodes, if they were too many at once.
     pub too_many: Option<usize>,
 }
 
@@ -207,19 +205,17 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
             continue;
         };
-        #[expect(clippy::cast_precision_loss, reason = "microseconds between two tokens")]
-        let shown = MICRO / time as f64;
         let stored = Running::read(gpu.operator_state.as_ref(), Some(environment));
-        let past = stored.past();
-        let (newest, confirmation) = stored.newest().unwrap_or((shown.ln(), None));
-        let speeds = |logarithm: f64| Speeds {
-            trials: vec![logarithm.exp()],
-            past,
+        let shown = [speed(time).ln()];
+        let (newest, confirmation) = stored.newest().unwrap_or((&shown, &[]));
+        let speeds = |logarithms: &[f64]| Speeds {
+            trials: logarithms.iter().map(|logarithm| logarithm.exp()).collect(),
+            past: stored.past(),
         };
         screen.gpus.insert(gpu.uuid.clone(), speeds(newest));
-        fresh
-            .gpus
-            .extend(confirmation.map(|speed| (gpu.uuid.clone(), speeds(speed))));
+        if !confirmation.is_empty() {
+            fresh.gpus.insert(gpu.uuid.clone(), speeds(confirmation));
+        }
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
     screen.whole.past = node_past(&pasts);

@@ -104,7 +104,7 @@ impl Faulty {
                 });
                 let bad = [fleet.dice.below(NODES / 2), NODES / 2 + fleet.dice.below(NODES / 2)];
                 let passed = fleet.pass(&|at| if bad.contains(&at) { self.fault } else { Fault::None });
-                self.count(&passed.assessment, bad, &mut found);
+                self.count(&fleet, &passed.assessment, bad, &mut found);
             }
         }
         found
@@ -127,7 +127,7 @@ impl Faulty {
         if self.spread == QUIET { "quiet" } else { "usual" }
     }
 
-    fn count(&self, assessment: &Assessment, bad: [usize; 2], found: &mut Found) {
+    fn count(&self, fleet: &Fleet, assessment: &Assessment, bad: [usize; 2], found: &mut Found) {
         let right = |node: &str, finding: &FleetFinding| {
             bad.iter().any(|at| {
                 let gpu = matches!(self.fault, Fault::Gpu(_)).then(|| slow_gpu(*at));
@@ -135,9 +135,10 @@ impl Faulty {
             })
         };
         for (node, finding) in findings(assessment) {
-            found.wrong.add(!right(node, finding));
+            let is_wrong = !right(node, finding) && !is_true(fleet, node, finding);
+            found.wrong.add(is_wrong);
             if finding.certainty == Certainty::Act {
-                found.wrong_acted.add(!right(node, finding));
+                found.wrong_acted.add(is_wrong);
             }
         }
         for at in bad {
@@ -148,6 +149,11 @@ impl Faulty {
                 .add(of_node().any(|(_, finding)| finding.certainty == Certainty::Act));
         }
     }
+}
+
+/// True for a report of healthy silicon that is slow.
+fn is_true(fleet: &Fleet, node: &str, finding: &FleetFinding) -> bool {
+    finding.answer == Answer::SlowerThanPeers && fleet.is_slower_than_peers(node, finding.gpu.as_deref())
 }
 
 /// Passes until a drift of 3 % is named, after 20 healthy passes: the median and the 95th of 100.
@@ -234,7 +240,8 @@ pub fn few(nodes: usize, shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tal
         let mut fleet = Fleet::new(nodes, USUAL, shape, 1000 + seed);
         let passed = fleet.pass(&|at| if at == 1 { fault } else { Fault::None });
         let faulty = |node: &str| fault != Fault::None && node == name(1);
-        wrong.add(findings(&passed.assessment).any(|(node, _)| !faulty(node)));
+        let is_wrong = |(node, finding): (&str, &FleetFinding)| !faulty(node) && !is_true(&fleet, node, finding);
+        wrong.add(findings(&passed.assessment).any(is_wrong));
         right.add(findings(&passed.assessment).any(|(node, _)| faulty(node)));
     }
     (wrong, right)

@@ -30,7 +30,8 @@ method was tuned on these seeds, so results close to a goal are optimistic.
 * *Gaussian* and *heavy* (Student's t with 3 degrees of freedom) noise have the same standard deviation. In heavy fleets healthy chips
   differ in the same heavy way, so some are really slow. *Recorded* noise is drawn from 31 trials on two H200s, and the page calls it usual
   too: 2.5 % in common and 1.6 % per GPU.
-* One node of a hundred is faulty. A name is wrong if it is another node, another GPU, or a node instead of its slow GPU.
+* One node of a hundred is faulty. A name is wrong if it is another node, another GPU, or a node instead of its slow GPU. It is
+  right if the subject is at least 2 % slower than its peers by nature, as tails of healthy speeds are.
 
 *Bound* is 95 % sure, from the worse side. A goal is *met* if the bound is within it, *not refuted* if only the share is, and *missed*
 otherwise.

@@ -44,7 +44,7 @@ pub struct PolicyFleet {
 /// Result of a pass.
 pub struct PolicyPass {
     pub comparison: NodeComparison,
-    /// Runs of all nodes, with one trial each.
+    /// Trials of all runs.
     pub trials: usize,
 }
 
@@ -115,10 +115,9 @@ impl PolicyFleet {
                 return PolicyPass { comparison, trials };
             }
             assert!(round < ROUNDS, "a pass does not end");
-            trials += created.len();
             self.now += RUN;
             for child in created {
-                self.run(&child, faults);
+                trials += self.run(&child, faults);
             }
         }
         unreachable!("the rounds end")
@@ -161,8 +160,8 @@ impl PolicyFleet {
         decision.create
     }
 
-    /// One run, recorded as the operator records it.
-    fn run(&mut self, child: &PerfValidation, faults: Faults<'_>) {
+    /// One run, recorded as the operator records it. Returns the number of its trials.
+    fn run(&mut self, child: &PerfValidation, faults: Faults<'_>) -> usize {
         let mut metadata = child.metadata.clone();
         let child_name = metadata.name.clone().expect("a name");
         metadata.uid = Some(child_name.clone());
@@ -183,7 +182,13 @@ impl PolicyFleet {
             ..Outline::default()
         };
         self.validations.push(ValidationFacts::new(&metadata, outline));
-        let pass = self.fleet.measure(&[at], 1, &|at| faults(at, is_confirmation));
+        let trials = child
+            .spec
+            .trials
+            .min
+            .and_then(|min| usize::try_from(min).ok())
+            .unwrap_or(1);
+        let pass = self.fleet.measure(&[at], trials, &|at| faults(at, is_confirmation));
         let speeds = &pass[hostname].metrics[&FleetMetric::DecodeSpeed].gpus;
         #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
         let time = |speed: f64| (MICRO / speed).round() as i64;
@@ -209,7 +214,7 @@ impl PolicyFleet {
             percent_of_peers: None,
             gpus: speeds
                 .iter()
-                .map(|(uuid, speeds)| (uuid.clone(), time(speeds.trials[0])))
+                .map(|(uuid, speeds)| (uuid.clone(), speeds.trials.iter().map(|speed| time(*speed)).collect()))
                 .collect(),
         };
         // No GPU moves, so the objects of other nodes do not matter.
@@ -218,5 +223,6 @@ impl PolicyFleet {
             panic!("{change:?}")
         };
         self.objects.insert(hostname.clone(), *object);
+        trials
     }
 }

@@ -1,12 +1,12 @@
 //! Cases of a policy: each plays whole passes and counts right and wrong names.
 
-use perfval_api::fleet::Outlier;
+use perfval_api::fleet::{Outlier, OutlierReason};
 use perfval_fleet::prior::Spread;
 
 use crate::cases::Found;
 use crate::policy::{PolicyFleet, PolicyPass};
 use crate::tally::{Tally, share};
-use crate::world::{Fault, QUIET, Shape, USUAL, name, slow_gpu};
+use crate::world::{Fault, Fleet, QUIET, Shape, USUAL, name, slow_gpu};
 
 /// Passes for which a drift is followed.
 const LONGEST: usize = 25;
@@ -52,17 +52,17 @@ impl Loss {
             let dice = &mut fleet.fleet.dice;
             let bad = [dice.below(NODES / 2), NODES / 2 + dice.below(NODES / 2)];
             let one = fleet.pass(&|at, _| if bad.contains(&at) { self.fault } else { Fault::None });
-            self.count(&one, bad, &mut found);
+            self.count(&fleet.fleet, &one, bad, &mut found);
         }
         found
     }
 
-    fn count(&self, passed: &PolicyPass, bad: [usize; 2], found: &mut Found) {
+    fn count(&self, fleet: &Fleet, passed: &PolicyPass, bad: [usize; 2], found: &mut Found) {
         let is_of = |outlier: &Outlier, at: usize| {
             let gpu = matches!(self.fault, Fault::Gpu(_)).then(|| slow_gpu(at));
             outlier.node == name(at) && outlier.gpu == gpu
         };
-        let is_right = |outlier: &Outlier| bad.iter().any(|at| is_of(outlier, *at));
+        let is_right = |outlier: &Outlier| bad.iter().any(|at| is_of(outlier, *at)) || is_true(fleet, outlier);
         passed
             .reported()
             .for_each(|outlier| found.wrong.add(!is_right(outlier)));
@@ -74,6 +74,12 @@ impl Loss {
             found.acted.add(passed.acted().any(|outlier| is_of(outlier, at)));
         }
     }
+}
+
+/// True for a report of healthy silicon that is slow.
+fn is_true(fleet: &Fleet, outlier: &Outlier) -> bool {
+    outlier.reason == OutlierReason::SlowerThanPeers
+        && fleet.is_slower_than_peers(&outlier.node, outlier.gpu.as_deref())
 }
 
 /// Counts of healthy passes.
@@ -165,7 +171,8 @@ pub fn three(shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tally) {
         let mut fleet = PolicyFleet::new(3, USUAL, shape, 6000 + seed);
         let passed = fleet.pass(&|at, _| if at == 1 { fault } else { Fault::None });
         let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
-        wrong.add(passed.reported().any(|outlier| !is_faulty(outlier)));
+        let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);
+        wrong.add(passed.reported().any(is_wrong));
         right.add(passed.reported().any(is_faulty));
     }
     (wrong, right)

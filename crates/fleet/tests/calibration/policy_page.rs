@@ -14,12 +14,12 @@ impl Page {
     pub fn policy(&mut self) {
         self.table(
             "What a policy reports",
-            "The decisions of a `PerfValidationPolicy`, pass after pass: one run with one trial on each node, and one more run in a new deployment\n\
-             on each suspected node. It has the newest run of each node, its confirmation, and the statistics in `NodePerformance`. It\n\
+            "The decisions of a `PerfValidationPolicy`, pass after pass: one run with one trial on each node, and one more run with three\n\
+             trials in a new deployment on each suspected node. With the default rule a run has two trials or more, and varies less. It has the newest run of each node, its confirmation, and the statistics in `NodePerformance`. It\n\
              compares the decode speed alone, without racks and without cold machines. *Reported* is `Confirmed` or `Actionable`, *acted* is\n\
              `Actionable`. Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes. Cold machines are healthy and lose 5 to 9 %,\n\
-             four beside 36 others. Five nodes drift after 20 healthy passes: median and largest; 26 is more than 25. A drift is close to the smallest loss that counts (2 %), so\n\
-             one confirmation seldom shows it.\n\n",
+             four beside 36 others. Five nodes drift after 20 healthy passes: median and largest; 26 is more than 25. A drift is close to the smallest loss that\n\
+             counts (2 %), so one confirmation seldom shows it.\n\n",
         );
         self.section = "policy: ";
         self.policy_losses();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perfval_fleet::centre::trimmed_mean;
 use perfval_fleet::findings::{Assessment, FleetRules, NextPasts, Step, assess};
 use perfval_fleet::metric::{FleetMetric, loss};
 use perfval_fleet::prior::{Spread, prior};
@@ -154,6 +155,26 @@ impl Fleet {
 
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// True if a node, or a GPU of it, is at least 2 % slower than its peers without a fault, as the tails of healthy speeds
+    /// are. A report of that is right.
+    pub fn is_slower_than_peers(&self, node: &str, gpu: Option<&str>) -> bool {
+        let whole = |truth: &Truth| truth.node + trimmed_mean(&truth.gpus).unwrap_or_default();
+        let Some(truth) = self.nodes.iter().find(|truth| truth.name == node) else {
+            return false;
+        };
+        let (own, others): (f64, Vec<f64>) = match gpu.and_then(|uuid| uuid.rsplit('-').next()?.parse::<usize>().ok()) {
+            Some(own) => {
+                let others = (0..GPUS).filter(|other| *other != own);
+                (truth.gpus[own], others.map(|other| truth.gpus[other]).collect())
+            }
+            None => {
+                let others = self.nodes.iter().filter(|other| other.name != node);
+                (whole(truth), others.map(whole).collect())
+            }
+        };
+        trimmed_mean(&others).is_some_and(|centre| own - centre <= -loss(2.0))
     }
 
     /// Healthy passes that are learned from.

@@ -43,7 +43,7 @@ impl Fleet {
                 let time = USUAL * noise / (1.0 - slower(gpu) / 100.0);
                 (
                     json!({"name": format!("w{gpu}"), "gpus": [format!("GPU-{node}-{gpu}")]}),
-                    json!({"name": format!("w{gpu}"), "tokenMs": format!("{:.3}", time / 1000.0)}),
+                    json!({"name": format!("w{gpu}"), "tokenMsOfTrials": [format!("{:.3}", time / 1000.0)]}),
                 )
             })
             .unzip();
@@ -181,7 +181,7 @@ fn a_loss_that_a_new_deployment_does_not_show_is_no_outlier() {
 fn a_small_loss_is_confirmed_and_not_actionable() {
     let mut fleet = healthy();
     for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
-        fleet.run_node(3, run, reason, |_| 9.0);
+        fleet.run_node(3, run, reason, |_| 7.0);
     }
     let outliers = fleet.outliers(&json!({"report": {"falseDiscoveryPercent": 20}}));
     assert_eq!(

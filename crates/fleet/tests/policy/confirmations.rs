@@ -46,6 +46,26 @@ fn a_suspected_node_gets_an_ordinary_validation() {
 }
 
 #[test]
+fn a_confirmation_has_three_trials_if_its_rule_allows_it() {
+    let trials = |template: serde_json::Value| {
+        let mut world = world(1, &[0], &json!({}));
+        world.policies[0].spec.validation_template.spec.trials = serde_json::from_value(template).expect("trials");
+        let decision = world.decide();
+        let trials = &decision.create.first().expect("a confirmation").spec.trials;
+        (trials.min, trials.max)
+    };
+    assert_eq!(trials(json!({})), (Some(3), 8));
+    assert_eq!(trials(json!({"min": 4})), (Some(4), 8));
+    assert_eq!(trials(json!({"rule": "Single", "max": 1})), (Some(3), 3));
+    assert_eq!(trials(json!({"rule": "All", "max": 2})), (Some(2), 2));
+    let mut stale = world(1, &[], &json!({}));
+    stale.measure("n0", "Passed", ago(200));
+    let stale = stale.decide();
+    let spec = &stale.create.first().expect("a validation").spec;
+    assert_eq!((reasons(&stale), spec.trials.min), (vec!["Stale"], None));
+}
+
+#[test]
 fn a_newer_run_ends_the_suspicion() {
     let mut world = world(2, &[1], &json!({}));
     // The comparison may be older than the confirmation, and so may the object of the node.

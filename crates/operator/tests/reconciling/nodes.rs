@@ -22,7 +22,7 @@ fn put_run(server: &ApiServer, phase: &str, run: i64) {
             "metrics": {"outputTokenThroughput": "1234"},
             "plan": {"deviceIds": [{"pool": NODE, "name": "gpu-0", "uuid": "GPU-a"}]},
             "workerPods": [{"pod": "w", "uid": "w", "restarts": 0, "devices": [format!("{NODE}/gpu-0")]}],
-            "workers": [{"name": "w", "tokenMs": "8"}],
+            "workers": [{"name": "w", "tokenMsOfTrials": ["8"]}],
         },
     });
     let mut status: PerfValidationStatus = serde_json::from_value(object["status"].take()).expect("a status");

@@ -29,6 +29,7 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
         seconds_per_request: load.seconds_per_request.map(show),
         tokens_per_second: load.tokens_per_second().map(show),
         token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
+        token_ms_of_trials: Vec::new(),
         batch: load.speed.as_ref().map(|speed| show(speed.batch)),
         percent_of_peers: load
             .speed

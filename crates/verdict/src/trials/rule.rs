@@ -16,14 +16,19 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
     }
     let passes = count(finished, TrialOutcome::Pass);
     let misses = count(finished, TrialOutcome::Miss);
-    let max = usize::try_from(spec.max).unwrap_or(1).max(1);
-    match spec.rule {
-        TrialRule::Single if passes > 0 => Ruling::Pass,
-        TrialRule::Single | TrialRule::All if misses > 0 => Ruling::Fail,
+    let number = |count: i32| usize::try_from(count).unwrap_or(1).max(1);
+    let max = number(spec.max);
+    let ruling = match spec.rule {
+        TrialRule::Single => match finished.iter().find(|trial| trial.outcome != TrialOutcome::Invalid) {
+            Some(first) if first.outcome == TrialOutcome::Pass => Ruling::Pass,
+            Some(_) => Ruling::Fail,
+            None => Ruling::Continue,
+        },
+        TrialRule::All if misses > 0 => Ruling::Fail,
         TrialRule::All if passes >= max => Ruling::Pass,
         // Invalid trials prove nothing. Still, they must end at some point.
         TrialRule::All if finished.len() >= 2 * max => Ruling::Undecided,
-        TrialRule::Single | TrialRule::All => Ruling::Continue,
+        TrialRule::All => Ruling::Continue,
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
             Ruling::Fail
         }
@@ -31,6 +36,13 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
             Ruling::Continue if finished.len() >= max => Ruling::Undecided,
             ruling => ruling,
         },
+    };
+    // Later looks at the same evidence keep Wald's error bounds.
+    let may_continue = spec.rule == TrialRule::Single || finished.len() < max;
+    if may_continue && passes + misses < number(spec.min.unwrap_or(1)) {
+        Ruling::Continue
+    } else {
+        ruling
     }
 }
 
@@ -146,6 +158,36 @@ mod tests {
                 expected,
                 "{rule_name:?} max {max} {letters:?}"
             );
+        }
+    }
+
+    #[test]
+    fn no_rule_decides_before_the_minimum_of_valid_trials() {
+        use Ruling::{Continue, Fail, Pass, Undecided, Unmeasurable};
+        use TrialRule::{All, Sequential, Single};
+        let cases = [
+            (Sequential, 8, "PP", Continue),
+            (Sequential, 8, "PPI", Continue),
+            (Sequential, 8, "PPP", Pass),
+            (Sequential, 8, "FF", Continue),
+            (Sequential, 8, "FFF", Fail),
+            (Sequential, 3, "PIP", Pass),
+            (Sequential, 3, "PIM", Undecided),
+            (Sequential, 8, "PII", Unmeasurable),
+            (Single, 1, "PM", Continue),
+            (Single, 1, "PMM", Pass),
+            (Single, 1, "IMPP", Fail),
+            (All, 3, "M", Continue),
+            (All, 3, "MPP", Fail),
+            (All, 3, "PPP", Pass),
+        ];
+        for (rule_name, max, letters, expected) in cases {
+            let spec = TrialsSpec {
+                min: Some(3),
+                ..spec(rule_name, max)
+            };
+            let found = rule(&spec, &trials(letters));
+            assert_eq!(found, expected, "{rule_name:?} max {max} {letters:?}");
         }
     }
 }

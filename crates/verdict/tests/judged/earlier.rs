@@ -111,6 +111,17 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
     close(spec, status, 1, &judged, DateTime::UNIX_EPOCH);
 }
 
+#[test]
+fn the_token_times_of_all_valid_trials_are_kept() {
+    let mut status = after(&[]);
+    for token_ms in ["10", "10.5"] {
+        closed(&mut status, &spec(), token_ms);
+    }
+    let only = &status.state.workers[0];
+    assert_eq!(only.token_ms_of_trials, ["10", "10.5"]);
+    assert_eq!(only.token_microseconds(), [10_000, 10_500]);
+}
+
 fn of_earlier_runs(status: &PerfValidationStatus) -> Option<String> {
     let speed = status.state.workers[0].percent_of_earlier_runs.as_ref()?;
     Some(format!("{speed} of {}", speed.of))

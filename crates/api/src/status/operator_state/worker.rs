@@ -105,6 +105,9 @@ pub struct WorkerLoad {
     /// Time from one token of a request to the next, by its engine (ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_ms: Option<String>,
+    /// `tokenMs` of each valid trial of the run so far, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub token_ms_of_trials: Vec<String>,
     /// Requests that its engine decoded together, on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
@@ -135,10 +138,14 @@ pub struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// Time from one token of a request to the next (µs).
-    pub fn token_microseconds(&self) -> Option<i64> {
-        let milliseconds = quantity::parse(self.token_ms.as_deref()?)?;
-        milliseconds.checked_mul(Decimal::ONE_THOUSAND)?.round().to_i64()
+    /// Time from one token of a request to the next in each valid trial of the run (µs, above 0), in order.
+    pub fn token_microseconds(&self) -> Vec<i64> {
+        let microseconds = |text: &String| {
+            let milliseconds = quantity::parse(text)?;
+            milliseconds.checked_mul(Decimal::ONE_THOUSAND)?.round().to_i64()
+        };
+        let times = self.token_ms_of_trials.iter().filter_map(microseconds);
+        times.filter(|time| *time > 0).collect()
     }
 }
 
