@@ -1,6 +1,6 @@
-"""Foreign work on a GPU: multiplies matrices for a share of the time, and writes down what it did.
+"""Foreign work on a GPU: multiplies matrices for a share of the time, holds memory, and writes down what it did.
 
-Usage: burn.py SHARE FILE
+Usage: burn.py SHARE FILE [GIB]
 """
 
 import json
@@ -13,7 +13,12 @@ import torch
 SIZE = 8192
 
 
-def main(share: float, file: Path) -> None:
+def main(share: float, file: Path, gib: float) -> None:
+    _held = torch.zeros(int(gib * (1 << 30)), device="cuda", dtype=torch.uint8)
+    if not share:
+        torch.cuda.synchronize()
+        while True:
+            time.sleep(60)
     left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     left @ right
     torch.cuda.synchronize()
@@ -33,4 +38,4 @@ def main(share: float, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), Path(sys.argv[2]))
+    main(float(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.0)

@@ -4,6 +4,9 @@
     cluster.py up --mocker /opt/CACHE    the same with simulated engines and GPUs: to try this out
     cluster.py run NAME           applies validation.yaml under this name and follows it until it ends
     cluster.py run NAME --burn 0.3 --gpu 1     the same while another process computes on a GPU for a share of the time
+    cluster.py run NAME --memory 70 --gpu 1    … or holds so many GiB of its memory
+    cluster.py run NAME --freeze 10 --gpu 1    the worker on a GPU stands still for so many seconds in each trial
+    cluster.py run NAME --kill-operator        the operator is killed in the first trial
     cluster.py run NAME --manifest one-gpu.yaml --soak 10m     another manifest, a soak after its trials
     cluster.py run NAME          again: a rerun of what is there
     cluster.py down
@@ -27,7 +30,9 @@ sys.path.insert(0, str(HERE.parent))
 
 import programs
 from engines import Programs
-from process import Refused, end, say, spawn
+from process import Refused, say
+from record import record
+from strike import Strikes
 
 # Pods see the machine's /usr and /opt, so what they run lies there.
 FOLDER = Path("/opt/silicon")
@@ -164,18 +169,13 @@ def run(options: argparse.Namespace) -> None:
     there = kubectl("get", "perfval", options.name, "-n", NAMESPACE, "--ignore-not-found", "-o", "name")
     kubectl("apply", "-f", str(manifest(options)))
     token = rerun(options.name) if there else None
-    burner = 0
+    strikes = Strikes(options, FOLDER)
     try:
-        if options.burn:
-            file = FOLDER / "burn.json"
-            words = [sys.executable, str(HERE.parent / "burn.py"), str(options.burn), str(file)]
-            burner = spawn(FOLDER / "burn.log", words, {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(options.gpu)})
-            say(f"another process computes on GPU {options.gpu} for {options.burn:.0%} of the time")
-        follow(options.name, token, options.within)
+        strikes.start()
+        follow(options.name, token, options.within, strikes)
     finally:
-        if burner:
-            end([burner])
-        report(options.name, options.out)
+        strikes.stop()
+        report(options, strikes)
 
 
 def manifest(options: argparse.Namespace) -> Path:
@@ -193,7 +193,7 @@ def rerun(name: str) -> str:
     return token
 
 
-def follow(name: str, token: str | None, within: float) -> None:
+def follow(name: str, token: str | None, within: float, strikes: Strikes) -> None:
     """One line for each phase and message, until the run that this token asked for is over."""
     began, shown = time.time(), ("", "")
     while time.time() - began < within:
@@ -202,14 +202,16 @@ def follow(name: str, token: str | None, within: float) -> None:
         if line != shown:
             say(f"{time.time() - began:6.1f} s  {line[0]:<16} {line[1]}")
             shown = line
+            strikes.look(line[1])
         if line[0] == "Completed" and status.get("run", {}).get("rerunToken") == token:
             return
         time.sleep(0.5)
     say(f"not over after {within:.0f} s")
 
 
-def report(name: str, out: Path | None) -> None:
+def report(options: argparse.Namespace, strikes: Strikes) -> None:
     """What the status says, and everything into a folder."""
+    name, out = options.name, options.out
     print(kubectl("get", "perfvalidations", "-n", NAMESPACE, "-o", "wide"))
     found = json.loads(kubectl("get", "perfval", name, "-n", NAMESPACE, "-o", "json"))
     for finding in found.get("status", {}).get("diagnosis", []):
@@ -218,6 +220,10 @@ def report(name: str, out: Path | None) -> None:
         return
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(found, indent=1))
+    if saved := found.get("status", {}).get("resultsRef"):
+        results = json.loads(kubectl("get", "configmap", saved["name"], "-n", NAMESPACE, "-o", "json"))
+        with open(out / "records.jsonl", "a") as records:
+            records.write(json.dumps(record(found, results, options, strikes.victims), separators=(",", ":")) + "\n")
     dumps = {
         "events": ["get", "events", "-A", "--sort-by=.lastTimestamp"], "pods": ["get", "pods", "-A", "-o", "wide"],
         "results": ["get", "configmaps", "-n", NAMESPACE, "-o", "json"], "slices": ["get", "resourceslices", "-o", "yaml"],
@@ -244,6 +250,9 @@ def main() -> int:
     command.add_argument("name")
     command.add_argument("--manifest", type=Path, default=HERE / "validation.yaml")
     command.add_argument("--burn", type=float, help="share of the time that another process computes")
+    command.add_argument("--memory", type=float, help="memory that another process holds (GiB)")
+    command.add_argument("--freeze", type=float, help="seconds for which a worker stands still in each trial")
+    command.add_argument("--kill-operator", action="store_true")
     command.add_argument("--gpu", type=int, default=1, help="where")
     command.add_argument("--soak", help="one more trial of this length after those that passed, such as 10m")
     command.add_argument("--within", type=float, default=LIMIT, help="seconds")

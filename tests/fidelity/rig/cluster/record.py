@@ -1,0 +1,66 @@
+"""A run of the product as a record of tests/fidelity: what the results ConfigMap and the object hold."""
+
+import base64
+import gzip
+import json
+import os
+from datetime import datetime
+
+# Faults by the name that tests/fidelity/src/fault.rs gives them.
+HEALTHY, SLOW_GPU, FROZEN = "Healthy", "SlowGpu", "FrozenTenSeconds"
+
+
+def state(status: dict) -> dict:
+    """The operator's state with its packed tables."""
+    found = dict(status.get("operatorState", {}))
+    packed = found.pop("tables", None)
+    return found | (json.loads(gzip.decompress(base64.b64decode(packed))) if packed else {})
+
+
+def payloads(results: dict) -> dict[int, dict]:
+    """What the runner handed over, by trial."""
+    found = {}
+    for key, text in results.get("binaryData", {}).items():
+        number = key.removeprefix("trial-").removesuffix(".json.gz")
+        if number.isdigit():
+            found[int(number)] = json.loads(gzip.decompress(base64.b64decode(text)))
+    return found
+
+
+def seconds(run: dict) -> int:
+    began, ended = (datetime.fromisoformat(run[name]) for name in ("startedAt", "completedAt"))
+    return round((ended - began).total_seconds())
+
+
+def record(found: dict, results: dict, options, victims: dict[int, str]) -> dict:
+    """One line of records.jsonl; `victims` are the workers that were struck, by trial."""
+    status = found["status"]
+    own, placement = state(status), status["placement"]
+    devices = own.get("plan", {}).get("deviceIds", [])
+    fault = FROZEN if options.freeze else SLOW_GPU if options.burn else HEALTHY
+    conditions = {"share": options.burn} if options.burn else {"seconds": options.freeze} if options.freeze else {}
+    pods, known = own.get("workerPods", []), payloads(results)
+    # Devices are sorted by their name here, as GPUs are by their number on the bus.
+    names = sorted(f"{device['pool']}/{device['name']}" for device in devices)
+    held = [pod["pod"] for pod in pods if options.burn and names[options.gpu] in pod.get("devices", [])]
+    trials = []
+    for trial in own.get("trials", []):
+        if trial["number"] in known:
+            payload = known[trial["number"]]
+            entry = {"record": payload["record"], "series": payload.get("workers", []), "before": pods, "after": pods}
+            victim = victims.get(trial["number"]) or next(iter(held), None)
+            trials.append(entry | ({"victim": victim} if victim else {}))
+    return {
+        "place": "silicon", "recorded": status["run"]["startedAt"], "deployment": f"cluster, {found['metadata']['name']}, run {status['run']['number']}",
+        "hardware": {
+            "product": placement.get("product", ""), "gpus": placement["gpus"], "driver": own.get("environment", {}).get("driver", ""),
+            "cpus": os.cpu_count(), "devices": devices,
+        },
+        "conditions": conditions, "router": "LeastLoaded", "fault": fault, "spec": found["spec"], "gpus": [placement["gpus"], placement["nodeGPUs"]],
+        "live": {
+            "verdict": status["verdict"], "reason": status.get("reason", ""), "message": status.get("message", ""),
+            "causes": [finding["cause"] for finding in status.get("diagnosis", [])],
+            "trials": [[trial.get("outcome", "Invalid"), trial.get("causes", [])] for trial in own.get("trials", [])],
+        },
+        "trials": trials, "seconds": seconds(status["run"]),
+    }

@@ -1,0 +1,99 @@
+"""Faults of a run on real GPUs: foreign work or memory on a GPU, a worker that stands still, an operator that dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from process import Refused, end, say, spawn
+
+# Seconds of a trial before a fault strikes in it: all requests are in flight by then.
+INTO_THE_TRIAL = 10
+
+
+class Strikes:
+    """What `cluster.py run` was told to do, and the workers that it struck, by trial."""
+
+    def __init__(self, options, folder: Path):
+        self.options, self.folder = options, folder
+        self.burner = 0
+        self.victims: dict[int, str] = {}
+        self.struck = 0
+
+    def start(self) -> None:
+        """Work and memory on a GPU, from before the run on."""
+        share, memory = self.options.burn or 0, self.options.memory or 0
+        if not (share or memory):
+            return
+        words = [sys.executable, str(HERE.parent / "burn.py"), str(share), str(self.folder / "burn.json"), str(memory)]
+        environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(self.options.gpu)}
+        self.burner = spawn(self.folder / "burn.log", words, environment)
+        say(f"another process computes on GPU {self.options.gpu} for {share:.0%} of the time and has {memory} GiB of its memory")
+
+    def look(self, message: str) -> None:
+        """Strikes once in each trial, from a thread of its own: the run is followed meanwhile."""
+        words = message.split()
+        if words[:1] != ["trial"] or not words[1].isdigit() or int(words[1]) <= self.struck:
+            return
+        self.struck = int(words[1])
+        if self.options.freeze or (self.options.kill_operator and self.struck == 1):
+            threading.Thread(target=self.strike, args=(self.struck,), daemon=True).start()
+
+    def strike(self, trial: int) -> None:
+        time.sleep(INTO_THE_TRIAL)
+        if self.options.kill_operator:
+            operators = [pid for pid in processes() if name(pid) == "perfvalidation-"]
+            for pid in operators:
+                os.kill(pid, signal.SIGKILL)
+            say(f"killed {len(operators)} operator")
+        if self.options.freeze:
+            stopped = on_gpu(self.options.gpu)
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+                self.victims[trial] = hostname(pid) or self.victims.get(trial, "")
+            say(f"stopped {stopped} of {self.victims.get(trial)} for {self.options.freeze:.0f} s")
+            time.sleep(self.options.freeze)
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self.burner:
+            end([self.burner])
+
+
+def processes() -> list[int]:
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def name(pid: int) -> str:
+    """The first 15 letters of a program's name."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def hostname(pid: int) -> str:
+    """The pod of a process."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    found = [entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(b"HOSTNAME=")]
+    return found[0] if found else ""
+
+
+def on_gpu(index: int) -> list[int]:
+    """Engines that compute on a GPU."""
+    words = ["nvidia-smi", "-i", str(index), "--query-compute-apps=pid", "--format=csv,noheader"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    found = [int(pid) for pid in listed if pid.isdigit() and Path("/proc", pid).exists() and hostname(int(pid)).startswith("pv-")]
+    if not found:
+        raise Refused(f"nvidia-smi lists no engine on GPU {index}: {listed}")
+    return found
