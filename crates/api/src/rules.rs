@@ -26,6 +26,20 @@ pub fn long_duration() -> Rule {
     .message("write a Go duration from 1h to 8760h, such as 24h or 168h")
 }
 
+/// Rule for five fields of cron. The operator checks that they name a time.
+pub fn cron() -> Rule {
+    Rule::new(r"self.matches('^[ ]*[^ ]+([ ]+[^ ]+){4}[ ]*$')")
+        .message("write cron's five fields, minute hour day month weekday, such as 0 1 * * *")
+}
+
+/// Rule for the length of a window.
+pub fn window() -> Rule {
+    Rule::new(
+        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",
+    )
+    .message("write a Go duration from 1m to 8760h, such as 90m or 10h")
+}
+
 /// Rule for a trial that is long enough to compare its last two minutes with its first.
 pub fn soak() -> Rule {
     Rule::new(

@@ -86,8 +86,17 @@ pub struct PerfValidationPolicySpec {
     /// Age at which a verdict is stale.
     #[serde(default)]
     pub freshness: Freshness,
+    /// Times at which all nodes are due, also those with a fresh verdict. Absent: nodes are due by `freshness` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// IANA time zone of all cron texts, such as `Europe/Berlin`.
+    #[serde(default = "default_time_zone")]
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
     /// Limits on simultaneous validations. A validation starts only if every budget for its reason allows it.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "atomic"))]
+    #[x_kube(validation = Rule::new("self.exists(budget, !has(budget.window))")
+        .message("write one budget without a window: outside of all windows nothing would be limited"))]
     pub budgets: Vec<Budget>,
     /// Order in which due nodes are validated.
     #[serde(default)]
@@ -128,6 +137,45 @@ fn default_max_age() -> String {
     "168h".to_owned()
 }
 
+fn default_time_zone() -> String {
+    "UTC".to_owned()
+}
+
+/// Times at which all nodes are due.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Schedule {
+    /// Times in cron's five fields (minute, hour, day, month, weekday), such as `0 1 * * *`. At each of them every node is
+    /// due whose verdict is older.
+    #[schemars(length(max = 128))]
+    #[x_kube(validation = rules::cron())]
+    pub cron: String,
+    /// Time after which no validation of that time starts (Go duration, 1m to 8760h). The nodes that are left wait for the
+    /// next time.
+    #[serde(default = "default_starting_deadline")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::window())]
+    pub starting_deadline: String,
+}
+
+fn default_starting_deadline() -> String {
+    "24h".to_owned()
+}
+
+/// Times in which a budget applies.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetWindow {
+    /// Begins of the window in cron's five fields, such as `0 8 * * MON-FRI`.
+    #[schemars(length(max = 128))]
+    #[x_kube(validation = rules::cron())]
+    pub cron: String,
+    /// Length of the window (Go duration, 1m to 8760h).
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::window())]
+    pub duration: String,
+}
+
 /// Limit on the validations of a policy. At least one of `nodes` and `gpuMinutesPerDay` is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -147,6 +195,9 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "set"))]
     pub reasons: Vec<DueReason>,
+    /// Times in which this budget applies. Absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<BudgetWindow>,
 }
 
 fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -170,6 +221,8 @@ pub enum DueReason {
     Confirmation,
     /// The verdict is older than `freshness.maxAge`.
     Stale,
+    /// The verdict is older than the last time of `schedule`.
+    Scheduled,
 }
 
 impl DueReason {

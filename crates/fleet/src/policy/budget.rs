@@ -8,7 +8,7 @@ use super::facts::ValidationFacts;
 
 /// Budgets with the validations that use them.
 pub(super) struct Meter<'a> {
-    budgets: &'a [Budget],
+    budgets: Vec<&'a Budget>,
     selected: i64,
     /// Active validations by the reason of their node; `None` counts in every budget.
     active: Vec<(Option<DueReason>, i64)>,
@@ -16,8 +16,8 @@ pub(super) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Budgets for this many selected nodes. Today's validations have used `minutes` GPU minutes.
-    pub(super) fn new(budgets: &'a [Budget], selected: i64, minutes: i64) -> Self {
+    /// Budgets that apply now, for this many selected nodes. Today's validations have used `minutes` GPU minutes.
+    pub(super) fn new(budgets: Vec<&'a Budget>, selected: i64, minutes: i64) -> Self {
         Self {
             budgets,
             selected,

@@ -27,6 +27,8 @@ pub enum PolicyReason {
     BudgetZero,
     /// The namespace of the validations does not exist.
     NamespaceMissing,
+    /// A cron text or the time zone cannot be used.
+    ScheduleInvalid,
     /// The API server refused a validation.
     Refused,
     /// The operator cannot read the nodes.
@@ -43,6 +45,7 @@ impl PolicyReason {
             Self::Overlapping => "Overlapping",
             Self::BudgetZero => "BudgetZero",
             Self::NamespaceMissing => "NamespaceMissing",
+            Self::ScheduleInvalid => "ScheduleInvalid",
             Self::Refused => "Refused",
             Self::NodesUnreadable => "NodesUnreadable",
         }
@@ -70,6 +73,8 @@ pub(super) struct Situation<'a> {
     pub(super) due: usize,
     /// True if some budget leaves room for a due node.
     pub(super) has_budget: bool,
+    /// Cron texts and time zones that cannot be used.
+    pub(super) errors: &'a [String],
     pub(super) refusal: Option<&'a Refusal>,
 }
 
@@ -113,6 +118,11 @@ fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyR
     if policy.spec.suspend {
         let remedy = "No new validation starts. Write spec.suspend: false to continue.";
         return (PolicyReason::Suspended, remedy.to_owned());
+    }
+    if let Some(error) = situation.errors.first() {
+        let remedy =
+            format!("{error}. Nothing is due by it until you correct it. A budget with such a window applies always.");
+        return (PolicyReason::ScheduleInvalid, remedy);
     }
     if nodes.selected == 0 && situation.overlap.is_none() {
         let remedy = "No node with GPUs matches spec.nodeSelector. Compare it with: kubectl get nodes --show-labels";

@@ -4,9 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::core::ResourceExt as _;
-use perfval_api::fleet::{
-    DueReason, NodeOrder, Outlier, PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes,
-};
+use perfval_api::fleet::{Budget, DueReason, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes};
 use perfval_api::{PerfValidation, Verdict};
 
 use super::budget::{Meter, count_minutes};
@@ -14,7 +12,9 @@ use super::child::History;
 use super::comparison::MOST;
 use super::condition::{Situation, ready, reliable};
 use super::deletion::{Deletion, list_deletions};
+use super::duration;
 use super::facts::{NodeFacts, RunState, ValidationFacts};
+use super::schedule::Times;
 use super::share::Share;
 use super::snapshot::{PolicyFacts, Snapshot};
 use crate::risk::{RiskFactor, Waiting, order};
@@ -45,6 +45,7 @@ pub(super) struct Planner<'a> {
     /// Nodes by hostname.
     nodes: HashMap<&'a str, &'a NodeFacts>,
     max_age: TimeDelta,
+    times: Times,
 }
 
 /// Due node that could be validated now.
@@ -88,7 +89,8 @@ impl<'a> Planner<'a> {
                 .iter()
                 .filter_map(|node| Some((node.hostname.as_deref()?, *node)))
                 .collect(),
-            max_age: max_age(facts.policy),
+            max_age: duration(&facts.policy.spec.freshness.max_age),
+            times: Times::new(&facts.policy.spec, snapshot.now),
         }
     }
 
@@ -96,13 +98,21 @@ impl<'a> Planner<'a> {
         let (spec, now) = (&self.facts.policy.spec, self.snapshot.now);
         let minutes = count_minutes(self.children, now);
         let selected = i64::try_from(self.share.own.len()).unwrap_or(i64::MAX);
-        let mut meter = Meter::new(&spec.budgets, selected, minutes);
+        let budgets = spec.budgets.iter().zip(&self.times.budgets);
+        let budgets: Vec<&Budget> = budgets
+            .filter(|(_, applies)| **applies)
+            .map(|(budget, _)| budget)
+            .collect();
+        let mut meter = Meter::new(budgets, selected, minutes);
         for child in self.children.iter().filter(|child| child.is_active()) {
             meter.add(self.reason_of_active(child));
         }
         let mut sorted = self.sort(active);
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
-        let limits: Vec<Option<i64>> = sorted.due.iter().map(|reason| meter.limit(*reason)).collect();
+        // A window that is closed now opens again.
+        let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
+        let always = Meter::new(always, selected, minutes);
+        let limits: Vec<Option<i64>> = sorted.due.iter().map(|reason| always.limit(*reason)).collect();
         let mut create = Vec::new();
         if is_open {
             self.order(&mut sorted.candidates);
@@ -121,6 +131,7 @@ impl<'a> Planner<'a> {
                 .share
                 .overlap
                 .map(|overlap| (overlap.nodes, overlap.example, overlap.policy.name_any())),
+            errors: &self.times.errors,
             due: sorted.due.len(),
             has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
             refusal: self.facts.refusal,
@@ -164,7 +175,12 @@ impl<'a> Planner<'a> {
         match verdict {
             None => Some(DueReason::NeverMeasured),
             Some((at, _)) if self.snapshot.now - at >= self.max_age => Some(DueReason::Stale),
-            Some((at, _)) => self.is_suspicious(node, at).then_some(DueReason::Confirmation),
+            Some((at, _)) if self.is_suspicious(node, at) => Some(DueReason::Confirmation),
+            Some((at, _)) => self
+                .times
+                .last
+                .is_some_and(|last| at < last)
+                .then_some(DueReason::Scheduled),
         }
     }
 
@@ -204,7 +220,7 @@ impl<'a> Planner<'a> {
             }
             let due = self.due(node, verdict);
             match due {
-                None | Some(DueReason::Confirmation) => nodes.fresh += 1,
+                None | Some(DueReason::Confirmation | DueReason::Scheduled) => nodes.fresh += 1,
                 Some(DueReason::Stale) => nodes.stale += 1,
                 Some(DueReason::NeverMeasured) => {}
             }
@@ -307,12 +323,4 @@ impl<'a> Planner<'a> {
             .filter(|outlier| is_own(&outlier.node));
         outliers.take(MOST).cloned().collect()
     }
-}
-
-/// Age at which a verdict is stale. Admission has checked the duration.
-fn max_age(policy: &PerfValidationPolicy) -> TimeDelta {
-    let text = &policy.spec.freshness.max_age;
-    let parsed = text.parse::<kube::core::Duration>().map(std::time::Duration::from);
-    let parsed = parsed.ok().and_then(|duration| TimeDelta::from_std(duration).ok());
-    parsed.unwrap_or_else(|| TimeDelta::hours(168))
 }

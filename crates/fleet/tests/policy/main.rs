@@ -7,6 +7,7 @@ mod conditions;
 mod confirmations;
 mod nodes;
 mod scale;
+mod schedule;
 mod selection;
 
 use std::collections::BTreeMap;
