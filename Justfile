@@ -40,17 +40,26 @@ demo *FLAGS:
     @{{prepare}}
     @{{suite}} demo {{FLAGS}}
 
-# Pass every test: the quick checks, then the real cluster.
-test: setup test-check test-together test-alerts test-admission test-e2e
+# Pass every test: lints, then the real cluster beside the unit tests.
+test: setup test-check test-together test-alerts test-admission test-runs
 
 [private]
 test-check:
-    @{{stage}} check just check
+    @{{stage}} check just fmt-check lint deny
 
-# A build links on one core, and a lab waits half of its time. Next to the checks, fuzzing made them 120 s longer.
+# A lab waits half of its time.
 [private]
 [parallel]
-test-together: test-fuzz test-gitops test-lab test-image
+test-together: test-fuzz test-gitops test-lab
+
+# Whole runs leave 40 % of two cores idle. The unit tests give way to them.
+[private]
+[parallel]
+test-runs: test-e2e test-unit
+
+[private]
+test-unit:
+    @nice -n 19 {{stage}} unit just unit
 
 [private]
 test-fuzz:
@@ -63,10 +72,6 @@ test-gitops:
 [private]
 test-lab:
     @{{stage}} lab just lab-test
-
-[private]
-test-image:
-    @{{stage}} image just build-lab image
 
 [private]
 test-alerts:
@@ -340,6 +345,11 @@ build-lab:
     @{{tests}} --quiet --no-run
     @{{one_build}} cargo build --quiet -p mock-nvml --lib
 
+# The product's programs as tests use them: a release build took five minutes more.
+[private]
+debug-product: build-lab
+    @ln -sfn {{debug}} {{product}}
+
 # Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only, and other flags of `just lab up --help`.
 lab-up *FLAGS:
     @{{prepare}} {{FLAGS}}
@@ -367,7 +377,7 @@ oracle *FLAGS: build-lab
     @{{suite}} oracle -- {{FLAGS}}
 
 # Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
-e2e NAME="": build-lab image
+e2e NAME="": debug-product
     @{{suite}} runs {{NAME}}
 
 # All whole runs, also those that take long (an hour on two cores, not part of `just test`).
