@@ -76,9 +76,10 @@ fn far_misses_end_a_run_early_and_are_part_of_the_odds() {
 }
 
 #[test]
-fn the_page_shows_the_whole_curve() {
+fn the_page_shows_every_second_point_of_the_curve() {
     let page = std::fs::read_to_string("../../docs/evidence/trial-rule.md").unwrap();
     let rows: Vec<String> = curve(&TrialsSpec::default())
+        .step_by(2)
         .map(|(rate, odds)| {
             format!(
                 "| {rate:.2} | {:.3} | {:.3} | {:.3} | {:.1} |",
@@ -86,7 +87,7 @@ fn the_page_shows_the_whole_curve() {
             )
         })
         .collect();
-    assert_eq!(rows.len(), 21);
+    assert_eq!(rows.len(), 11);
     assert!(
         page.contains(&rows.join("\n")),
         "docs/evidence/trial-rule.md shows another curve than:\n{}",

@@ -57,8 +57,8 @@ fn number(count: usize) -> f64 {
 pub(super) fn table(page: &mut String, groups: &[(&str, Vec<Sequence>)]) {
     page.push_str(
         "\n## How much a trial resembles the one before\n\n\
-         The trial rule's figures are for independent trials, and near an average for a correlation of up to 0.4. Lag-1 correlation of the\n\
-         throughput of valid trials that followed each other on one deployment (logarithms, each deployment against its own mean):\n\n\
+         The trial rule allows for a correlation of up to 0.4. This is the lag-1 correlation of the throughput of valid trials that followed each\n\
+         other on one deployment (logarithms, each deployment against its own mean):\n\n\
          | trials | deployments | pairs | standard deviation of a trial | correlation found | independent trials would show |\n|---|---|---|---|---|---|\n",
     );
     for (name, sequences) in groups {
@@ -72,9 +72,7 @@ pub(super) fn table(page: &mut String, groups: &[(&str, Vec<Sequence>)]) {
             found.deployments, found.pairs, found.spread, found.found, found.expected, found.error
         );
     }
-    page.push_str(
-        "\nFew trials lie on both sides of their own mean, so independent ones show a negative number. So few pairs bound the correlation only loosely.\n",
-    );
+    page.push_str("\nWith so few trials the estimate is biased below zero, and loose.\n");
 }
 
 #[cfg(test)]

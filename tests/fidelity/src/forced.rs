@@ -61,51 +61,23 @@ pub(super) fn counted(runs: &[LabRun]) -> (usize, usize) {
     (blames.sum(), healthy().map(|run| run.trials.len()).sum())
 }
 
-/// Place by place, and every blame with its evidence.
-pub(super) fn table(page: &mut String, runs: &[LabRun]) {
-    page.push_str(
-        "\n### Healthy trials under gates that nothing can meet\n\n\
-         What explains a missed gate is looked for only where one is missed. So every healthy trial is judged again with a throughput, and\n\
-         then with a TTFT p99, that nothing can reach. *Blamed*: a cause other than `BalancedDegradation`, `FarBelowGate` and\n\
-         `TailLatency`, which accuse nobody.\n\n\
-         | place | recorded | healthy trials | blamed, throughput missed | blamed, TTFT missed |\n|---|---|---|---|---|\n",
-    );
-    let mut rows: BTreeMap<_, [usize; 3]> = BTreeMap::new();
+/// Healthy trials that blame somebody, each with its evidence.
+pub(super) fn list(page: &mut String, runs: &[LabRun]) {
     let mut texts: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.fault == Fault::Healthy) {
-        let row = rows
-            .entry((run.place, run.conditions.busy_machine, !run.training()))
-            .or_default();
-        row[0] += run.trials.len();
-        for (column, forced) in [(1, Forced::Throughput), (2, Forced::FirstToken)] {
+        for forced in [Forced::Throughput, Forced::FirstToken] {
             for blamed in blamed(run, forced).into_iter().filter(|blamed| !blamed.is_empty()) {
-                row[column] += 1;
                 let text = format!("{}, {}: {}", run.place.as_str(), run.router.flag(), blamed.join("; "));
                 *texts.entry(text).or_default() += 1;
             }
         }
     }
-    for ((place, busy, after), [all, throughput, first_token]) in rows {
-        let (busy, when) = (
-            if busy { ", busy machine" } else { "" },
-            if after { "after" } else { "before" },
-        );
-        let _ = writeln!(
-            page,
-            "| {}{busy} | {when} the freeze | {all} | {throughput} | {first_token} |",
-            place.as_str()
-        );
+    if texts.is_empty() {
+        return;
     }
-    if !texts.is_empty() {
-        page.push('\n');
-    }
+    page.push_str("\n### Healthy trials that blame somebody\n\nUnder gates that nothing can meet:\n\n");
     for (text, times) in texts {
-        let times = if times > 1 {
-            format!(" ({times} times)")
-        } else {
-            String::new()
-        };
-        let _ = writeln!(page, "* {text}{times}");
+        let _ = writeln!(page, "* {text} ({times})");
     }
 }
 
@@ -150,7 +122,7 @@ mod tests {
         let runs = [run];
         assert_eq!(counted(&runs), (runs[0].trials.len(), runs[0].trials.len()));
         let mut page = String::new();
-        table(&mut page, &runs);
+        list(&mut page, &runs);
         assert!(
             page.contains("* rig") || page.contains("* lab") || page.contains("* silicon"),
             "{page}"

@@ -38,8 +38,8 @@ pub(super) fn table(
     let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
     let _ = write!(
         page,
-        "\n## The goals\n\n*Met* is what holds exactly. *Not refuted* means that every recorded trial agrees, but the number of trials cannot prove more. How often whole runs are\n\
-         wrong with several gates, stalls and soaks is [simulated](simulated.md).\n\n| goal | found | |\n|---|---|---|\n\
+        "\n## The goals\n\n*Met* holds exactly. *Not refuted*: every recorded trial agrees, but their number cannot prove more. [Whole runs](simulated.md) with several\n\
+         gates, stalls and soaks are simulated.\n\n| goal | found | |\n|---|---|---|\n\
          | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly, if its trials are independent, and {} with a correlation of 0.4; worst healthy window of the published runs by the shipped gates {} | {} |\n\
          | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",
         percent(stall.failed),
@@ -74,7 +74,7 @@ pub(super) fn table(
     let (blamed, all) = forced;
     let _ = writeln!(
         page,
-        "| a healthy trial under gates that nothing can meet blames nobody | {blamed} of {all} blame somebody | {} |",
+        "| a healthy trial, judged again under a throughput and a TTFT p99 that nothing can meet, has no cause that accuses a part | {blamed} of {all} have one | {} |",
         not_refuted(blamed == 0),
     );
     silicon(page, seen);

@@ -18,4 +18,5 @@ pub mod rejudged;
 pub mod setting;
 mod silicon;
 pub mod simulated;
+mod trials;
 pub mod whole;

@@ -64,9 +64,16 @@ async fn run(cli: Cli) -> Result<(), String> {
         repack(&cli).map_err(|error| named(&cli.runs, &error))?;
     }
     let runs = corpus::read(&cli.runs).map_err(|error| named(&cli.runs, &error))?;
-    std::fs::write(&cli.page, page::page(&runs)).map_err(|error| named(&cli.page, &error))?;
-    let simulated = cli.page.with_file_name("simulated.md");
-    std::fs::write(&simulated, whole::page().0).map_err(|error| named(&simulated, &error))?;
+    let (texts, whole) = (page::texts(&runs), whole::page());
+    for (name, text) in [
+        ("fidelity.md", texts.page),
+        ("trials.csv", texts.trials),
+        ("simulated.md", whole.page),
+        ("claims.csv", whole.claims),
+    ] {
+        let path = cli.page.with_file_name(name);
+        std::fs::write(&path, text).map_err(|error| named(&path, &error))?;
+    }
     if complete {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence};
-use perfval_verdict::trials::{Finished, Odds, Ruling, rule};
+use perfval_verdict::trials::{Finished, Odds};
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -214,8 +214,6 @@ impl Row {
 pub struct Window {
     /// What it is called.
     pub name: &'static str,
-    /// What its runs are of.
-    pub deployments: &'static str,
     /// First and last run.
     pub runs: (u32, u32),
     /// Whether the deployment was healthy, by what its users found out afterwards.
@@ -226,49 +224,41 @@ pub struct Window {
 pub const WINDOWS: [Window; 8] = [
     Window {
         name: "EKS H100, round-robin (report r1–r8)",
-        deployments: "four variants (dynamo102, b, c, d)",
         runs: (15, 22),
         healthy: true,
     },
     Window {
         name: "EKS H100, round-robin, its last variant (report r5–r8)",
-        deployments: "one (dynamo102d)",
         runs: (19, 22),
         healthy: true,
     },
     Window {
         name: "EKS H100, quiet morning (stall1–6)",
-        deployments: "one",
         runs: (25, 30),
         healthy: true,
     },
     Window {
         name: "EKS H100, afternoon, unpinned inputs (s1–s3)",
-        deployments: "one",
         runs: (34, 36),
         healthy: true,
     },
     Window {
         name: "EKS H100, afternoon, pinned inputs (t1–t6)",
-        deployments: "one",
         runs: (37, 42),
         healthy: true,
     },
     Window {
         name: "EKS H100, after a driver restart (t8–t9)",
-        deployments: "one",
         runs: (44, 45),
         healthy: true,
     },
     Window {
         name: "AKS H100 with isolcpus: a real platform fault (#1766)",
-        deployments: "two, on two days",
         runs: (57, 60),
         healthy: false,
     },
     Window {
         name: "AKS H100, healthy baseline",
-        deployments: "four, on four days",
         runs: (64, 67),
         healthy: true,
     },
@@ -283,8 +273,6 @@ pub struct Replayed {
     pub trials: Vec<Finished>,
     /// How a run of the operator ends if each trial is drawn from this window, exactly.
     pub odds: Odds,
-    /// What the rule says of the trials in their recorded order, and after how many.
-    pub in_order: (Ruling, usize),
 }
 
 impl Replayed {
@@ -295,12 +283,6 @@ impl Replayed {
             .filter(|trial| trial.outcome == TrialOutcome::Miss)
             .count()
     }
-
-    /// Probability that one trial alone is wrong.
-    pub fn one_trial_wrong(&self) -> f64 {
-        let missed = share(self.missed(), self.trials.len());
-        if self.window.healthy { missed } else { 1.0 - missed }
-    }
 }
 
 /// Replays a window through the default rule.
@@ -308,13 +290,9 @@ pub fn replay(window: Window, rows: &[Row], gates: Gates) -> Replayed {
     let spec = TrialsSpec::default();
     let within = |row: &&Row| (window.runs.0..=window.runs.1).contains(&row.id);
     let trials: Vec<Finished> = rows.iter().filter(within).filter_map(|row| row.judge(gates)).collect();
-    let decided = (1..=trials.len())
-        .map(|length| (rule(&spec, &trials[..length]), length))
-        .find(|(ruling, _)| *ruling != Ruling::Continue);
     Replayed {
         window,
         odds: drawn(&spec, &trials),
-        in_order: decided.unwrap_or((Ruling::Continue, trials.len())),
         trials,
     }
 }

@@ -21,8 +21,6 @@ use crate::simulated;
 
 /// Causes that inform, and explain neither a miss nor an invalid trial.
 const INFORMING: [&str; 2] = ["ColdStart", "WorkersNotSampled"];
-/// CPUs of the machine on which the first trials were recorded: their records do not say.
-const CPUS: i64 = 2;
 
 /// One recorded trial, judged again.
 pub struct Seen<'a> {
@@ -60,6 +58,16 @@ impl Seen<'_> {
     pub fn accuses(&self) -> bool {
         let of_nobody = |cause: &String| OF_NOBODY.iter().any(|known| known.name() == cause);
         self.causes.iter().any(|cause| !of_nobody(cause))
+    }
+
+    /// Whether a healthy trial missed or was given a cause, or a fault was not named. A crowded frontend is neither: its own table
+    /// shows what it cost.
+    pub fn is_wrong(&self) -> bool {
+        match self.run.fault {
+            Fault::Healthy => !self.causes.is_empty() || self.outcome != TrialOutcome::Pass,
+            Fault::CrowdedFrontend => false,
+            _ => !self.named(),
+        }
     }
 
     fn same_gpu(&self, one: &str, other: &str) -> bool {
@@ -186,18 +194,6 @@ impl<'a> Group<'a> {
             calibration,
             trials,
         }
-    }
-
-    /// How busy the machine was.
-    pub fn load(&self) -> String {
-        let loads = || self.trials.iter().filter_map(|seen| seen.run.load);
-        if loads().next().is_none() {
-            return "–".to_owned();
-        }
-        let (least, most) = (loads().fold(f64::MAX, f64::min), loads().fold(0.0, f64::max));
-        let cpus = self.trials.iter().find_map(|seen| seen.run.hardware.as_ref());
-        let cpus = cpus.map_or(CPUS, |hardware| hardware.cpus);
-        format!("{least:.0} to {most:.0}, on {cpus}")
     }
 }
 

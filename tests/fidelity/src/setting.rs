@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{DeviceStatus, RouterMode};
+use perfval_api::DeviceStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::LabRun;
@@ -132,11 +132,6 @@ impl Setting {
                 )
             }),
         }
-    }
-
-    /// How it routes.
-    pub fn router(&self) -> RouterMode {
-        ROUTERS[self.router]
     }
 }
 

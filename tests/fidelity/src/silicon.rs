@@ -1,11 +1,12 @@
 //! The part of the page on real GPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use perfval_api::{Metric, RouterMode, Statistic, TrialOutcome};
+use perfval_api::{Metric, RouterMode, Statistic};
 
 use crate::fault::Fault;
+use crate::frontend::range;
 use crate::rejudged::Seen;
 use crate::setting::Place;
 
@@ -52,13 +53,13 @@ fn per_mille(seen: &Seen<'_>) -> Option<u32> {
 pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n## On real GPUs\n\n\
-         A machine with 1 to 8 NVIDIA GPUs, Python 3.12 with torch 2.11, and no network. Dynamo's frontend and one vLLM worker on each GPU\n\
-         run on loopback, under AIPerf and the runner: Qwen3-8B's dimensions, weights that are random numbers, real kernels. A slow GPU is one\n\
-         on which another process multiplies matrices for a share of the time. No setting of a GPU is changed.\n\n\
+         A machine with 1 to 8 NVIDIA GPUs, Python 3.12 with torch 2.11, and no network. Dynamo's frontend and one vLLM worker on each GPU run on\n\
+         loopback, with AIPerf and the runner: Qwen3-8B's dimensions, random weights, real kernels. A slow GPU is one on which another process\n\
+         multiplies matrices for a share of the time. No setting of a GPU is changed.\n\n\
          <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
          python3 part-000/unpack.py /tmp/silicon       # there, for each portion, in any order; the last one checks all sums\n\
          cd /tmp/silicon/session/rig\n\
-         python3 silicon.py check                      # says what is missing there\n\
+         python3 silicon.py check                      # lists what is missing there\n\
          python3 silicon.py start --router least-loaded\n\
          python3 silicon.py trials healthy:3 slow:0.15 slow:0.3 frozen:10 --out RESULTS\n\
          python3 silicon.py trials route:round-robin healthy:2 slow:0.5 --out RESULTS\n\
@@ -78,58 +79,39 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     deployments(page, &seen);
 }
 
-/// What was run on which machine, start by start.
+/// How much was run on which machines.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\nEvery start of the engines with all of its trials. Runs of the whole product, whose\n\
-         operator judged them there, are [a page of their own](silicon.md) and not counted here.\n\n\
-         | start | GPUs, driver | trials |\n|---|---|---|\n",
+        "\n### What was run\n\nEach start of the engines is in the column `start` of [trials.csv](trials.csv). Runs of the whole product are\n\
+         [a page of their own](silicon.md).\n\n| GPUs, driver | starts | trials |\n|---|---|---|\n",
     );
-    let mut rows: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
+    let mut rows: BTreeMap<_, (BTreeSet<_>, usize)> = BTreeMap::new();
     for trial in seen {
         let hardware = trial.run.hardware.clone().unwrap_or_default();
         let machine = format!("{} × {}, {}", hardware.gpus, hardware.product, hardware.driver);
-        let start = trial.run.deployment.clone().unwrap_or_default();
-        let (benchmark, router) = (&trial.run.spec.benchmark, trial.run.router);
-        let what = format!(
-            "{}{}, {}, {} per GPU, {}/{} tokens",
-            trial.run.what(),
-            trial
-                .run
-                .conditions
-                .workers
-                .map_or(String::new(), |workers| format!(" ({workers} workers)")),
-            router.flag(),
-            benchmark.concurrency_per_gpu,
-            benchmark.input_tokens,
-            benchmark.output_tokens
-        );
-        let trials = rows.entry((start, machine)).or_default();
-        *trials.entry((router_rank(router), what)).or_default() += 1;
+        let row = rows.entry(machine).or_default();
+        row.0.insert(trial.run.deployment.clone().unwrap_or_default());
+        row.1 += 1;
     }
-    for ((start, machine), trials) in rows {
-        let trials: Vec<String> = trials
-            .into_iter()
-            .map(|((_, what), times)| format!("{times} × {what}"))
-            .collect();
-        let _ = writeln!(page, "| {start} | {machine} | {} |", trials.join("; "));
+    for (machine, (starts, trials)) in rows {
+        let _ = writeln!(page, "| {machine} | {} | {trials} |", starts.len());
     }
 }
 
 fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Slow GPUs\n\n*Longer*: how much longer a request took the struck worker than its peers (median), from its own counters. Only least-loaded and\n\
-         power-of-two keep the queues alike, so that it is the GPU's own; round-robin and kv exaggerate it. So the goals count a trial under\n\
-         any router by what least-loaded trials with the same foreign load lost (median): a GPU is 10 % slower where a request takes 11 %\n\
-         longer, and 20 % where it takes 25 % longer.\n\n\
-         | recorded | router | foreign load | trials | longer | named | first, and the right one |\n|---|---|---|---|---|---|---|\n",
+        "\n### Slow GPUs\n\n*Longer* shows how much longer a request took on the affected worker than on its peers (median), from its own counters. Only least-loaded\n\
+         and power-of-two keep the queues alike. Round-robin and kv exaggerate it. So the goals rate a foreign load by its least-loaded trials\n\
+         (median): a GPU is 10 % slower if a request takes 11 % longer, and 20 % slower if it takes 25 % longer. Trials after the freeze:\n\n\
+         | router | foreign load | trials | longer | named first, the right GPU |\n|---|---|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
-    for trial in seen.iter().filter(|seen| seen.run.fault == Fault::SlowGpu) {
-        let key = (!trial.run.training(), trial.run.router.flag(), per_mille(trial));
+    let evidence = seen.iter().filter(|seen| !seen.run.training());
+    for trial in evidence.filter(|seen| seen.run.fault == Fault::SlowGpu) {
+        let key = (trial.run.router.flag(), per_mille(trial));
         rows.entry(key).or_default().push(trial);
     }
-    for ((held_out, router, _), trials) in rows {
+    for ((router, _), trials) in rows {
         let mut longer: Vec<f64> = trials.iter().filter_map(|seen| seen.slowdown_percent()).collect();
         longer.sort_by(f64::total_cmp);
         let ends: Vec<String> = [longer.first(), longer.last()]
@@ -139,8 +121,7 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
             .collect();
         let _ = writeln!(
             page,
-            "| {} the freeze | {router} | {:.0} % | {} | {} % | {} | {} |",
-            if held_out { "after" } else { "before" },
+            "| {router} | {:.0} % | {} | {} % | {} |",
             trials[0].run.conditions.share.unwrap_or_default() * 100.0,
             trials.len(),
             if trials.len() > 1 {
@@ -148,7 +129,6 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
             } else {
                 ends.into_iter().take(1).collect()
             },
-            trials.iter().filter(|seen| seen.named()).count(),
             trials.iter().filter(|seen| seen.first_is_right()).count(),
         );
     }
@@ -157,58 +137,61 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
 /// How much healthy trials of one start of the engines differ, and how much starts differ.
 fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Healthy trials, start by start\n\nThroughput and TTFT p99 within one start of the engines (mean, and standard deviation in percent of it), at one load.\n\n\
-         | start | router | load | trials | tokens/s per GPU | TTFT p99 | blamed |\n|---|---|---|---|---|---|---|\n",
+        "\n### Healthy trials, start by start\n\nThroughput at 256 requests in flight per GPU, 128/128 tokens, least-loaded. *Starts* are the means of single starts of the engines, from\n\
+         the slowest to the fastest. *Trials* is the standard deviation between trials of one start.\n\n\
+         | GPUs | starts | healthy trials | starts, tokens/s per GPU | of their mean | trials |\n|---|---|---|---|---|---|\n",
     );
-    let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
-    for trial in seen.iter().filter(|seen| seen.run.fault == Fault::Healthy) {
+    let mut machines: BTreeMap<_, BTreeMap<_, Vec<f64>>> = BTreeMap::new();
+    let healthy = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy);
+    for trial in healthy.filter(|seen| seen.run.router == RouterMode::LeastLoaded) {
         let benchmark = &trial.run.spec.benchmark;
-        let load = format!(
-            "{} per GPU, {}/{} tokens",
-            benchmark.concurrency_per_gpu, benchmark.input_tokens, benchmark.output_tokens
+        let load = (
+            benchmark.concurrency_per_gpu,
+            benchmark.input_tokens,
+            benchmark.output_tokens,
         );
+        let total = trial.value(Metric::OutputTokenThroughput, Statistic::Avg);
+        let (Some(total), (256, 128, 128)) = (total, load) else {
+            continue;
+        };
+        let gpus = f64::from(i32::try_from(trial.run.gpus.0.max(1)).unwrap_or(1));
+        let machine = trial.run.hardware.clone().unwrap_or_default().product;
         let start = trial.run.deployment.clone().unwrap_or_default();
-        let key = (start, router_rank(trial.run.router), trial.run.router.flag(), load);
-        rows.entry(key).or_default().push(trial);
+        let starts = machines.entry(machine).or_default();
+        starts.entry(start).or_default().push(total / gpus);
     }
-    for ((start, _, router, load), trials) in rows {
-        let gpus = |seen: &&Seen<'_>| seen.run.gpus.0.max(1);
-        let throughput = trials.iter().filter_map(|seen| {
-            let total = seen.value(Metric::OutputTokenThroughput, Statistic::Avg)?;
-            Some(total / i32::try_from(gpus(seen)).map_or(1.0, f64::from))
-        });
-        let ttft = trials
-            .iter()
-            .filter_map(|seen| seen.value(Metric::TimeToFirstToken, Statistic::P99));
-        let blamed = |seen: &&&Seen<'_>| !seen.causes.is_empty() || seen.outcome != TrialOutcome::Pass;
+    for (machine, starts) in machines {
+        let mut means: Vec<f64> = starts.values().map(|trials| mean(trials)).collect();
+        let middle = mean(&means);
+        means.sort_by(f64::total_cmp);
+        let ends = [means.first(), means.last()].map(|end| end.copied().unwrap_or_default());
+        let parts = ends.map(|end| end / middle * 100.0);
+        let deviations: Vec<f64> = starts.values().filter_map(|trials| deviation(trials)).collect();
         let _ = writeln!(
             page,
-            "| {start} | {router} | {load} | {} | {} | {} ms | {} |",
-            trials.len(),
-            spread(&throughput.collect::<Vec<_>>()),
-            spread(&ttft.collect::<Vec<_>>()),
-            trials.iter().filter(blamed).count(),
+            "| {machine} | {} | {} | {} | {} % | {} % |",
+            starts.len(),
+            starts.values().map(Vec::len).sum::<usize>(),
+            range(&ends, 0),
+            range(&parts, 0),
+            range(&deviations, 1),
         );
     }
 }
 
-fn router_rank(router: RouterMode) -> usize {
-    crate::matrix::ROUTERS
-        .iter()
-        .position(|known| *known == router)
-        .unwrap_or_default()
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / count(values)
 }
 
-/// Mean, and the standard deviation where there is one.
-fn spread(values: &[f64]) -> String {
-    let count = f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));
-    let mean = values.iter().sum::<f64>() / count;
-    if values.len() < 2 {
-        return format!("{mean:.0}");
-    }
-    let square = |value: &f64| (value - mean).powi(2);
-    let deviation = (values.iter().map(square).sum::<f64>() / (count - 1.0)).sqrt();
-    format!("{mean:.0} ± {:.1} %", deviation / mean * 100.0)
+fn count(values: &[f64]) -> f64 {
+    f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX))
+}
+
+/// Standard deviation in percent of the mean; `None` for a single value.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (count(values) - 1.0)).sqrt() / mean * 100.0)
 }
 
 #[cfg(test)]

@@ -1,20 +1,15 @@
 //! Runs of the trial rule that no recording holds: deployments near a gate on an average, by simulation with a fixed seed.
 
 use std::f64::consts::TAU;
-use std::fmt::Write as _;
 
 use fastrand::Rng;
 use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_verdict::trials::{Finished, NEAR, Odds, Ruling, averages, odds, rule};
+use perfval_verdict::trials::{Finished, NEAR, Odds, Ruling, odds, rule};
 
 use crate::published::{percent, share};
 
 /// Simulated runs of each cell: a probability of 5 % is then known to within 0.7 points.
 const RUNS: usize = 4000;
-/// Distances of the true mean from the gate that the page shows (percent).
-const MEANS: [f64; 11] = [-8.0, -6.0, -5.0, -4.0, -2.0, 0.0, 2.0, 4.0, 5.0, 6.0, 8.0];
-/// Correlations of a trial with the next one that the page shows.
-const ALIKE: [f64; 3] = [0.0, 0.2, 0.4];
 /// Distance of a stall (percent): 29 % below where the healthy trials are at the gate.
 const STALL: f64 = 40.0;
 
@@ -120,50 +115,8 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (TAU * rng.f64()).cos()
 }
 
-/// The part of the page.
-pub(super) fn table(page: &mut String) {
-    let spec = TrialsSpec::default();
-    let _ = write!(
-        page,
-        "\n## Near a gate on an average\n\n\
-         {RUNS} simulated runs a cell with a fixed seed, of deployments whose throughput varies by {} % from trial to trial (the noisiest\n\
-         start on H200s with more than three trials) and whose trials follow each other with the given correlation. *Passed / failed / trials,\n\
-         mean*; the rest is inconclusive. Within {} % of the gate either answer may come. [Whole runs](simulated.md) have several gates, stalls\n\
-         and soaks.\n\n| true mean against the gate |",
-        averages::USUAL,
-        averages::RESOLUTION
-    );
-    for alike in ALIKE {
-        let _ = write!(page, " correlation {alike} |");
-    }
-    let _ = writeln!(
-        page,
-        " passes and misses alone, independent |\n|---|{}---|",
-        "---|".repeat(ALIKE.len())
-    );
-    for mean in MEANS {
-        let _ = write!(page, "| {mean:+.0} % |");
-        for alike in ALIKE {
-            let odds = simulate(
-                &spec,
-                Deployment {
-                    mean,
-                    spread: averages::USUAL,
-                    alike,
-                    stalls: 0.0,
-                },
-            );
-            let _ = write!(page, " {} |", in_short(odds));
-        }
-        let _ = writeln!(page, " {} |", in_short(by_misses(&spec, mean)));
-    }
-    page.push_str(
-        "\nThe last column is a rule that counts passes and misses only. A test holds both errors to 2 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
-         4.3 % and these correlations, or to 5 % if a third of the trials stalls, independently of each other.\n",
-    );
-}
-
-fn in_short(odds: Odds) -> String {
+/// Passed, failed, and the mean number of trials.
+pub(super) fn in_short(odds: Odds) -> String {
     format!(
         "{} / {} / {:.1}",
         percent(odds.passed),
@@ -172,19 +125,14 @@ fn in_short(odds: Odds) -> String {
     )
 }
 
-/// The same deployment, with nothing counted but on which side of the gate each trial fell.
-fn by_misses(spec: &TrialsSpec, mean: f64) -> Odds {
-    let mut rng = Rng::with_seed(14);
-    let misses = (0..RUNS)
-        .filter(|_| mean + averages::USUAL * normal(&mut rng) < 0.0)
-        .count();
-    odds(spec, share(misses, RUNS), 0.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use perfval_verdict::trials::averages;
+
     use super::*;
 
+    /// Correlations of a trial with the next one.
+    const ALIKE: [f64; 3] = [0.0, 0.2, 0.4];
     /// What is known of [`RUNS`] runs to two standard deviations.
     const NOISE: f64 = 0.007;
 

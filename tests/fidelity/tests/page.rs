@@ -5,14 +5,20 @@ use std::path::Path;
 use perfval_fidelity::{corpus, page};
 
 #[test]
-fn the_page_is_what_the_recorded_runs_say() {
+fn the_page_and_its_file_are_what_the_recorded_runs_say() {
     let project = Path::new("../..");
     let runs = corpus::read(&project.join("tests/fidelity/recorded.jsonl.gz")).expect("the recorded runs");
-    let written = std::fs::read_to_string(project.join("docs/evidence/fidelity.md")).expect("the page");
-    assert!(
-        written == page::page(&runs),
-        "docs/evidence/fidelity.md is stale: run `just fidelity --replay-only` and look at what changed"
-    );
+    let texts = page::texts(&runs);
+    for (name, text) in [("fidelity.md", texts.page), ("trials.csv", texts.trials)] {
+        let path = project.join("docs/evidence").join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).expect("the text");
+        }
+        assert!(
+            std::fs::read_to_string(&path).unwrap_or_default() == text,
+            "docs/evidence/{name} is stale: run `just fidelity --replay-only` and look at what changed"
+        );
+    }
 }
 
 #[test]

@@ -6,12 +6,13 @@ mod page;
 mod policy;
 mod policy_cases;
 mod policy_page;
+mod table;
 mod tally;
 mod world;
 
 use std::path::Path;
 
-use page::Page;
+use table::Page;
 
 /// Goals that the page shows as missed.
 const MISSED: &[&str] = &[
@@ -40,15 +41,17 @@ const MISSED: &[&str] = &[
 fn the_page_shows_how_often_simulated_fleets_are_judged_right() {
     let page = Page::write();
     let missed = page.missed.clone();
-    let text = page.into_text();
-    let path = Path::new("../../docs/evidence/fleet-simulated.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path, &text).expect("the page");
+    let (text, csv) = page.into_texts();
+    for (name, text) in [("fleet-simulated.md", text), ("fleet-simulated.csv", csv)] {
+        let path = Path::new("../../docs/evidence").join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).expect("the page");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == text,
+            "docs/evidence/{name} is stale: run `UPDATE_GOLDEN=1 just unit -p perfval-fleet --test calibration` and look at what changed"
+        );
     }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        written == text,
-        "docs/evidence/fleet-simulated.md is stale: run `UPDATE_GOLDEN=1 just unit -p perfval-fleet --test calibration` and look at what changed"
-    );
     assert_eq!(missed, MISSED);
 }

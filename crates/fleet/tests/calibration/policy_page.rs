@@ -1,8 +1,9 @@
 //! Section of the page about a policy.
 
 use crate::cases::Found;
-use crate::page::{Page, TRIALS};
+use crate::page::TRIALS;
 use crate::policy_cases::{self as cases, Healthy, Loss};
+use crate::table::Page;
 use crate::tally::{Goal, Tally};
 use crate::world::{Fault, QUIET, Shape, USUAL};
 
@@ -14,12 +15,14 @@ impl Page {
     pub fn policy(&mut self) {
         self.table(
             "What a policy reports",
-            "The decisions of a `PerfValidationPolicy`, pass after pass: one run with one trial on each node, and one more run with three\n\
-             trials in a new deployment on each suspected node. With the default rule a run has two trials or more, and varies less. It has the newest run of each node, its confirmation, and the statistics in `NodePerformance`. It\n\
-             compares the decode speed alone, without racks and without cold machines. *Reported* is `Confirmed` or `Actionable`, *acted* is\n\
-             `Actionable`. Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes. Cold machines are healthy and lose 5 to 9 %,\n\
-             four beside 36 others. Five nodes drift after 20 healthy passes: median and largest; 26 is more than 25. A drift is close to the smallest loss that\n\
-             counts (2 %), so one confirmation seldom shows it.\n\n",
+            "This is what a `PerfValidationPolicy` decides, pass after pass. It has one run with one trial on each node, one more run with three trials in a\n\
+             new deployment on each suspected node, and the statistics in `NodePerformance`. It compares the decode speed alone, without racks and cold\n\
+             machines. With the default rule a run has two trials or more, and varies less.\n\n\
+             * *Reported* is `Confirmed` or `Actionable`. *Acted* is `Actionable`.\n\
+             * Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes.\n\
+             * Cold machines are healthy and lose 5 to 9 %: four beside 36 others.\n\
+             * Five nodes drift after 20 healthy passes. Median and largest number of passes; 26 is more than 25. A drift is close to the smallest loss\n\
+             \x20 that counts (2 %), so one confirmation seldom shows it.\n\n",
         );
         self.section = "policy: ";
         self.policy_losses();
