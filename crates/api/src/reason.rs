@@ -64,21 +64,19 @@ reasons! {
     GatesMissed => GatesMissed,
     /// More requests failed than `trials.maxFailedRequestsPercent` allows.
     RequestErrors => RequestErrors,
-    /// One worker was much slower than its peers, although the deployment as a whole met its gates. Check its GPU.
+    /// One worker was much slower than its peers, although the deployment as a whole met its gates.
     WorkerStall => WorkerStall,
     /// The node has fewer healthy GPUs than `placement.expectGPUs` requires, although the present ones meet the gates.
-    /// Find out why the others are missing.
     GPUsMissing => GPUsMissing,
-    /// A worker's container crashed while the run measured. See its previous log and exit code.
+    /// A worker's container crashed while the run measured.
     WorkerCrashed => WorkerCrashed,
     // ── verdict Inconclusive ──
     /// The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an
     /// average is too near its gate.
     TrialsDisagree => TrialsDisagree,
-    /// The load generator could not keep the requested concurrency in flight. Give it more CPUs or lower
-    /// `concurrencyPerGPU`.
+    /// The load generator could not keep the requested concurrency in flight.
     GeneratorStarved => GeneratorStarved,
-    /// A worker ended without a crash of its own while the CPUs of its node were full. Check which other pods use them.
+    /// A worker ended without a crash of its own while the CPUs of its node were full.
     NodeCPUPressure => NodeCPUPressure,
     /// A worker's pod was removed or replaced, or it held another GPU at the end of a trial than at its start.
     WorkerRestarted => WorkerRestarted,
@@ -88,45 +86,40 @@ reasons! {
     /// The spec has no gate of mode `Enforce`, so there is nothing to judge.
     NothingToJudge => NothingToJudge,
     // ── verdict Error: prerequisites ──
-    /// The API server does not serve the DynamoGraphDeployment API. Install Dynamo's operator, or set
-    /// `workload.dynamo.onMissing: Skip`.
+    /// The API server does not serve the DynamoGraphDeployment API.
     DynamoNotInstalled => DynamoNotInstalled,
     /// The operator cannot read something that it needs, or the API server refuses or does not answer a call.
     CallFailed => CallFailed,
     /// The operator starts no runs in this namespace, or the name of the namespace is too long.
     Refused => Refused,
-    /// The versions of the image and of the installed Dynamo operator do not match. Use images of the operator's minor
-    /// version.
+    /// The versions of the image and of the installed Dynamo operator do not match.
     VersionSkew => VersionSkew,
     /// The Dynamo version of the image does not support the router mode.
     RouterModeUnsupported => VersionSkew,
     /// No AIPerf image is set, or the image of the load generator has no program `aiperf`.
     AIPerfMissing => AIPerfMissing,
-    /// `model.cache.volumeClaimTemplate` needs a StorageClass. Set one in the template, or mark one as the cluster's
-    /// default.
+    /// `model.cache.volumeClaimTemplate` needs a StorageClass.
     StorageClassMissing => ModelCacheFailed,
     /// The run is in progress.
     Running => Running,
     // ── verdict Error: sizing ──
-    /// No eligible node has enough free GPUs. Free some, lower `minGPUs`, or raise `timeouts.sizing`.
+    /// No eligible node has enough free GPUs.
     Saturated => Saturated,
-    /// A `ResourceQuota` of the namespace has no room for the run. Raise it, free some of it, or lower `minGPUs`.
+    /// A `ResourceQuota` of the namespace has no room for the run.
     QuotaExceeded => Refused,
-    /// A `LimitRange` of the namespace would refuse the run's pods. Correct their resources or the `LimitRange`.
+    /// A `LimitRange` of the namespace would refuse the run's pods.
     LimitRangeViolated => Refused,
-    /// No node is eligible. See the reason for each node.
+    /// No node is eligible.
     NoCandidateNode => Unschedulable,
     /// A driver is still publishing its devices.
     PoolUnsettled => NodeNotReady,
-    /// Both DRA and a device plugin allocate GPUs of one node. Turn one of them off, or select one in
-    /// `placement.allocation`.
+    /// Both DRA and a device plugin allocate GPUs of one node.
     MixedAllocation => GPUShared,
-    /// The DeviceClass does not exist. Install the GPU driver's DRA resources or correct `deviceClassName`.
+    /// The DeviceClass does not exist.
     DeviceClassMissing => Unschedulable,
     /// The operator cannot evaluate a device selector, so it cannot count free GPUs.
     SelectorNotEvaluable => Unschedulable,
-    /// The GPU driver published no devices although the node reports GPUs. Restart the driver's DRA plugin after the
-    /// driver.
+    /// The GPU driver published no devices although the node reports GPUs.
     NoDevicesPublished => NodeNotReady,
     /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
     NodeBusy => Saturated,
@@ -137,8 +130,8 @@ reasons! {
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected => Refused,
-    /// The API server did not clearly accept or refuse the DynamoGraphDeployment, because a webhook does not answer or
-    /// the server is in trouble. The operator retries for two minutes.
+    /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes: a webhook does not answer, or
+    /// the server is in trouble.
     DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,
@@ -162,9 +155,9 @@ reasons! {
     Unschedulable => Unschedulable,
     /// The node could not prepare a claim.
     ClaimPrepareFailed => NodeNotReady,
-    /// The DRA kubelet plugin holds stale device nodes. Restart the driver pod, then the DRA plugin pod of the node.
+    /// The DRA kubelet plugin holds stale device nodes.
     StaleDRAPlugin => NodeNotReady,
-    /// The DRA kubelet plugin is not registered with the kubelet. Start it or restart the kubelet.
+    /// The DRA kubelet plugin is not registered with the kubelet.
     DRAPluginMissing => NodeNotReady,
     /// The node gave one GPU to two claims.
     DoubleAllocated => GPUShared,
@@ -188,7 +181,7 @@ reasons! {
     ModelUnreachable => ModelUnavailable,
     /// The frontend serves models, but `model.name` is not among them.
     ModelNotServed => ModelUnavailable,
-    /// The frontend cannot load the model's configuration or tokenizer. Check the model's name, token and network.
+    /// The frontend cannot load the model's configuration or tokenizer.
     ModelAddFailed => ModelUnavailable,
     /// The frontend finds no worker although all workers are ready.
     NoInstances => WorkloadNotReady,

@@ -18,42 +18,42 @@ pub struct Change {
 pub(crate) const CREATE: Change = Change {
     name: "Create",
     reason: Reason::CallFailed,
-    why: "an object of the run could not be created: a right, a quota or an admission policy is in the way",
-    remedy: "do what the message says: give the operator the right (config/rbac), or lift the quota or policy",
+    why: "The operator cannot create an object of the run.",
+    remedy: "give the operator the right (config/rbac), or lift the quota or policy in the message",
 };
 
 pub(crate) const NAME_TAKEN: Change = Change {
     name: "NameTaken",
     reason: Reason::NameTaken,
-    why: "an object of the name that the run needs belongs to somebody else, and is left alone",
-    remedy: "remove or rename that object, then rerun",
+    why: "An object with the name that the run needs has another owner.",
+    remedy: "remove or rename that object, then run again",
 };
 
 pub(crate) const DELETE: Change = Change {
     name: "Delete",
     reason: Reason::CallFailed,
-    why: "an object of the run could not be deleted, so its GPUs may stay taken",
+    why: "The operator cannot delete an object of the run, so its GPUs may stay taken.",
     remedy: "give the operator the right (config/rbac), or see which policy forbids it; it is asked for again",
 };
 
 pub(crate) const FINALIZER: Change = Change {
     name: "Finalizer",
     reason: Reason::CallFailed,
-    why: "the finalizer could not be put on or taken off the object: without it nothing is created, with it the object stays",
+    why: "The operator cannot set or remove the finalizer. Without it nothing is created, with it the object stays.",
     remedy: "let the operator patch PerfValidations (config/rbac); see which webhook or policy refuses",
 };
 
 pub(crate) const SAVE_RESULTS: Change = Change {
     name: "SaveResults",
     reason: Reason::CallFailed,
-    why: "the ConfigMap with the results could not be written: a right, a quota of ConfigMaps, or its size",
+    why: "The operator cannot write the ConfigMap with the results: a right, a quota, or its size.",
     remedy: "give the operator the right (config/rbac) or lift the quota; after 120 s the verdict stands without full results",
 };
 
 pub(crate) const RECORD_STATUS: Change = Change {
     name: "RecordStatus",
     reason: Reason::CallFailed,
-    why: "the status could not be written: a right is missing, or the CRD in the cluster is older than the operator",
+    why: "The operator cannot write the status: a right is missing, or the CRD is older than the operator.",
     remedy: "apply the CRD of the operator's version (config/crd), and let it patch perfvalidations/status (config/rbac)",
 };
 

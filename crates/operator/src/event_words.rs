@@ -10,8 +10,6 @@ pub struct EventWord {
     pub name: &'static str,
     /// Word in conditions and Events.
     pub word: Word,
-    /// Signs of the event.
-    pub seen: &'static str,
     /// Explanation of the event.
     pub why: &'static str,
     /// Remedy.
@@ -21,16 +19,14 @@ pub struct EventWord {
 const LATE: EventWord = EventWord {
     name: "LateObject",
     word: Word::TeardownUnconfirmed,
-    seen: "a Warning event on a Job, Service, claim template or deployment, which is removed at once",
-    why: "a call of an earlier leader was carried out after its run had confirmed that nothing was left",
+    why: "A call of an earlier leader created an object after its run had confirmed that nothing was left.",
     remedy: "nothing: it is removed, and counted in the metrics; if it comes again and again, see why leaders change",
 };
 
 const ORPHAN: EventWord = EventWord {
     name: "Orphaned",
     word: Word::TeardownUnconfirmed,
-    seen: "a Warning event on a Job, Service, claim template or deployment, which stays",
-    why: "somebody removed the finalizer of its PerfValidation, so the operator does not clean up after it, and another finalizer holds it",
+    why: "An object stays because somebody removed the finalizer of its PerfValidation, and another finalizer holds the object.",
     remedy: "see the finalizers of what is left; delete it, or let the operator do so: `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
 };
 
@@ -38,8 +34,7 @@ const ORPHAN: EventWord = EventWord {
 pub const PANICKED: EventWord = EventWord {
     name: "PassPanicked",
     word: Word::OperatorBug,
-    seen: "reason of the condition `Reconciling`, and a Warning event; the message has the words of the error",
-    why: "this object reaches a bug of the operator's version; the passes of other objects go on",
+    why: "This object reaches a bug of the operator. The passes of other objects go on.",
     remedy: "report the bug with `kubectl perfval bundle`; the operator tries again every 30 s, and an edit of the spec may avoid the bug",
 };
 
@@ -47,8 +42,7 @@ pub const PANICKED: EventWord = EventWord {
 pub const SET_ASIDE: EventWord = EventWord {
     name: "SetAside",
     word: Word::OperatorBug,
-    seen: "reason of the conditions `Reconciling` and `Stalled`, and a Warning event; the operator leaves the object and what its run holds as they are",
-    why: "the operator's process died twice in a row in a pass of this object, for lack of memory or of stack",
+    why: "The process died twice in a row in a pass of this object, for lack of memory or stack. The operator leaves the object as it is.",
     remedy: "edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator; report the bug with `kubectl perfval bundle`",
 };
 

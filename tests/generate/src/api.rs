@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 
 use crate::page::one_line;
@@ -12,21 +12,18 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # API
 
-## PerfValidation
+Group `perfvalidation.dev`, version `v1alpha1`. `kubectl explain perfvalidation.spec.benchmark` prints the same with types.
 
-Group `perfvalidation.dev`, version `v1alpha1`, namespaced, short name `perfval`. `kubectl explain perfvalidation.spec.benchmark`
-prints the same in a terminal. Durations are Go durations such as `90s`. Numbers that may have decimals are quantities, as strings.
-`status.operatorState` is private: it may change with every version. *Refused* lists the API server's answers to a manifest that breaks a rule.
+| kind | short name | scope | written by |
+|---|---|---|---|
+| PerfValidation | `perfval` | namespace | users |
+| [NodePerformance](#nodeperformancestatus) | `nodeperf` | cluster | the operator, after each run; its spec is empty |
+| [PerfValidationPolicy](#perfvalidationpolicyspec) | `perfpol` | cluster | users; [guide](fleet.md#validate-every-node) |
 
-## NodePerformance
-
-Group `perfvalidation.dev`, version `v1alpha1`, cluster-scoped, short name `nodeperf`. The operator writes it after each run; its spec is empty. Its status is
-[near the end](#nodeperformancestatus).
-
-## PerfValidationPolicy
-
-Group `perfvalidation.dev`, version `v1alpha1`, cluster-scoped, short name `perfpol`. [Validate every node](fleet.md#validate-every-node) is the guide; the fields
-are [at the end](#perfvalidationpolicyspec).
+A field in **bold** is required. `[]` marks an element of a list. Durations are Go durations such as `90s`. Numbers that may have decimals are
+quantities, as strings. The [Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses.
+`status.operatorState` is private: it may change with every version. The API server refuses a manifest that breaks a rule, and its
+answer contains the remedy.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
@@ -43,8 +40,15 @@ const KUBERNETES_TYPES: [(&str, &str); 10] = [
     ("tolerations", "Toleration"),
 ];
 
-/// Object that contains the spec of another kind, which has its own section.
-const TEMPLATE: &str = ".validationTemplate";
+/// Field that contains the spec of another kind, which has its own section.
+const TEMPLATE: &str = "validationTemplate.spec";
+
+/// Most values that each field lists; longer lists are shown once, for the fields of a gate.
+const MANY: usize = 9;
+const GATE: &str = "gates[].";
+
+/// Most words of an object's description that its fields make superfluous.
+const FILLER: usize = 9;
 
 /// The whole page.
 pub fn api() -> String {
@@ -70,43 +74,64 @@ pub fn api() -> String {
     page
 }
 
-/// The section of an object, then those of the objects in it.
+/// The section of an object, with the fields of the objects in it.
 fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
-    let fields = schema.properties.iter().flatten();
     let _ = write!(
         page,
-        "\n## {path}\n\n{}\n\n| field | type | meaning |\n|---|---|---|\n",
+        "\n## {path}\n\n{}\n\n| field | meaning |\n|---|---|\n",
         description(schema)
     );
-    let mut refused: Vec<_> = rules(schema).map(|message| format!("* {message}\n")).collect();
-    let mut below = Vec::new();
-    for (name, field) in fields {
+    fields(page, path, "", schema);
+}
+
+/// One row for each field of an object, then those of the object in it.
+fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaProps) {
+    for (name, field) in schema.properties.iter().flatten() {
+        let path = format!("{prefix}{name}");
         let required = schema.required.iter().flatten().any(|required| required == name);
-        let mut inner = inner(name, field).map(|(inner, schema)| (format!("{path}.{inner}"), schema));
-        let mut shown = type_of(name, field);
-        if path.ends_with(TEMPLATE) && name == "spec" {
-            inner = None;
-            "[spec](#spec) of a PerfValidation".clone_into(&mut shown);
+        let inner = inner(name, field).map(|(inner, schema)| (format!("{prefix}{inner}"), schema));
+        let shown = inner.as_ref().map_or(path.as_str(), |(inner, _)| inner);
+        let shown = if required {
+            format!("**`{shown}`**")
+        } else {
+            format!("`{shown}`")
+        };
+        let meaning = meaning(name, &path, field);
+        // The fields of an object show what it is for.
+        if required || inner.is_none() || meaning.split_whitespace().count() > FILLER {
+            let _ = writeln!(page, "| {shown} | {} |", cell(&meaning));
         }
-        if let Some((section, _)) = &inner {
-            shown = shown.replace("object", &format!("[object](#{})", anchor(section)));
+        let is_template = section.ends_with("spec") && path == TEMPLATE;
+        if let Some((inner, schema)) = inner.filter(|_| !is_template) {
+            fields(page, section, &format!("{inner}."), schema);
         }
-        if required {
-            shown.push_str(", required");
-        }
-        let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&shown), cell(&description(field)));
-        // The rules of an object are in its own section.
-        if inner.as_ref().is_none_or(|(_, schema)| !std::ptr::eq(*schema, field)) {
-            refused.extend(rules(field).map(|message| format!("* `{name}`: {message}\n")));
-        }
-        below.extend(inner);
     }
-    if !refused.is_empty() {
-        let _ = write!(page, "\nRefused:\n\n{}", refused.concat());
+}
+
+/// Description, the values that it does not explain, and the type that belongs to Kubernetes.
+fn meaning(name: &str, path: &str, field: &JSONSchemaProps) -> String {
+    // The introduction explains durations.
+    let mut text = description(field)
+        .replace(" (Go duration)", "")
+        .replace("(Go duration, ", "(");
+    let item = match &field.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => item,
+        _ => field,
+    };
+    let values: Vec<String> = item
+        .enum_
+        .iter()
+        .flatten()
+        .filter_map(|JSON(value)| Some(format!("`{}`", value.as_str()?)))
+        .collect();
+    let is_listed = values.len() <= MANY || path.starts_with(GATE);
+    if is_listed && values.iter().any(|value| !text.contains(value)) {
+        let _ = write!(text, " {}.", values.join(", "));
     }
-    for (section, schema) in below {
-        object(page, &section, schema);
+    if let Some(kind) = kubernetes_type(name) {
+        let _ = write!(text, " ({kind})");
     }
+    text.trim().to_owned()
 }
 
 /// The object that a field holds, or each element of its list, if its type belongs to this API.
@@ -121,41 +146,13 @@ fn inner<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(String, &'a JSON
     schema.properties.is_some().then_some((path, schema))
 }
 
-/// Anchor that Markdown gives a heading.
-fn anchor(section: &str) -> String {
-    section.replace(['.', '[', ']'], "").to_lowercase()
-}
-
 fn kubernetes_type(name: &str) -> Option<&'static str> {
     let found = KUBERNETES_TYPES.iter().find(|(field, _)| *field == name);
     found.map(|(_, kind)| *kind)
 }
 
-fn type_of(name: &str, schema: &JSONSchemaProps) -> String {
-    if let Some(values) = &schema.enum_ {
-        let values = values
-            .iter()
-            .filter_map(|JSON(value)| Some(format!("`{}`", value.as_str()?)));
-        return values.collect::<Vec<_>>().join(", ");
-    }
-    let kind = schema.type_.as_deref();
-    match (kind, &schema.items, &schema.additional_properties) {
-        (Some("array"), Some(JSONSchemaPropsOrArray::Schema(item)), _) => {
-            let item = kubernetes_type(name).map_or_else(|| type_of("", item), str::to_owned);
-            format!("list of {item}")
-        }
-        (Some("object"), _, Some(JSONSchemaPropsOrBool::Schema(value))) => format!("map of {}", type_of("", value)),
-        _ => kubernetes_type(name).or(kind).unwrap_or("integer or string").to_owned(),
-    }
-}
-
 fn description(schema: &JSONSchemaProps) -> String {
     one_line(schema.description.as_deref().unwrap_or_default())
-}
-
-fn rules(schema: &JSONSchemaProps) -> impl Iterator<Item = &str> {
-    let rules = schema.x_kubernetes_validations.iter().flatten();
-    rules.filter_map(|rule| rule.message.as_deref())
 }
 
 fn cell(text: &str) -> String {

@@ -14,9 +14,15 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # Reasons and causes
 
-Each word of `status.reason`, `status.diagnosis`, a condition or an Event has one entry on this page. The message, and the
-remedy of a finding, are more precise than the word: the cases of an entry show which ones there are. Start with
-[Troubleshoot](troubleshoot.md) if you have a symptom and no word. A case without an *Effect* does not change the verdict.
+This page lists the words of `status.reason`, `status.diagnosis`, conditions and Events. The message and the remedy in the status are more precise than
+the word: a bullet below a word is one of its cases. [Troubleshoot](troubleshoot.md) starts from a symptom.
+
+**Effect** is what a case does to the verdict; without one it is only reported.
+
+* *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
+* *Miss*: the trial is a miss.
+* *Error*: the run ends with this verdict, at once or after that time without a change.
+* *sizing*: the run counts free GPUs again.
 ";
 
 /// The whole page.
@@ -24,45 +30,35 @@ pub fn reasons() -> String {
     let mut page = INTRODUCTION.to_owned();
     for word in Word::ALL {
         let _ = write!(page, "\n## {}\n\n{}\n\n", word.as_str(), word.meaning());
-        list(
-            &mut page,
-            "*",
-            &[("Where", word.place().in_words()), ("Do", word.remedy())],
-        );
-        let cases = cases_of(*word);
-        if !cases.is_empty() {
-            page.push_str("\nCases:\n\n");
-        }
-        for case in cases {
-            case.print(&mut page);
+        match cases_of(*word).as_slice() {
+            // One case has nothing to add to the word but its effect.
+            [] => remedy(&mut page, "", word.remedy(), None),
+            [case] => remedy(&mut page, "", word.remedy(), case.effect.as_deref()),
+            cases => {
+                for case in cases {
+                    let _ = writeln!(page, "* {}", case.why);
+                    remedy(&mut page, "  * ", case.remedy, case.effect.as_deref());
+                }
+            }
         }
     }
     page
+}
+
+fn remedy(page: &mut String, bullet: &str, remedy: &str, effect: Option<&str>) {
+    let remedy = remedy.trim_end_matches('.');
+    let effect = effect.map_or(String::new(), |effect| format!(" **Effect:** {effect}."));
+    let _ = writeln!(page, "{bullet}**Do:** {remedy}.{effect}");
 }
 
 /// Something behind a word: a reason, an obstacle before the benchmark, a cause of a trial's outcome, a refused change or
 /// an event of the operator.
 struct Case {
     word: Word,
-    seen: &'static str,
     why: String,
     remedy: &'static str,
     /// `None` if it is only reported.
     effect: Option<String>,
-}
-
-impl Case {
-    fn print(&self, page: &mut String) {
-        let _ = writeln!(page, "* {}", self.seen);
-        // The entry has it already.
-        if self.why != self.word.meaning() {
-            list(page, "  *", &[("Why", &self.why)]);
-        }
-        list(page, "  *", &[("Do", self.remedy)]);
-        if let Some(effect) = &self.effect {
-            list(page, "  *", &[("Effect", effect)]);
-        }
-    }
 }
 
 /// Cases of a word whose remedies differ from its own and from each other.
@@ -71,6 +67,9 @@ fn cases_of(word: Word) -> Vec<Case> {
     // Of a reason and a cause with one remedy the cause has more to tell.
     let mut cases: Vec<Case> = cases().filter(|case| case.word == word).collect();
     cases.sort_by_key(|case| case.effect.is_none());
+    if let [case] = &cases[..] {
+        remedies.retain(|known| *known != case.remedy);
+    }
     cases.retain(|case| {
         let is_new = !remedies.contains(&case.remedy);
         remedies.push(case.remedy);
@@ -79,17 +78,10 @@ fn cases_of(word: Word) -> Vec<Case> {
     cases
 }
 
-fn list(page: &mut String, bullet: &str, parts: &[(&str, &str)]) {
-    for (title, text) in parts {
-        let _ = writeln!(page, "{bullet} **{title}:** {text}");
-    }
-}
-
 fn cases() -> impl Iterator<Item = Case> {
     let reasons = Reason::ALL.iter().filter_map(|reason| match reason.help() {
-        Help::Own { seen, remedy } => Some(Case {
+        Help::Own(remedy) => Some(Case {
             word: reason.word(),
-            seen,
             why: one_line(reason.explanation()),
             remedy,
             effect: None,
@@ -98,21 +90,18 @@ fn cases() -> impl Iterator<Item = Case> {
     });
     let obstacles = Obstacle::ALL.iter().map(|obstacle| Case {
         word: obstacle.reason().word(),
-        seen: obstacle.seen(),
-        why: obstacle.why().to_owned(),
+        why: format!("{} ({}).", obstacle.why().trim_end_matches('.'), obstacle.seen()),
         remedy: obstacle.remedy(),
         effect: Some(obstacle.effect()),
     });
     let causes = Cause::ALL.into_iter().map(|cause| Case {
         word: cause.word(),
-        seen: cause.seen(),
-        why: cause.why().to_owned(),
+        why: one_line(cause.why()),
         remedy: cause.remedy(),
         effect: (cause.effect() != Effect::Reported).then(|| cause.effect().explanation().to_owned()),
     });
     let changes = Change::ALL.into_iter().map(|change| Case {
         word: change.reason.word(),
-        seen: "reason of the condition `Reconciling` and a Warning event, with the API server's answer",
         why: change.why.to_owned(),
         remedy: change.remedy,
         effect: None,
@@ -122,7 +111,6 @@ fn cases() -> impl Iterator<Item = Case> {
         .chain(EventWord::STRAYS)
         .map(|event| Case {
             word: event.word,
-            seen: event.seen,
             why: event.why.to_owned(),
             remedy: event.remedy,
             effect: None,
@@ -168,13 +156,10 @@ mod tests {
     #[test]
     fn every_entry_and_every_case_has_a_remedy() {
         for (word, text) in entries() {
-            assert!(
-                text.contains("* **Where:** ") && text.contains("\n* **Do:** "),
-                "{word}: {text}"
-            );
+            assert!(text.contains("**Do:** "), "{word}: {text}");
         }
         for case in cases() {
-            assert!(!case.seen.is_empty() && !case.why.is_empty() && !case.remedy.is_empty());
+            assert!(!case.why.is_empty() && !case.remedy.is_empty());
         }
     }
 

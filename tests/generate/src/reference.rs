@@ -24,21 +24,22 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Conditions",
-        "`status.conditions`. kstatus reads `Ready`, `Reconciling` and `Stalled`. `observedGeneration` is the generation of the spec that a \
-         condition is true of; a spec that was not measured and judged is never `Ready`, `Passed` or `Complete`.",
+        "kstatus reads `Ready`, `Reconciling` and `Stalled`. A condition is about the spec of its `observedGeneration`. A spec that was not measured and \
+         judged is never `Ready`, `Passed` or `Complete`.",
         &["condition", "true when"],
         conditions(),
     );
     let _ = write!(
         page,
-        "\n## Flags of `run`\n\nEach flag has a variable in the environment. The flag takes precedence.\n\n{}",
+        "\n## Flags of `run`\n\nEach flag has a variable in the environment: `--log-format` is `PERFVAL_LOG_FORMAT`. The flag takes precedence.\n\n{}",
         flags()
     );
     section(
         &mut page,
         "Permissions",
-        "Rights of the roles under `config/rbac`, with the calls that need them. The roles contain no Secrets and no wildcards.",
-        &["role", "resource", "verbs", "for"],
+        "Rights of the roles `perfvalidation-operator-…` under `config/rbac`, where a comment gives the reason of each. The roles contain no Secrets \
+         and no wildcards.",
+        &["role", "verbs", "resources"],
         roles::table(),
     );
     page
@@ -51,7 +52,7 @@ fn flags() -> String {
         .find_subcommand("run")
         .into_iter()
         .flat_map(clap::Command::get_arguments);
-    let mut table = String::from("| flag | environment | default | |\n|---|---|---|---|\n");
+    let mut table = String::from("| flag | default | |\n|---|---|---|\n");
     for flag in run.filter(|flag| flag.get_env().is_some()) {
         let default: Vec<_> = flag
             .get_default_values()
@@ -63,12 +64,12 @@ fn flags() -> String {
         } else {
             format!("`{}`", default.join(","))
         };
-        let (long, env) = (
-            flag.get_long().unwrap_or_default(),
-            flag.get_env().unwrap_or_default().to_string_lossy(),
-        );
         let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(table, "| `--{long}` | `{env}` | {default} | {help} |");
+        let _ = writeln!(
+            table,
+            "| `--{}` | {default} | {help} |",
+            flag.get_long().unwrap_or_default()
+        );
     }
     table
 }
@@ -113,13 +114,33 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
 
 fn conditions() -> impl Iterator<Item = [String; 2]> {
     [
-        (condition::PASSED, "the verdict is Passed, for this spec"),
-        (condition::CLEANED_UP, "everything the run created is confirmed gone"),
-        (condition::COMPLETE, "the run is over, it measured and judged what this spec asks for, and its GPUs are back unless the user asked to keep them"),
-        (condition::READY, "the run is over, it passed or was skipped, and everything that it created is gone"),
-        (condition::RECONCILING, "the run is going on, and nothing has blocked it for ten minutes; while the API server does not let the operator act, or the object reaches a bug of the operator, reason and message contain the call or the error, and what to do"),
-        (condition::STALLED, "the run is over and did not pass; or its removal is past `timeouts.cleanup`; or it has been blocked for ten minutes; or the object cannot be parsed"),
+        (condition::PASSED, "the verdict is Passed"),
+        (condition::CLEANED_UP, "everything that the run created is confirmed gone"),
+        (condition::COMPLETE, "the run is over, and its GPUs are free or kept on request"),
+        (condition::READY, "the run passed or was skipped, and everything that it created is gone"),
+        (condition::RECONCILING, "the run is in progress, or blocked for less than ten minutes; reason and message then contain the cause and the remedy"),
+        (condition::STALLED, "the run did not pass, its removal is past `timeouts.cleanup`, it has been blocked for ten minutes, or the object cannot be parsed"),
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_follows_from_its_flag() {
+        let cli = Cli::command();
+        for flag in cli
+            .find_subcommand("run")
+            .into_iter()
+            .flat_map(clap::Command::get_arguments)
+        {
+            if let (Some(long), Some(variable)) = (flag.get_long(), flag.get_env()) {
+                let expected = format!("PERFVAL_{}", long.replace('-', "_").to_uppercase());
+                assert_eq!(variable.to_str(), Some(expected.as_str()), "--{long}");
+            }
+        }
+    }
 }

@@ -119,32 +119,41 @@ fn rules<'a>(permissions: impl Iterator<Item = &'a Permission>) -> Vec<Rule> {
     rules
 }
 
-/// Rows of the documentation: role, resource, verbs, calls.
-pub fn table() -> Vec<[String; 4]> {
-    let roles = roles();
-    let rows = roles
-        .iter()
-        .flat_map(|role| role.rules.iter().map(move |rule| (role, rule)));
-    rows.map(|(role, rule)| {
-        let group = if rule.group.is_empty() {
-            String::new()
-        } else {
-            format!(".{}", rule.group)
-        };
-        let names = if rule.names.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", rule.names.join(", "))
-        };
-        let resource = format!("{}{group}{names}", rule.resource);
-        [
-            role.name.to_owned(),
-            resource,
-            rule.verbs.join(", "),
-            rule.calls.join("; "),
-        ]
-    })
-    .collect()
+/// Rows of the documentation: role, verbs, and the resources with these verbs.
+pub fn table() -> Vec<[String; 3]> {
+    let mut rows: Vec<(&str, String, Vec<String>)> = Vec::new();
+    for role in roles() {
+        for rule in &role.rules {
+            let verbs = rule.verbs.join(", ");
+            let resource = shown(rule);
+            match rows.iter_mut().find(|row| row.0 == role.name && row.1 == verbs) {
+                Some(row) => row.2.push(resource),
+                None => rows.push((role.name, verbs, vec![resource])),
+            }
+        }
+    }
+    rows.into_iter()
+        .map(|(role, verbs, resources)| [short(role).to_owned(), verbs, resources.join(", ")])
+        .collect()
+}
+
+/// Role without the prefix that all have.
+fn short(role: &str) -> &str {
+    role.strip_prefix("perfvalidation-operator-").unwrap_or(role)
+}
+
+fn shown(rule: &Rule) -> String {
+    let group = if rule.group.is_empty() {
+        String::new()
+    } else {
+        format!(".{}", rule.group)
+    };
+    let names = if rule.names.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", rule.names.join(", "))
+    };
+    format!("{}{group}{names}", rule.resource)
 }
 
 #[cfg(test)]

@@ -13,17 +13,6 @@ pub enum Place {
     Both,
 }
 
-impl Place {
-    /// Places as the documentation prints them.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Run => "`status.reason`, conditions, Events",
-            Self::Finding => "`status.diagnosis`, `status.trials`, Events",
-            Self::Both => "`status.reason`, conditions, Events, `status.diagnosis`",
-        }
-    }
-}
-
 /// Declares the words, so that the enum, the status and the documentation come from one list.
 macro_rules! words {
     ($($name:ident {
@@ -101,7 +90,7 @@ words! {
     }
     DeadlineExceeded {
         place: Both, severity: Error,
-        meaning: "A trial took longer than `timeouts.benchmark`, or the run as a whole took longer than `timeouts.total`. The message shows the open wait.",
+        meaning: "A trial or the run took longer than its time-out. The message shows the open wait.",
         remedy: "mend what the run waited for, ask for fewer requests, or raise the time-out in the message",
     }
     Interrupted {
@@ -137,7 +126,7 @@ words! {
     }
     TeardownUnconfirmed {
         place: Run, severity: Warning,
-        meaning: "Objects of a run are still in the cluster: after `timeouts.cleanup`, after a call of an earlier leader, or after a deletion without the finalizer. The operator keeps trying, except for objects whose owner is gone.",
+        meaning: "Objects of a run are still in the cluster. The operator keeps trying, except for objects whose owner is gone.",
         remedy: "see the finalizers of what the message contains, and its node (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`); the operator removes orphans with `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
     }
     SpecUnreadable {
@@ -152,7 +141,7 @@ words! {
     }
     OperatorBug {
         place: Run, severity: Error,
-        meaning: "The operator panicked on this object, or its process died twice in a row. After two deaths the operator leaves the object as it is.",
+        meaning: "The operator panicked on this object, or its process died twice in a row.",
         remedy: "report the bug with `kubectl perfval bundle`; edit the spec, request a rerun, or install another version of the operator",
     }
     // ── before the deployment ──
@@ -163,7 +152,7 @@ words! {
     }
     Refused {
         place: Both, severity: Error,
-        meaning: "The cluster refuses the run, or an object of it: a quota, a `LimitRange`, Pod Security, a policy or a webhook, the operator's `--refused-namespaces`, a namespace of more than 51 characters, or an object of the same name that belongs to another owner.",
+        meaning: "The cluster refuses the run, or an object of it.",
         remedy: "correct what the message contains: raise the quota, correct the resources or the policy, remove the other object, or use another namespace",
     }
     VersionSkew {
@@ -178,7 +167,7 @@ words! {
     }
     Saturated {
         place: Both, severity: Error,
-        meaning: "No eligible node has enough free GPUs. The message contains the reason of each node, such as another run that holds it.",
+        meaning: "No eligible node has enough free GPUs. The message contains the reason of each node.",
         remedy: "free GPUs (`kubectl perfval clean-up` for a kept run), lower placement.minGPUs, or raise timeouts.sizing",
     }
     Unschedulable {
@@ -188,18 +177,18 @@ words! {
     }
     GPUShared {
         place: Both, severity: Warning,
-        meaning: "Something else allocates or uses a GPU of the run: another process or pod, both DRA and a device plugin on one node, or two claims for one device.",
+        meaning: "Something else allocates or uses a GPU of the run.",
         remedy: "end what else runs on the GPU (nvidia-smi), let only one of DRA and device plugin allocate GPUs (placement.allocation), and never force-delete a pod with a claim",
     }
     LostRace {
         place: Both, severity: Error,
-        meaning: "A worker does not have its planned GPU: another pod took it, it vanished, or another client changed the pods or claims.",
+        meaning: "A worker does not have its planned GPU.",
         remedy: "keep other workloads off the node (taint it); see which webhook or scheduler changes pods or claims of this namespace",
     }
     // ── deploying and starting ──
     DeploymentFailed {
         place: Both, severity: Error,
-        meaning: "Dynamo's operator reports the deployment as failed for 120 s, needs a queue that does not exist, or the deployment was deleted.",
+        meaning: "Dynamo's operator cannot create the deployment, or the deployment was deleted.",
         remedy: "read the message and the log of Dynamo's operator; a missing queue: create it, or set nvidia.com/kai-scheduler-queue",
     }
     ModelCacheFailed {
@@ -209,7 +198,7 @@ words! {
     }
     NodeNotReady {
         place: Both, severity: Error,
-        meaning: "The node or its GPU driver is not ready: the kubelet does not report, the driver publishes no devices, the DRA kubelet plugin refuses claims or is not registered, or the driver's libraries are not visible in the container.",
+        meaning: "The node or its GPU driver is not ready.",
         remedy: "see the node (kubectl describe node) and the log of its DRA kubelet plugin; restart the GPU driver pod of the node, then the DRA kubelet plugin pod, in this order",
     }
     ContainerFailed {
@@ -230,47 +219,47 @@ words! {
     // ── measuring ──
     BenchmarkFailed {
         place: Both, severity: Error,
-        meaning: "A trial left no usable result: AIPerf failed or stopped early, its Job or pod was removed, or it did not report a metric that a gate needs.",
+        meaning: "A trial left no usable result.",
         remedy: "see the log of the trial in the results ConfigMap; a removed pod or Job: find the client that deletes it, or raise benchmark.resources; a missing metric: gate another one (Goodput needs benchmark.goodput)",
     }
     RequestErrors {
         place: Both, severity: Warning,
-        meaning: "More requests failed, or came back short, than `trials.maxFailedRequestsPercent` allows. The trial is a miss.",
+        meaning: "More requests failed, or came back short, than `trials.maxFailedRequestsPercent` allows.",
         remedy: "read the errors in the evidence and the logs of frontend and workers; see why a worker died or the frontend restarted",
     }
     WorkerCrashed {
         place: Both, severity: Error,
-        meaning: "A worker's container ended by itself while the run measured. The run fails, even if its other trials pass.",
+        meaning: "A worker's container ended by itself while the run measured.",
         remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
     }
     WorkerRestarted {
         place: Both, severity: Warning,
-        meaning: "A worker's pod, claim or GPU was replaced while the run measured, or its node was rebooted. The trial is invalid.",
+        meaning: "A worker's pod, claim or GPU was replaced while the run measured, or its node was rebooted.",
         remedy: "find out what removed the pod (evictions, drains, taints) or rebooted the node, and keep it off while the node is validated",
     }
     WorkerStall {
         place: Both, severity: Warning,
-        meaning: "A request takes one worker several times as long as its peers, or the worker hangs. The trial is a miss, even if every gate is met.",
+        meaning: "A request takes one worker several times as long as its peers, or the worker hangs.",
         remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
     }
     UnevenService {
         place: Both, severity: Warning,
-        meaning: "A worker served no request while others did. The trial is invalid.",
+        meaning: "A worker served no request while others did.",
         remedy: "see whether the worker is registered with the frontend; raise benchmark.warmupPerConcurrency",
     }
     GeneratorStarved {
         place: Both, severity: Warning,
-        meaning: "The load generator could not keep the requests in flight, or 40 % of a request's time and at least 100 ms passed outside of the frontend. The trial is invalid.",
+        meaning: "The load generator could not keep the requests in flight, or 40 % of a request's time and at least 100 ms passed outside of the frontend.",
         remedy: "free CPUs of its node; leave cpu out of benchmark.resources, so that it requests one CPU per 100 requests in flight; or lower benchmark.concurrencyPerGPU",
     }
     NodeCPUPressure {
         place: Both, severity: Warning,
-        meaning: "A worker ended without a crash of its own while the CPUs of its node were 90 % busy or more. The trial is invalid.",
+        meaning: "A worker ended without a crash of its own while the CPUs of its node were 90 % busy or more.",
         remedy: "keep other pods off the node (kubectl top pods -A), or let the workers request the CPU that they need (workload.dynamo.worker.resources)",
     }
     GPUsMissing {
         place: Both, severity: Warning,
-        meaning: "The node has fewer healthy GPUs than `placement.expectGPUs`, the node itself, its label or most nodes like it state. With `placement.expectGPUs` the run fails.",
+        meaning: "The node has fewer healthy GPUs than `placement.expectGPUs`, the node itself, its label or most nodes like it state.",
         remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, correct placement.expectGPUs",
     }
     // ── findings that decide nothing by themselves ──
@@ -306,7 +295,7 @@ words! {
     }
     NotSampled {
         place: Finding, severity: Info,
-        meaning: "The trial has no metrics of workers or GPUs, or too few to compare the workers. A slow GPU then shows only if it misses a gate.",
+        meaning: "The trial has no metrics of workers or GPUs, or too few. A slow GPU then shows only if it misses a gate.",
         remedy: "let the benchmark pod reach port 9090 of the workers and port 9400 of the DCGM exporter (network policy); correct telemetry.endpoint; measure longer (benchmark.duration)",
     }
 }

@@ -91,7 +91,7 @@ impl Obstacle {
         let what = self.response().explanation();
         match (self.response(), self.patience().as_secs()) {
             (Response::Wait, _) => what.to_owned(),
-            (_, 0) => format!("at once {what}"),
+            (_, 0) => format!("{what} at once"),
             (_, seconds) => format!("after {seconds} s {what}"),
         }
     }

@@ -17,10 +17,10 @@ impl Response {
     /// The response as the documentation describes it.
     pub fn explanation(self) -> &'static str {
         match self {
-            Self::GiveUp => "the run ends with verdict Error",
-            Self::SizeAgain => "the run sizes again, at most three times, then ends with verdict Error",
-            Self::SizeOnceMore => "the run sizes again, once, then ends with verdict Error",
-            Self::Wait => "the run waits until its time limit, then ends with verdict Error",
+            Self::GiveUp => "Error",
+            Self::SizeAgain => "sizing, at most three times, then Error",
+            Self::SizeOnceMore => "sizing, once, then Error",
+            Self::Wait => "Error after the time-out",
         }
     }
 
