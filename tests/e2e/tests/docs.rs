@@ -76,6 +76,54 @@ fn every_page_is_in_the_book_and_in_the_first_page_of_its_folder() {
     }
 }
 
+/// Most words of all pages of a class together, so that a new page replaces an old one.
+const MOST_WORDS: [(&str, usize); 4] = [
+    ("for users and contributors", 18_750),
+    ("evidence", 5_250),
+    ("generated reference", 10_750),
+    ("generated evidence", 4_750),
+];
+
+#[test]
+fn the_pages_of_each_class_stay_short() {
+    let pages = pages(&repository());
+    for (class, most) in MOST_WORDS {
+        let mut words: Vec<(usize, &str)> = pages
+            .iter()
+            .filter(|page| class_of(page) == class)
+            .map(|page| (count_words(page.text()), page.path.as_str()))
+            .collect();
+        words.sort_unstable();
+        let all: usize = words.iter().map(|(words, _)| words).sum();
+        println!("{class}: {all} words");
+        assert!(
+            all <= most,
+            "pages {class} have {all} words, at most {most} are allowed; shorten one of {words:#?}"
+        );
+    }
+}
+
+fn class_of(page: &Page) -> &'static str {
+    let is_evidence = page.path.starts_with("docs/evidence/");
+    match (page.text().starts_with("<!-- Generated"), is_evidence) {
+        (true, true) => "generated evidence",
+        (true, false) => "generated reference",
+        (false, true) => "evidence",
+        (false, false) => "for users and contributors",
+    }
+}
+
+/// Words with a letter or a digit, so that the lines of a table do not count.
+fn count_words(text: &str) -> usize {
+    let words = text.split_whitespace();
+    words.filter(|word| word.contains(char::is_alphanumeric)).count()
+}
+
+#[test]
+fn lines_of_a_table_are_no_words() {
+    assert_eq!(count_words("| a | 95 % of `b` |\n|---|---|\n* one–two …"), 5);
+}
+
 #[test]
 fn every_test_that_a_page_names_is_there() {
     let root = repository();
