@@ -8,7 +8,7 @@ use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
 use serde_json::Value;
 use strsim::jaro_winkler;
 
-use crate::{PerfValidation, crd, policy_crd};
+use crate::{PerfValidation, baseline_crd, crd, policy_crd};
 
 /// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
 const ALIKE: f64 = 0.85;
@@ -52,6 +52,11 @@ impl Admission {
     /// Compiles the schema of `PerfValidationPolicy`.
     pub fn for_policies() -> Result<Self, SchemaError> {
         Self::compile(policy_crd())
+    }
+
+    /// Compiles the schema of `PerfBaseline`.
+    pub fn for_baselines() -> Result<Self, SchemaError> {
+        Self::compile(baseline_crd())
     }
 
     fn compile(crd: CustomResourceDefinition) -> Result<Self, SchemaError> {

@@ -18,6 +18,12 @@ pub const RECONCILING: &str = "Reconciling";
 pub const PERF_VALIDATED: &str = "PerfValidated";
 /// On a `PerfValidationPolicy`: the comparisons of its nodes keep their promised share of wrong reports.
 pub const COMPARISON_RELIABLE: &str = "ComparisonReliable";
+/// On a `PerfBaseline`: it has a revision.
+pub const LEARNED: &str = "Learned";
+/// On a `PerfBaseline`: an approved revision is in use.
+pub const APPROVED: &str = "Approved";
+/// On a `PerfBaseline`: the nodes are now faster or slower than the approved revision.
+pub const SHIFTED: &str = "Shifted";
 /// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
 pub const STALLED: &str = "Stalled";
 

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::json;
 
-use crate::fleet::{NodePerformance, PerfValidationPolicy};
+use crate::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use crate::{PerfValidation, Phase};
 
 /// Message of an object until an operator has read it.
@@ -40,13 +40,20 @@ pub fn policy_crd() -> CustomResourceDefinition {
     crd
 }
 
+/// CustomResourceDefinition of `PerfBaseline`, ready to apply.
+pub fn baseline_crd() -> CustomResourceDefinition {
+    let mut crd = PerfBaseline::crd();
+    finish(&mut crd, &json!({"observedGeneration": -1}));
+    crd
+}
+
 /// Every CustomResourceDefinition, ready to apply.
-pub fn crds() -> [CustomResourceDefinition; 3] {
+pub fn crds() -> [CustomResourceDefinition; 4] {
     let mut nodes = NodePerformance::crd();
     for (_, schema) in parts(&mut nodes) {
         visit(schema, &mut drop_nullable);
     }
-    [crd(), nodes, policy_crd()]
+    [crd(), nodes, policy_crd(), baseline_crd()]
 }
 
 /// Adds to a kind that users write what the derive cannot express. `default` is the status of a new object.

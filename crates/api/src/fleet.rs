@@ -1,8 +1,13 @@
 //! Kinds about many nodes.
 
+mod baseline;
 mod node_performance;
 mod policy;
 
+pub use baseline::{
+    BaselineEnvironment, BaselineMetric, BaselineMetricName, BaselineRevision, BaselineSource, BaselineSpread,
+    PerfBaseline, PerfBaselineSpec, PerfBaselineStatus,
+};
 pub use node_performance::{
     GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };

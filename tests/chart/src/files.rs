@@ -9,11 +9,15 @@ use crate::values;
 pub const CHART: &str = "charts/perfvalidation-operator";
 
 /// Files under `config/` and the licence, and where the chart has them.
-const COPIES: [(&str, &str); 12] = [
+const COPIES: [(&str, &str); 13] = [
     ("LICENSE", "LICENSE"),
     (
         "config/crd/nodeperformances.perfvalidation.dev.yaml",
         "files/crds/nodeperformances.yaml",
+    ),
+    (
+        "config/crd/perfbaselines.perfvalidation.dev.yaml",
+        "files/crds/perfbaselines.yaml",
     ),
     (
         "config/crd/perfvalidationpolicies.perfvalidation.dev.yaml",

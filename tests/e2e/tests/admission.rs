@@ -38,6 +38,7 @@ async fn cluster() -> Client {
                 "--timeout=60s",
                 "crd/perfvalidations.perfvalidation.dev",
                 "crd/perfvalidationpolicies.perfvalidation.dev",
+                "crd/perfbaselines.perfvalidation.dev",
             ];
             // A definition without any condition yet is an error to `kubectl wait`.
             eventually("the definition is established", async || {

@@ -19,6 +19,7 @@ Group `perfvalidation.dev`, version `v1alpha1`. `kubectl explain perfvalidation.
 | PerfValidation | `perfval` | namespace | users |
 | [NodePerformance](#nodeperformancestatus) | `nodeperf` | cluster | the operator, after each run; its spec is empty |
 | [PerfValidationPolicy](#perfvalidationpolicyspec) | `perfpol` | cluster | users; [guide](fleet.md#validate-every-node) |
+| [PerfBaseline](#perfbaselinespec) | `perfbase` | cluster | the operator or users; [guide](fleet.md#use-a-baseline) |
 
 A field in **bold** is required. `[]` marks an element of a list. Durations are Go durations such as `90s`. Numbers that may have decimals are
 quantities, as strings. The [Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses.
@@ -59,8 +60,8 @@ pub fn api() -> String {
     for (name, schema) in roots.flatten() {
         object(&mut page, &name, &schema);
     }
-    let [_, nodes, policies] = perfval_api::crds();
-    for crd in [nodes, policies] {
+    let [_, nodes, policies, baselines] = perfval_api::crds();
+    for crd in [nodes, policies, baselines] {
         let kind = crd.spec.names.kind;
         let roots = crd.spec.versions.into_iter();
         let roots = roots.filter_map(|version| version.schema?.open_api_v3_schema?.properties);

@@ -18,8 +18,9 @@ pub const ARCHITECTURES: [(&str, &str); 2] = [
 /// All manifests in one file, for `kubectl apply --server-side -f`.
 pub const INSTALL: &str = "install.yaml";
 /// Definitions of the resources alone.
-pub const CRDS: [&str; 3] = [
+pub const CRDS: [&str; 4] = [
     "nodeperformances.perfvalidation.dev.yaml",
+    "perfbaselines.perfvalidation.dev.yaml",
     "perfvalidationpolicies.perfvalidation.dev.yaml",
     "perfvalidations.perfvalidation.dev.yaml",
 ];

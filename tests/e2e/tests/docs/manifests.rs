@@ -57,6 +57,10 @@ fn complaints_of_one(admission: &Admission, document: &str) -> Vec<String> {
         let policies = Admission::for_policies().expect("the CRD's schema compiles");
         return in_words(policies.list_refusals(&value));
     }
+    if value["kind"] == "PerfBaseline" {
+        let baselines = Admission::for_baselines().expect("the CRD's schema compiles");
+        return in_words(baselines.list_refusals(&value));
+    }
     let manifest = if value["kind"] == "PerfValidation" {
         value
     } else if is_part_of_spec(admission, &value) {

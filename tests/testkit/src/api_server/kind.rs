@@ -120,6 +120,7 @@ pub(super) fn built_in() -> Vec<Kind> {
             false,
         )
         .with_status(),
+        Kind::new("perfvalidation.dev", "v1alpha1", "perfbaselines", "PerfBaseline", false).with_status(),
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
         Kind::new("", "v1", "limitranges", "LimitRange", true),

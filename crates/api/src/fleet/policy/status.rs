@@ -87,7 +87,8 @@ pub enum OutlierReason {
     BelowGate,
     /// A GPU is slower than in its earlier runs in the same environment.
     SlowerThanItself,
-    /// A GPU is slower than the node's other GPUs, or the node is slower than others in the same environment.
+    /// A GPU is slower than the node's other GPUs, or the node is slower than others in the same environment or than its approved
+    /// baseline.
     SlowerThanPeers,
 }
 

@@ -1,0 +1,215 @@
+#![allow(clippy::duplicated_attributes, reason = "each printer column has a type")]
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+
+use crate::rules;
+
+/// Environment, source and approval.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "perfvalidation.dev",
+    version = "v1alpha1",
+    kind = "PerfBaseline",
+    plural = "perfbaselines",
+    status = "PerfBaselineStatus",
+    derive = "PartialEq",
+    doc = "Normal speed of nodes with one environment. The operator learns it from its nodes, or you provide it. It counts once a \
+           person has approved a revision of it.",
+    shortname = "perfbase",
+    category = "perf",
+    printcolumn(name = "SOURCE", type_ = "string", json_path = ".spec.source"),
+    printcolumn(
+        name = "NODES",
+        type_ = "integer",
+        json_path = ".status.newest.nodes",
+        description = "Nodes behind the newest revision"
+    ),
+    printcolumn(
+        name = "REVISION",
+        type_ = "integer",
+        json_path = ".status.newest.revision",
+        description = "Newest revision"
+    ),
+    printcolumn(
+        name = "APPROVED",
+        type_ = "integer",
+        json_path = ".status.approved.revision",
+        description = "Revision in use"
+    ),
+    printcolumn(
+        name = "SHIFTED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Shifted")].status"#,
+        description = "True if the nodes are now faster or slower than the approved revision"
+    ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "PRODUCT",
+        type_ = "string",
+        json_path = ".spec.environment.product",
+        priority = 1
+    ),
+    printcolumn(
+        name = "ENVIRONMENT",
+        type_ = "string",
+        json_path = ".spec.environment.digest",
+        priority = 1
+    ),
+    printcolumn(
+        name = "MESSAGE",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Approved")].message"#,
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.source != 'Provided' || has(self.metrics)")
+        .message("a provided baseline needs numbers: write spec.metrics, such as a DecodeSpeed with a centre"),
+    validation = Rule::new("self.source != 'Learned' || !has(self.metrics)")
+        .message("the operator learns these numbers: leave spec.metrics out, or write source Provided")
+)]
+pub struct PerfBaselineSpec {
+    /// Environment of the nodes. The baseline applies to runs with the same digest alone.
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("the environment of a baseline does not change: create another PerfBaseline"))]
+    pub environment: BaselineEnvironment,
+    /// Origin of the numbers.
+    pub source: BaselineSource,
+    /// Numbers of a provided baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub metrics: Vec<BaselineMetric>,
+    /// Revision that a person has approved, as `kubectl perfval approve` writes it. The operator never writes it. Without it
+    /// the baseline is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub approved_revision: Option<i64>,
+}
+
+/// Environment of runs that can be compared.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BaselineEnvironment {
+    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of the model, the image, the settings, the
+    /// product, the driver and the number of GPUs.
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{12}$')")
+        .message("write the 12 hex digits of status.environment of a NodePerformance"))]
+    pub digest: String,
+    /// Product name of the GPUs, for readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub product: Option<String>,
+    /// GPUs of a run, for readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub gpu_count: Option<i64>,
+}
+
+/// Origin of a baseline's numbers.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaselineSource {
+    /// The operator learns them from the newest run of each node.
+    Learned,
+    /// A person writes them in `spec.metrics`: from another cluster, a contract or a calculation.
+    Provided,
+}
+
+/// Metric of a baseline.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+pub enum BaselineMetricName {
+    /// Tokens per second of one request, by the engine's time from one token to the next. One value per GPU.
+    DecodeSpeed,
+}
+
+impl BaselineMetricName {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Normal values of one metric.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BaselineMetric {
+    /// Metric.
+    pub name: BaselineMetricName,
+    /// Value of a healthy GPU, in the metric's unit (quantity): the centre of all GPUs (Hodges–Lehmann).
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::threshold())]
+    pub centre: String,
+    /// Standard deviation of healthy nodes and GPUs. Without it the operator assumes a spread for the product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<BaselineSpread>,
+    /// Nodes behind the numbers. Few nodes count less. Without it the numbers count as exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub nodes: Option<i64>,
+    /// GPUs of these nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub gpus: Option<i64>,
+}
+
+/// Standard deviations of one run.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BaselineSpread {
+    /// Between nodes (percent of the centre, as a quantity).
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::percent())]
+    pub node_percent: String,
+    /// Between the GPUs of a node (percent of the centre, as a quantity).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::percent())]
+    pub gpu_percent: Option<String>,
+}
+
+/// Revisions of the baseline. A revision never changes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PerfBaselineStatus {
+    /// Generation of the spec to which this status applies; -1 until the operator has read the baseline.
+    pub observed_generation: i64,
+    /// Newest revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<BaselineRevision>,
+    /// Revision that `spec.approvedRevision` names. Nodes are compared with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<BaselineRevision>,
+    /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster or slower
+    /// than the approved revision. The messages contain the remedy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Revision of a baseline.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BaselineRevision {
+    /// Number, from 1.
+    pub revision: i64,
+    /// Time at which the operator made this revision.
+    pub created_at: DateTime<Utc>,
+    /// Nodes that it was learned from; absent if a person provided no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<i64>,
+    /// GPUs of these nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i64>,
+    /// Nodes that were left out, because they missed a gate or are far from the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded_nodes: Option<i64>,
+    /// Metrics.
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub metrics: Vec<BaselineMetric>,
+}

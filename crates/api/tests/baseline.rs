@@ -1,0 +1,91 @@
+//! Every rule and bound of `PerfBaseline`.
+
+use perfval_api::admission::Admission;
+use serde_json::{Value, json};
+
+fn admission() -> Admission {
+    Admission::for_baselines().expect("the CRD's schema compiles")
+}
+
+/// Provided baseline with one value at a JSON pointer below its spec; null removes it.
+fn with(pointer: &str, value: &Value) -> Value {
+    let mut baseline = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "b"},
+        "spec": {
+            "environment": {"digest": "0123456789ab", "product": "NVIDIA-H100-80GB-HBM3", "gpuCount": 8},
+            "source": "Provided", "approvedRevision": 1,
+            "metrics": [{
+                "name": "DecodeSpeed", "centre": "125.1", "spread": {"nodePercent": "0.6", "gpuPercent": "1.1"}, "nodes": 40,
+                "gpus": 320,
+            }],
+        },
+    });
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = baseline["spec"].pointer_mut(parent).expect("a parent");
+    match value {
+        Value::Null => _ = parent.as_object_mut().expect("an object").remove(field),
+        value => parent[field] = value.clone(),
+    }
+    baseline
+}
+
+#[test]
+fn valid_baselines_are_accepted() {
+    for (pointer, value) in [
+        ("/approvedRevision", json!(12)),
+        ("/approvedRevision", Value::Null),
+        ("/environment/product", Value::Null),
+        ("/metrics/0/spread", Value::Null),
+        ("/metrics/0/nodes", Value::Null),
+        ("/metrics/0/spread/gpuPercent", Value::Null),
+    ] {
+        let refusals = admission().list_refusals(&with(pointer, &value));
+        assert_eq!(refusals, [], "{pointer} {value}");
+    }
+    let mut learned = with("/metrics", &Value::Null);
+    learned["spec"]["source"] = json!("Learned");
+    assert_eq!(admission().list_refusals(&learned), []);
+    let admitted = kube::core::cel::apply_defaults(admission().schema(), &learned);
+    assert_eq!(admitted["status"]["observedGeneration"], -1);
+}
+
+#[test]
+fn a_wrong_baseline_is_refused_with_a_remedy() {
+    for (pointer, value, remedy) in [
+        ("/source", json!("Learned"), "leave spec.metrics out"),
+        ("/metrics", Value::Null, "write spec.metrics"),
+        ("/environment/digest", json!("0123456789AB"), "write the 12 hex digits"),
+        ("/environment/digest", json!("0123"), "write the 12 hex digits"),
+        ("/metrics/0/centre", json!("fast"), "write a quantity above 0"),
+        ("/metrics/0/centre", json!("0"), "write a quantity above 0"),
+        (
+            "/metrics/0/spread/nodePercent",
+            json!("101"),
+            "write a quantity from 0 to 100",
+        ),
+        ("/metrics", json!([]), "less than 1 item"),
+        ("/approvedRevision", json!(0), "less than the minimum of 1"),
+        ("/metrics/0/nodes", json!(0), "less than the minimum of 1"),
+        ("/metrics/0/name", json!("Throughput"), "is not one of"),
+    ] {
+        let refusals = admission().list_refusals(&with(pointer, &value));
+        assert!(
+            refusals.iter().any(|refusal| refusal.message.contains(remedy)),
+            "{pointer} {value}: {refusals:?}"
+        );
+    }
+}
+
+#[test]
+fn the_environment_never_changes() {
+    let (old, new) = (
+        with("/approvedRevision", &json!(1)),
+        with("/environment/digest", &json!("ba9876543210")),
+    );
+    let changed = kube::core::cel::Validator::new().validate(admission().schema(), &new, Some(&old));
+    let errors = changed.expect_err("a refusal").into_vec();
+    assert!(errors[0].message.contains("create another PerfBaseline"), "{errors:?}");
+    let approved = with("/approvedRevision", &json!(2));
+    let changed = kube::core::cel::Validator::new().validate(admission().schema(), &approved, Some(&old));
+    assert!(changed.is_ok(), "{changed:?}");
+}
