@@ -5,6 +5,7 @@
 //! for minutes.
 
 mod act;
+mod baseline;
 mod call;
 mod change;
 mod clock;

@@ -235,6 +235,9 @@ pub const PERMISSIONS: &[Permission] = &[
     in_fleet("nodeperformances/status", &["patch"], "newest measurement of each node"),
     in_fleet("perfvalidations", &["create"], "validations of a policy"),
     in_fleet("perfvalidationpolicies/status", &["patch"], "status of a policy"),
+    // Without `patch` it cannot approve one.
+    in_fleet("perfbaselines", &["create"], "baseline of each environment"),
+    in_fleet("perfbaselines/status", &["patch"], "status of a baseline"),
     Permission {
         scope: Scope::Outside,
         ..in_cluster("", "services/proxy", &["get", "create"], "probe of the endpoint")

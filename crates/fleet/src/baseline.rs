@@ -1,193 +1,223 @@
 //! Speed that is normal for a stratum, learned from passes and then frozen as a revision.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::centre::{hodges_lehmann, trimmed_deviation};
-use crate::metric::{FleetMetric, count, percent};
+use crate::metric::{FleetMetric, count};
+use crate::peers::{Deviation, node_variance};
+use crate::prior::Spread;
 use crate::reading::{Average, NodePass, Summary};
+use crate::scale::Scale;
+use crate::shift::{CommonShift, shift_against};
 
-/// Fewest nodes and GPUs of a learned baseline; one of fewer is provisional.
-const NODES: usize = 3;
+/// Fewest nodes of a learned baseline; one of fewer is provisional.
+pub const NODES: usize = 3;
 /// Fewest GPUs.
-const GPUS: usize = 20;
-/// Quantiles that are kept, from the lowest value to the highest.
-const QUANTILES: usize = 33;
+pub const GPUS: usize = 20;
 /// Standard deviations from the centre beyond which a node or a GPU is not normal.
 const NORMAL: f64 = 2.5;
+/// Standard deviations from the centre within which nodes make up the centre. Of 60 simulated baselines of 10 nodes with one bad
+/// one, 2 are off by more than 0.5 % with this limit, and 7 with the wider one. The spread needs the wider one, because healthy
+/// nodes beyond this limit belong to it.
+const CORE: f64 = 2.0;
+/// Distance from the centre (logarithm) that is always normal: few values may be alike by chance.
+const ALIKE: f64 = 0.01;
 /// Rounds of leaving values out until none is left out any more.
 const ROUNDS: usize = 10;
+/// Variance of a Hodges–Lehmann centre beside that of a plain mean.
+const CENTRE: f64 = 1.05;
 
-/// Normal speeds of one stratum. A revision never changes; a newer one waits for its approval.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
+/// Norms of approved baselines, by digest of the environment.
+pub type Approved = BTreeMap<String, BTreeMap<FleetMetric, Norm>>;
+
+/// Normal speeds of one stratum.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Baseline {
     /// Nodes that it was learned from.
     pub nodes: usize,
     /// GPUs of these nodes.
     pub gpus: usize,
-    /// Nodes that were left out because they have a cause or missed a gate.
+    /// Nodes that were left out, because they missed a gate or are far from the others.
     pub excluded: usize,
-    /// True below 3 nodes or 20 GPUs.
-    pub is_provisional: bool,
     /// By metric.
     pub metrics: BTreeMap<FleetMetric, Norm>,
 }
 
-/// Normal speed in one metric, in the unit of the metric.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct Norm {
-    /// Hodges–Lehmann centre of the subjects (GPUs, or nodes for a metric of the whole node).
-    pub centre: f64,
-    /// Standard deviation of the subjects (percent), of one pass.
-    pub spread_percent: f64,
-    /// 33 quantiles of equal distance, from the lowest to the highest of the normal values.
-    pub quantiles: Vec<f64>,
-}
-
-/// Node from which a baseline is learned.
+/// Normal speed in one metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
-    /// Its pass.
-    pub pass: NodePass,
-    /// True if a cause was found for a fault of the node.
-    pub has_cause: bool,
+pub struct Norm {
+    /// Hodges–Lehmann centre of the subjects (GPUs, or nodes for a metric of the whole node), in the unit of the metric.
+    pub centre: f64,
+    /// Standard deviation of whole nodes in one pass (percent); `None` if unknown.
+    pub node_percent: Option<f64>,
+    /// Standard deviation of GPUs beside their node in one pass (percent); `None` if unknown.
+    pub gpu_percent: Option<f64>,
+    /// Nodes behind it; `None` if the centre is exact.
+    pub nodes: Option<usize>,
+    /// GPUs of these nodes.
+    pub gpus: Option<usize>,
 }
 
 impl Baseline {
-    /// Learns from the last pass of each node of one stratum, by name. Up to a tenth of the nodes may be slow without being
-    /// known: values beyond three standard deviations are left out until none is. `None` without a usable node.
-    pub fn learn(samples: &BTreeMap<String, Sample>) -> Option<Self> {
-        let healthy = |sample: &&Sample| !sample.has_cause && !sample.pass.missed_gate;
-        let used: Vec<&NodePass> = samples
-            .values()
-            .filter(healthy)
-            .map(|sample| &sample.pass)
-            .filter(|pass| {
-                pass.metrics
-                    .values()
-                    .any(|speeds| Summary::new(speeds, Average::Mean).is_some())
-            })
-            .collect();
-        let metrics: std::collections::BTreeSet<FleetMetric> =
-            used.iter().flat_map(|pass| pass.metrics.keys().copied()).collect();
-        let norms: BTreeMap<FleetMetric, Norm> = metrics
+    /// Learns from the newest pass of each node of one stratum, by name. Up to a tenth of the nodes may be slow without being
+    /// known: values beyond 2.5 standard deviations are left out until none is. `None` without a usable node.
+    pub fn learn(passes: &BTreeMap<String, NodePass>) -> Option<Self> {
+        let has_speeds = |pass: &&NodePass| {
+            pass.metrics
+                .values()
+                .any(|speeds| Summary::new(speeds, Average::Mean).is_some())
+        };
+        let measured: Vec<&NodePass> = passes.values().filter(has_speeds).collect();
+        let healthy: Vec<&NodePass> = measured.iter().copied().filter(|pass| !pass.missed_gate).collect();
+        let metrics: BTreeSet<FleetMetric> = healthy.iter().flat_map(|pass| pass.metrics.keys().copied()).collect();
+        let norms = metrics
             .into_iter()
-            .filter_map(|metric| Some((metric, Norm::learn(&subjects(&normal_nodes(&used, metric), metric))?)))
-            .collect();
-        let gpus = used.iter().map(|pass| count_gpus(pass)).sum();
-        (!norms.is_empty()).then(|| Self {
-            nodes: used.len(),
-            gpus,
-            excluded: samples.len() - samples.values().filter(healthy).count(),
-            is_provisional: used.len() < NODES || gpus < GPUS,
-            metrics: norms,
+            .filter_map(|metric| Some((metric, Norm::learn(&healthy, metric)?)));
+        let metrics: BTreeMap<FleetMetric, Norm> = norms.collect();
+        let nodes = metrics.values().filter_map(|norm| norm.nodes).min()?;
+        Some(Self {
+            nodes,
+            gpus: metrics.values().filter_map(|norm| norm.gpus).max().unwrap_or_default(),
+            excluded: measured.len() - nodes,
+            metrics,
         })
     }
 
-    /// Speed of a node's slowest subject as a percentage of the baseline's centre, for a gate such as "90 % of it".
-    /// `None` if either has no such metric.
-    pub fn percent_of(&self, metric: FleetMetric, pass: &NodePass) -> Option<f64> {
-        let norm = self.metrics.get(&metric)?;
-        let slowest = subjects(&[pass], metric).into_iter().min_by(f64::total_cmp)?;
-        Some(100.0 * slowest.exp() / norm.centre)
-    }
-
-    /// Change of each metric's centre (percent) from this revision to a newer one, to be shown beside its approval.
-    pub fn changes(&self, newer: &Self) -> BTreeMap<FleetMetric, f64> {
-        let change = |(metric, norm): (&FleetMetric, &Norm)| {
-            let newer = newer.metrics.get(metric)?;
-            Some((*metric, percent((newer.centre / norm.centre).ln())))
-        };
-        self.metrics.iter().filter_map(change).collect()
+    /// Returns true below 3 nodes or 20 GPUs.
+    pub fn is_provisional(&self) -> bool {
+        self.nodes < NODES || self.gpus < GPUS
     }
 }
 
 impl Norm {
-    /// Norm of logarithms; `None` without any.
-    fn learn(logarithms: &[f64]) -> Option<Self> {
-        let (low, high) = normal_range(logarithms)?;
-        let mut kept: Vec<f64> = logarithms
-            .iter()
-            .copied()
-            .filter(|value| (low..=high).contains(value))
-            .collect();
-        kept.sort_by(f64::total_cmp);
-        let centre = hodges_lehmann(&kept)?;
-        let spread = trimmed_deviation(&kept).unwrap_or_default();
-        let quantile = |at: usize| {
-            let place = count(at) / count(QUANTILES - 1) * count(kept.len().saturating_sub(1));
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a place in a list"
-            )]
-            let (below, above) = (place.floor() as usize, place.ceil() as usize);
-            let between = kept[below] + (kept[above] - kept[below]) * place.fract();
-            round(between.exp())
-        };
+    /// Norm of healthy passes, most of them normal; `None` without any.
+    fn learn(healthy: &[&NodePass], metric: FleetMetric) -> Option<Self> {
+        let speeds = healthy.iter().filter_map(|pass| pass.metrics.get(&metric));
+        let summaries = speeds.filter_map(|speeds| Summary::new(speeds, Average::Mean));
+        let mut summaries: Vec<Summary> = summaries.collect();
+        // Among nodes a slow one stands out more than its GPUs do among all GPUs.
+        let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
+        let range = normal_range(&whole, NORMAL)?;
+        summaries.retain(|summary| range.contains(summary.whole.mean));
+        let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
+        let core = normal_range(&whole, CORE)?;
+        let core = summaries.iter().filter(|summary| core.contains(summary.whole.mean));
+        let mut subjects: Vec<f64> = core.flat_map(Summary::subjects).collect();
+        let range = normal_range(&subjects, NORMAL)?;
+        subjects.retain(|value| range.contains(*value));
+        let beside = summaries.iter().filter(|summary| summary.gpus.len() > 1);
+        let beside = beside.flat_map(|summary| {
+            let node = summary.whole.mean;
+            summary.gpus.iter().map(move |(_, value)| value.mean - node)
+        });
+        let percent = |deviation: f64| round(100.0 * deviation);
         Some(Self {
-            centre: round(centre.exp()),
-            spread_percent: round(100.0 * spread),
-            quantiles: (0..QUANTILES).map(quantile).collect(),
+            centre: round(hodges_lehmann(&subjects)?.exp()),
+            node_percent: trimmed_deviation(&whole).map(percent),
+            gpu_percent: trimmed_deviation(&beside.collect::<Vec<f64>>()).map(percent),
+            nodes: Some(whole.len()),
+            gpus: Some(summaries.iter().map(|summary| summary.gpus.len()).sum()),
         })
+    }
+
+    /// Centre of nodes as a whole (logarithm), and its variance. `spread` is the prior of the product.
+    fn node_centre(&self, spread: &Spread) -> (f64, f64) {
+        let spread = self.node_percent.map_or_else(
+            || spread.node.hypot(spread.pass).hypot(spread.trial),
+            |percent| percent / 100.0,
+        );
+        let variance = self.nodes.map_or(0.0, |nodes| CENTRE * spread.powi(2) / count(nodes));
+        (self.centre.ln(), variance)
+    }
+
+    /// Returns true if so few nodes are better compared with this norm than with each other. After a common shift they are not.
+    pub(crate) fn is_needed<'a>(
+        &self,
+        nodes: impl Iterator<Item = &'a Summary<'a>>,
+        least: usize,
+        spread: &Spread,
+    ) -> bool {
+        let nodes: Vec<&Summary> = nodes.collect();
+        let others = nodes.len().saturating_sub(1);
+        (others < least || Scale::is_few(others)) && !self.shift(&nodes, spread).is_environment
+    }
+
+    /// Deviation of a node as a whole from this norm, after the effect (logarithm) of its group is taken out.
+    pub(crate) fn beside(&self, summary: &Summary, effect: f64, spread: &Spread) -> (Deviation, Scale) {
+        let (centre, variance) = self.node_centre(spread);
+        let deviation = Deviation {
+            value: summary.whole.mean - effect - centre,
+            variance: node_variance(summary, spread) + variance,
+            past: None,
+        };
+        (deviation, self.node_scale(summary, spread))
+    }
+
+    /// Scale of a node's deviation: the spread of the nodes behind this norm, shrunk to the prior's. A spread of an unknown number
+    /// of nodes counts as exact.
+    fn node_scale(&self, summary: &Summary, spread: &Spread) -> Scale {
+        let Some(percent) = self.node_percent else {
+            return Scale::default();
+        };
+        let ratio = (percent / 100.0).powi(2) / node_variance(summary, spread);
+        let Some(nodes) = self.nodes else {
+            return Scale {
+                variance: ratio,
+                ..Scale::default()
+            };
+        };
+        let degrees = nodes.saturating_sub(1);
+        Scale::from_few(ratio * count(degrees), degrees)
+    }
+
+    /// Common shift of nodes against this norm.
+    fn shift(&self, nodes: &[&Summary], spread: &Spread) -> CommonShift {
+        let (centre, variance) = self.node_centre(spread);
+        let residuals: Vec<f64> = nodes.iter().map(|node| node.whole.mean - centre).collect();
+        let deviations = nodes
+            .iter()
+            .map(|node| node_variance(node, spread) * self.node_scale(node, spread).variance);
+        let deviation = (deviations.sum::<f64>() / count(nodes.len().max(1))).sqrt();
+        shift_against(&residuals, deviation, variance)
+    }
+
+    /// Common shift of the nodes of a stratum against this norm.
+    pub fn compare(&self, metric: FleetMetric, passes: &BTreeMap<String, NodePass>, spread: &Spread) -> CommonShift {
+        // A change that makes all nodes miss a gate is a shift too.
+        let summaries = passes
+            .values()
+            .filter_map(|pass| Summary::new(pass.metrics.get(&metric)?, Average::Mean));
+        let summaries: Vec<Summary> = summaries.collect();
+        self.shift(&summaries.iter().collect::<Vec<_>>(), spread)
     }
 }
 
-/// Nodes whose value as a whole is normal: among nodes a slow one stands out more than its GPUs do among all GPUs.
-fn normal_nodes<'a>(passes: &[&'a NodePass], metric: FleetMetric) -> Vec<&'a NodePass> {
-    let value = |pass: &NodePass| Some(Summary::new(pass.metrics.get(&metric)?, Average::Mean)?.whole.mean);
-    let values: Vec<f64> = passes.iter().filter_map(|pass| value(pass)).collect();
-    let Some((low, high)) = normal_range(&values) else {
-        return Vec::new();
-    };
-    let passes = passes.iter().copied();
-    passes
-        .filter(|pass| value(pass).is_some_and(|value| (low..=high).contains(&value)))
-        .collect()
+/// Lowest and highest normal value.
+#[derive(Clone, Copy)]
+struct Range(f64, f64);
+
+impl Range {
+    fn contains(self, value: f64) -> bool {
+        (self.0..=self.1).contains(&value)
+    }
 }
 
-/// Lowest and highest normal value: those further from the centre are left out until none is left out any more.
-fn normal_range(values: &[f64]) -> Option<(f64, f64)> {
+/// Values further from the centre than this many standard deviations are left out until none is left out any more.
+fn normal_range(values: &[f64], deviations: f64) -> Option<Range> {
     let mut kept = values.to_vec();
-    let mut range = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut range = Range(f64::NEG_INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         let centre = hodges_lehmann(&kept)?;
-        let reach = NORMAL * trimmed_deviation(&kept).unwrap_or_default().max(f64::EPSILON);
-        range = (centre - reach, centre + reach);
+        let reach = deviations * trimmed_deviation(&kept).unwrap_or_default();
+        let reach = reach.max(ALIKE);
+        range = Range(centre - reach, centre + reach);
         let before = kept.len();
-        kept.retain(|value| (range.0..=range.1).contains(value));
+        kept.retain(|value| range.contains(*value));
         if kept.len() == before {
             break;
         }
     }
     Some(range)
-}
-
-/// Logarithms of the subjects: GPUs where the metric has them, else whole nodes.
-fn subjects(passes: &[&NodePass], metric: FleetMetric) -> Vec<f64> {
-    let speeds = passes.iter().filter_map(|pass| pass.metrics.get(&metric));
-    let values = speeds
-        .filter_map(|speeds| Summary::new(speeds, Average::Mean))
-        .flat_map(|summary| {
-            let gpus: Vec<f64> = summary.gpus.iter().map(|(_, value)| value.mean).collect();
-            if gpus.is_empty() {
-                vec![summary.whole.mean]
-            } else {
-                gpus
-            }
-        });
-    values.collect()
-}
-
-fn count_gpus(pass: &NodePass) -> usize {
-    pass.metrics
-        .values()
-        .map(|speeds| speeds.gpus.len())
-        .max()
-        .unwrap_or_default()
 }
 
 /// Six significant digits.
@@ -199,68 +229,4 @@ fn round(value: f64) -> f64 {
     let digits = 5 - value.abs().log10().floor() as i32;
     let factor = 10_f64.powi(digits.clamp(-12, 12));
     (value * factor).round() / factor
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reading::{NodeSpeeds, Speeds};
-
-    fn sample(speeds: &[f64]) -> Sample {
-        let gpus = speeds.iter().enumerate().map(|(at, speed)| {
-            let trials = vec![*speed];
-            (
-                format!("GPU-{at}"),
-                Speeds {
-                    trials,
-                    ..Speeds::default()
-                },
-            )
-        });
-        let speeds = NodeSpeeds {
-            gpus: gpus.collect(),
-            ..NodeSpeeds::default()
-        };
-        Sample {
-            pass: NodePass {
-                metrics: BTreeMap::from([(FleetMetric::DecodeSpeed, speeds)]),
-                ..NodePass::default()
-            },
-            has_cause: false,
-        }
-    }
-
-    #[test]
-    fn faulty_nodes_are_left_out_and_counted_and_few_nodes_are_provisional() {
-        let speeds = [99.0, 100.0, 101.0, 100.0, 99.5, 100.5, 100.0, 100.0];
-        let mut samples: BTreeMap<String, Sample> = ["a", "b"].map(|name| (name.to_owned(), sample(&speeds))).into();
-        let mut faulty = sample(&[50.0; 8]);
-        faulty.has_cause = true;
-        samples.insert("c".to_owned(), faulty);
-        let found = Baseline::learn(&samples).expect("a baseline");
-        assert!((found.nodes, found.gpus, found.excluded, found.is_provisional) == (2, 16, 1, true));
-        samples.insert("d".to_owned(), sample(&speeds));
-        let found = Baseline::learn(&samples).expect("a baseline");
-        assert!(!found.is_provisional);
-        let norm = &found.metrics[&FleetMetric::DecodeSpeed];
-        assert!((norm.centre - 100.0).abs() < 0.1, "{norm:?}");
-        assert_eq!(norm.quantiles.len(), 33);
-        assert!(norm.quantiles.is_sorted());
-        let percent = found.percent_of(FleetMetric::DecodeSpeed, &sample(&[100.0, 88.0]).pass);
-        assert!((percent.expect("a percentage") - 88.0).abs() < 0.1);
-        assert_eq!(found.percent_of(FleetMetric::Throughput, &sample(&[1.0]).pass), None);
-    }
-
-    #[test]
-    fn a_new_revision_is_shown_beside_the_old_one() {
-        let learn = |speed: f64| {
-            let samples = ["a", "b", "c"]
-                .map(|name| (name.to_owned(), sample(&[speed; 8])))
-                .into();
-            Baseline::learn(&samples).expect("a baseline")
-        };
-        let changes = learn(100.0).changes(&learn(97.0));
-        assert!((changes[&FleetMetric::DecodeSpeed] + 3.0).abs() < 0.01, "{changes:?}");
-        assert_eq!(Baseline::learn(&BTreeMap::new()), None);
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::baseline::Norm;
 use crate::candidate::{Candidate, NextPasts, Reference};
 use crate::metric::{FleetMetric, count, loss};
 use crate::past::Past;
@@ -40,17 +41,22 @@ impl<'a> Stratum<'a> {
         }
     }
 
-    /// Compares all nodes in `metric`. `known` is the common shift (logarithm) that was accepted before.
-    pub(crate) fn compare(&self, metric: FleetMetric, spread: &Spread, least: (u32, usize), known: f64) -> Compared {
-        let (runs, nodes) = least;
+    /// Compares all nodes in `metric`. `known` is the common shift (logarithm) that was accepted before, and the approved norm.
+    pub(crate) fn compare(
+        &self,
+        metric: FleetMetric,
+        spread: &Spread,
+        least: (u32, usize),
+        known: (f64, Option<&'a Norm>),
+    ) -> Compared {
         let read = |(name, pass): &(&'a str, &'a NodePass)| {
             let summary = Summary::new(pass.metrics.get(&metric)?, Average::Mean)?;
             Some((*name, pass.group.as_deref(), summary))
         };
         let read: Vec<(&str, Option<&str>, Summary)> = self.nodes.iter().filter_map(read).collect();
-        let level = Level::new(metric, &read, spread, runs, known);
+        let level = Level::new(metric, &read, spread, least, known);
         let screened = |(at, (name, group, summary)): (usize, &(&str, Option<&str>, Summary))| {
-            let candidates = level.candidates(at, *group, summary, None, nodes);
+            let candidates = level.candidates(at, *group, summary, None);
             ((*name).to_owned(), candidates)
         };
         let screened = read.iter().enumerate().map(screened).collect();
@@ -58,10 +64,7 @@ impl<'a> Stratum<'a> {
             let fresh = Summary::new(self.fresh.get(name)?.metrics.get(&metric)?, level.average)?;
             // The past is that of the screen's pass: the caller may have stored nothing yet.
             let fresh = with_pasts(fresh, summary);
-            Some((
-                (*name).to_owned(),
-                level.candidates(at, *group, &fresh, Some(&fresh), nodes),
-            ))
+            Some(((*name).to_owned(), level.candidates(at, *group, &fresh, Some(&fresh))))
         });
         let confirmed = confirmed.collect();
         let pasts = read
@@ -92,7 +95,12 @@ fn with_pasts<'a>(fresh: Summary<'a>, screen: &Summary<'a>) -> Summary<'a> {
 struct Level<'a> {
     metric: FleetMetric,
     spread: &'a Spread,
+    /// Fewest passes of an own past.
     runs: u32,
+    /// Fewest nodes that are compared with each other.
+    nodes: usize,
+    /// Approved norm, if there are too few nodes to compare them with each other.
+    norm: Option<&'a Norm>,
     shift: CommonShift,
     /// Variance that the estimate of the shift adds.
     shift_variance: f64,
@@ -119,8 +127,8 @@ impl<'a> Level<'a> {
         metric: FleetMetric,
         read: &[(&str, Option<&str>, Summary)],
         spread: &'a Spread,
-        runs: u32,
-        known: f64,
+        (runs, least): (u32, usize),
+        (known, norm): (f64, Option<&'a Norm>),
     ) -> Self {
         let pasts: Vec<Option<Deviation>> = read
             .iter()
@@ -155,6 +163,8 @@ impl<'a> Level<'a> {
             metric,
             spread,
             runs,
+            nodes: least,
+            norm: norm.filter(|norm| norm.is_needed(read.iter().map(|(_, _, node)| node), least, spread)),
             shift,
             shift_variance: if shift.nodes > 0 {
                 1.57 * variance / count(shift.nodes)
@@ -228,14 +238,7 @@ impl<'a> Level<'a> {
     }
 
     /// All comparisons of one node; `fresh` is set if `summary` is not the one of the screen.
-    fn candidates(
-        &self,
-        at: usize,
-        group: Option<&str>,
-        summary: &Summary,
-        fresh: Option<&Summary>,
-        least: usize,
-    ) -> Vec<Candidate> {
+    fn candidates(&self, at: usize, group: Option<&str>, summary: &Summary, fresh: Option<&Summary>) -> Vec<Candidate> {
         let mut found = Vec::new();
         let candidate = |reference, gpu, deviation, scale, choices| Candidate {
             metric: self.metric,
@@ -280,11 +283,17 @@ impl<'a> Level<'a> {
         });
         let gpus = gpus_and_past(summary, self.spread, self.runs);
         add(Reference::Past, gpus, self.scales.gpu_past, node_past);
-        let fresh = fresh.map(|fresh| (fresh, effect(&self.effects, Reference::Peers, group)));
-        let node_peers = self.peers.compare(at, fresh, self.spread, least).map(|deviation| {
-            let scale = self.scales.node_peers.unwrap_or_else(|| self.peers.scale_without(at));
-            (deviation, scale)
-        });
+        let effect = effect(&self.effects, Reference::Peers, group);
+        let node_peers = if let Some(norm) = self.norm {
+            Some(norm.beside(summary, effect, self.spread))
+        } else {
+            let fresh = fresh.map(|fresh| (fresh, effect));
+            let deviation = self.peers.compare(at, fresh, self.spread, self.nodes);
+            deviation.map(|deviation| {
+                let scale = self.scales.node_peers.unwrap_or_else(|| self.peers.scale_without(at));
+                (deviation, scale)
+            })
+        };
         add(
             Reference::Peers,
             gpus_and_peers(summary, self.spread),

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::baseline::Norm;
 use crate::calibration::Calibration;
 pub use crate::candidate::{Answer, NextPasts, Suspicion};
 use crate::candidate::{Candidate, Reference};
@@ -134,13 +135,33 @@ pub struct Assessment {
     pub too_many: Option<usize>,
 }
 
+/// Knowledge about a stratum before its pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// Prior of the product ([`crate::prior::prior`]).
+    pub spread: Spread,
+    /// Common shifts (logarithms) that were accepted before, by metric.
+    pub shifts: BTreeMap<FleetMetric, f64>,
+    /// Approved norms, by metric. Few nodes are compared with them rather than with each other.
+    pub norms: BTreeMap<FleetMetric, Norm>,
+}
+
+impl Known {
+    /// Knowledge of a product alone.
+    pub fn new(spread: Spread) -> Self {
+        Self {
+            spread,
+            shifts: BTreeMap::new(),
+            norms: BTreeMap::new(),
+        }
+    }
+}
+
 /// Assesses the nodes of one stratum by name. `screen` is the pass of all nodes, `fresh` the new deployments of suspicious
-/// ones. `spread` is the prior of the product ([`crate::prior::prior`]), `known` the common shifts (logarithms) that were
-/// accepted before, by metric. Equal arguments give equal results.
+/// ones. Equal arguments give equal results.
 pub fn assess(
     rules: &FleetRules,
-    spread: &Spread,
-    known: &BTreeMap<FleetMetric, f64>,
+    known: &Known,
     screen: &BTreeMap<String, NodePass>,
     fresh: &BTreeMap<String, NodePass>,
 ) -> Assessment {
@@ -160,8 +181,10 @@ pub fn assess(
         };
         let least = (runs, rules.least_nodes);
         let compare = |metric: FleetMetric| {
-            let known = known.get(&metric).copied().unwrap_or_default();
-            (metric, stratum.compare(metric, spread, least, known))
+            // The baseline is one of warm machines.
+            let norm = known.norms.get(&metric).filter(|_| warmth == Warmth::Warm);
+            let shift = known.shifts.get(&metric).copied().unwrap_or_default();
+            (metric, stratum.compare(metric, &known.spread, least, (shift, norm)))
         };
         let compared: BTreeMap<FleetMetric, Compared> = metrics.into_iter().map(compare).collect();
         judge(rules, warmth, &stratum, compared, &mut found);

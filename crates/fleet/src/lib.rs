@@ -4,10 +4,12 @@
 //! these either the cold or the warm ones. Start with [`findings::assess`].
 
 pub mod baseline;
+pub mod baselines;
 pub mod calibration;
 mod candidate;
 pub mod centre;
 mod comparison;
+mod condition;
 pub mod discovery;
 mod evidence;
 pub mod findings;
@@ -23,4 +25,5 @@ pub mod risk;
 mod running;
 pub mod scale;
 pub mod shift;
+mod strata;
 pub mod tail;

@@ -122,4 +122,12 @@ impl<'a> Summary<'a> {
         };
         Some(Self { whole, gpus })
     }
+
+    /// Logarithms of its GPUs, or that of the whole node for a metric without GPUs.
+    pub(crate) fn subjects(&self) -> Vec<f64> {
+        if self.gpus.is_empty() {
+            return vec![self.whole.mean];
+        }
+        self.gpus.iter().map(|(_, value)| value.mean).collect()
+    }
 }

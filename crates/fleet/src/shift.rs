@@ -52,6 +52,20 @@ pub fn common_shift(residuals: &[f64], deviation: f64, known: f64) -> CommonShif
     }
 }
 
+/// Common shift against a centre whose own variance is `centre` (squared logarithm). `residuals` are the nodes' differences from
+/// it (logarithms), `deviation` is the standard deviation of a healthy one.
+pub(crate) fn shift_against(residuals: &[f64], deviation: f64, centre: f64) -> CommonShift {
+    let Some(value) = median(residuals).filter(|_| residuals.len() >= NODES) else {
+        return CommonShift::default();
+    };
+    let error = (MEDIAN * deviation).powi(2) / count(residuals.len()) + centre;
+    CommonShift {
+        value,
+        nodes: residuals.len(),
+        is_environment: student((value.abs() - loss(ENVIRONMENT)) / error.sqrt(), DEGREES) < CHANCE,
+    }
+}
+
 /// Group of nodes that is slower as a whole: the cause is likely shared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupEffect {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use perfval_fleet::findings::{Answer, Certainty, FleetRules, Step, assess};
+use perfval_fleet::findings::{Answer, Certainty, FleetRules, Known, Step, assess};
 use perfval_fleet::metric::FleetMetric;
 use perfval_fleet::past::Past;
 use perfval_fleet::prior::prior;
@@ -59,7 +59,7 @@ fn assessed(
     fresh: &BTreeMap<String, NodePass>,
 ) -> perfval_fleet::findings::Assessment {
     let spread = prior("NVIDIA-H100-80GB-HBM3").spread;
-    assess(&FleetRules::default(), &spread, &BTreeMap::new(), screen, fresh)
+    assess(&FleetRules::default(), &Known::new(spread), screen, fresh)
 }
 
 #[test]

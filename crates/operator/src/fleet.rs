@@ -1,5 +1,7 @@
 //! Tasks of the leader about many nodes.
 
+mod baseline;
+mod fingerprint;
 pub(crate) mod measured;
 mod memory;
 mod nodes;
@@ -15,7 +17,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{store, store::Writer};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, Resource};
-use perfval_api::fleet::{NodePerformance, PerfValidationPolicy};
+use perfval_api::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +26,7 @@ use tracing::debug;
 use crate::context::Context;
 use crate::streams::WATCH;
 
-/// Keeps the `NodePerformance`s up to date and follows the policies for as long as this process leads. Only an operator of
+/// Keeps the `NodePerformance`s up to date and follows policies and baselines for as long as this process leads. Only an operator of
 /// all namespaces does: the objects are cluster-wide.
 pub async fn work_until(context: Arc<Context>, client: Client, stop: CancellationToken) {
     if !context.objects.namespaces().contains(&None) {
@@ -35,11 +37,13 @@ pub async fn work_until(context: Arc<Context>, client: Client, stop: Cancellatio
     let recorded = nodes::record(&context, &measured);
     let (policies, writer) = store::<PerfValidationPolicy>();
     let bell = Notify::new();
-    let listed = watch(client, writer, || bell.notify_one());
-    let followed = Box::pin(policy::follow(&context, &policies, &measured, &bell));
-    let all = async { futures::join!(watched, recorded, listed, followed) };
+    let listed = watch(client.clone(), writer, || bell.notify_one());
+    let (baselines, writer) = store::<PerfBaseline>();
+    let approved = watch(client, writer, || bell.notify_one());
+    let followed = Box::pin(policy::follow(&context, &policies, &measured, &baselines, &bell));
+    let all = async { futures::join!(watched, recorded, listed, approved, followed) };
     // It only ends when it is stopped.
-    let _: Option<((), (), (), ())> = Box::pin(stop.run_until_cancelled(all)).await;
+    let _: Option<((), (), (), (), ())> = Box::pin(stop.run_until_cancelled(all)).await;
 }
 
 /// Fills a store. An error is no event: the watch starts again with its own backoff.

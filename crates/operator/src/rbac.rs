@@ -29,6 +29,13 @@ pub const PROCESS: &[Permission] = &[
         Scope::Fleet,
         "watch of the policies",
     ),
+    process(
+        "perfvalidation.dev",
+        "perfbaselines",
+        &["list", "watch"],
+        Scope::Fleet,
+        "watch of the baselines",
+    ),
     process("", "pods", &["list", "watch"], Scope::Cluster, "watch of a run's pods"),
     process(
         "resource.k8s.io",

@@ -1,6 +1,7 @@
 //! Every read and every change, against an API server that fails on request.
 
 mod act;
+mod baseline;
 mod events;
 mod failures;
 mod inventory;

@@ -86,6 +86,7 @@ async fn every_call() -> BTreeSet<Call> {
     }
     record_a_node(&world).await;
     Box::pin(follow_a_policy(&world)).await;
+    Box::pin(follow_a_baseline(&world)).await;
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
     let newest = world.object();
@@ -127,6 +128,15 @@ async fn follow_a_policy(world: &World) {
         .write_policy_status(&policy, &status)
         .await
         .expect("all goes well");
+}
+
+/// Writes for a baseline.
+async fn follow_a_baseline(world: &World) {
+    let baseline = crate::baseline::baseline();
+    world.cluster.create_baseline(&baseline).await.expect("all goes well");
+    let status = perfval_api::fleet::PerfBaselineStatus::default();
+    let written = world.cluster.write_baseline_status(&baseline, &status).await;
+    written.expect("all goes well");
 }
 
 /// Reads of the planner while a run that another operator looks after waits for the node of its model cache.

@@ -1,13 +1,13 @@
 //! Conditions of a policy. Each message contains the remedy.
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
 use super::comparison::NodeComparison;
 use super::facts::Refusal;
+use crate::condition::number;
 
 /// Longest message of the API server that a condition repeats (characters).
 const LONGEST: usize = 512;
@@ -146,7 +146,7 @@ fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyR
     if !situation.has_budget {
         let remedy = format!(
             "{}, but spec.budgets allows no validation of them. Write a budget above 0.",
-            count(situation.due, "node is due", "nodes are due")
+            number(situation.due, "node is due", "nodes are due")
         );
         return (PolicyReason::BudgetZero, remedy);
     }
@@ -154,16 +154,12 @@ fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyR
         let overlapping = usize::try_from(*overlapping).unwrap_or_default();
         let remedy = format!(
             "{} to the older policy {older}, such as {example}. Exclude them in spec.nodeSelector of one of the two policies.",
-            count(overlapping, "selected node belongs", "selected nodes belong")
+            number(overlapping, "selected node belongs", "selected nodes belong")
         );
         return (PolicyReason::Overlapping, remedy);
     }
     let message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
     (PolicyReason::Reconciled, message)
-}
-
-fn count(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// Status of a policy whose nodes cannot be read. The numbers stay as they were.
@@ -187,22 +183,10 @@ pub fn unreadable(policy: &PerfValidationPolicy, why: &str, now: DateTime<Utc>) 
 fn condition(
     policy: &PerfValidationPolicy,
     type_: &str,
-    (status, reason): (&str, &str),
+    word: (&str, &str),
     message: String,
     now: DateTime<Utc>,
 ) -> Condition {
-    let conditions = policy.status.iter().flat_map(|status| &status.conditions);
-    let earlier = conditions.into_iter().find(|condition| condition.type_ == type_);
-    let since = earlier.filter(|earlier| earlier.status == status);
-    Condition {
-        type_: type_.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        observed_generation: policy.metadata.generation,
-        last_transition_time: since.map_or_else(
-            || Time(Timestamp::from_second(now.timestamp()).unwrap_or_default()),
-            |since| since.last_transition_time.clone(),
-        ),
-    }
+    let earlier = policy.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    crate::condition::condition((&policy.metadata, earlier), type_, word, message, now)
 }

@@ -1,12 +1,13 @@
 //! Input of a decision: nodes, validations and refusals, reduced to what a policy reads.
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::Resource as _;
 use perfval_api::fleet::{DueReason, PerfValidationPolicy};
 use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{PerfValidation, Phase, Verdict, condition};
 
+use crate::condition::created_at;
 use crate::measurement::due_reason;
 
 /// Label by which a validation selects its node.
@@ -195,12 +196,4 @@ pub struct Refusal {
     pub message: String,
     /// Time before which there is no other attempt.
     pub until: DateTime<Utc>,
-}
-
-/// Time of an object's creation.
-pub(crate) fn created_at(metadata: &ObjectMeta) -> DateTime<Utc> {
-    let created = metadata.creation_timestamp.as_ref();
-    created.map_or(DateTime::<Utc>::MAX_UTC, |Time(time)| {
-        DateTime::from_timestamp(time.as_second(), 0).unwrap_or(DateTime::UNIX_EPOCH)
-    })
 }

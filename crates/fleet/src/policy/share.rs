@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use kube::core::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
 
-use super::facts::{NodeFacts, created_at};
+use super::facts::NodeFacts;
 use super::snapshot::PolicyFacts;
+use crate::condition::created_at;
 
 /// Nodes of a policy.
 #[derive(Default)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use perfval_fleet::baseline::{Baseline, Sample};
+use perfval_fleet::baseline::Baseline;
 use perfval_fleet::findings::{Answer, Assessment, Certainty, FleetFinding};
 use perfval_fleet::metric::FleetMetric;
 use perfval_fleet::prior::Spread;
+use perfval_fleet::reading::NodePass;
 
 use crate::tally::{Goal, Tally, share};
 use crate::world::{Fault, Fleet, GPUS, QUIET, Shape, USUAL, name, slow_gpu};
@@ -262,10 +263,7 @@ pub fn baselines(nodes: usize, shape: Shape) -> Tally {
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| !only_healthy || at % 10 != 0);
-            let sample = |(_, (name, pass)): (usize, (&String, &_))| {
-                let pass = Clone::clone(pass);
-                (name.clone(), Sample { pass, has_cause: false })
-            };
+            let sample = |(_, (name, pass)): (usize, (&String, &NodePass))| (name.clone(), pass.clone());
             let baseline = Baseline::learn(&used.map(sample).collect()).expect("a baseline");
             baseline.metrics[&FleetMetric::DecodeSpeed].centre
         };

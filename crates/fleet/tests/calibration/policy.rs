@@ -8,6 +8,8 @@ use perfval_api::fleet::{
     ValidationReference,
 };
 use perfval_api::{PerfValidation, Verdict};
+use perfval_fleet::baseline::Approved;
+use perfval_fleet::baselines;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::metric::FleetMetric;
 use perfval_fleet::node::{Change, decide as record};
@@ -39,6 +41,8 @@ pub struct PolicyFleet {
     objects: BTreeMap<String, NodePerformance>,
     validations: Vec<ValidationFacts>,
     now: DateTime<Utc>,
+    /// Norms with which few nodes are compared.
+    pub approved: Approved,
 }
 
 /// Result of a pass.
@@ -84,6 +88,7 @@ impl PolicyFleet {
             objects: BTreeMap::new(),
             validations: Vec::new(),
             now: DateTime::from_timestamp(1_770_000_000, 0).expect("a time"),
+            approved: Approved::new(),
         }
     }
 
@@ -130,7 +135,22 @@ impl PolicyFleet {
     }
 
     fn compare(&self) -> NodeComparison {
-        compare_nodes(&ComparisonRules::default(), &self.statuses(), |_| true)
+        compare_nodes(&ComparisonRules::default(), &self.statuses(), &self.approved, |_| true)
+    }
+
+    /// Norms of the baseline that the operator learns from the nodes that `is_learned` accepts, approved by a person.
+    pub fn approve(&self, is_learned: impl Fn(&str) -> bool) -> Approved {
+        let mut statuses = self.statuses();
+        statuses.retain(|name, _| is_learned(name));
+        let mut baseline = baselines::decide(&[], &statuses, |_| true, self.now).create.remove(0);
+        for approved in [None, Some(1)] {
+            baseline.spec.approved_revision = approved;
+            let status = baselines::decide(&[&baseline], &statuses, |_| true, self.now)
+                .statuses
+                .remove(0);
+            baseline.status = Some(status);
+        }
+        baselines::approved(&[&baseline])
     }
 
     /// Lets the policy decide. Deletes what it deletes, and returns what it creates.

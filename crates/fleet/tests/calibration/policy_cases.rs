@@ -1,6 +1,7 @@
 //! Cases of a policy: each plays whole passes and counts right and wrong names.
 
 use perfval_api::fleet::{Outlier, OutlierReason};
+use perfval_fleet::baseline::Approved;
 use perfval_fleet::prior::Spread;
 
 use crate::cases::Found;
@@ -173,6 +174,41 @@ pub fn three(shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tally) {
         let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
         let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);
         wrong.add(passed.reported().any(is_wrong));
+        right.add(passed.reported().any(is_faulty));
+    }
+    (wrong, right)
+}
+
+/// Baselines from one run on each of `nodes` nodes, a tenth of them 10 % slower: those whose centre lies more than 0.5 % from
+/// that of the healthy ones alone.
+pub fn baselines(nodes: usize, shape: Shape) -> Tally {
+    let mut off = Tally::default();
+    for seed in 0..60 {
+        let mut fleet = PolicyFleet::new(nodes, USUAL, shape, 8000 + seed);
+        fleet.pass(&|at, _| if at % 10 == 0 { Fault::Node(10.0) } else { Fault::None });
+        let centre = |approved: &Approved| {
+            let norm = approved.values().flat_map(|norms| norms.values()).next();
+            norm.expect("a norm").centre
+        };
+        let bad: Vec<String> = (0..nodes).step_by(10).map(name).collect();
+        let healthy = fleet.approve(|node| !bad.iter().any(|bad| bad == node));
+        off.add((centre(&fleet.approve(|_| true)) / centre(&healthy)).ln().abs() > 0.005);
+    }
+    off
+}
+
+/// Fleets of few nodes without a past, beside the approved baseline of 20 others: those with a false name, and slow nodes that
+/// are found.
+pub fn beside_baseline(nodes: usize, shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tally) {
+    let (mut wrong, mut right) = (Tally::default(), Tally::default());
+    for seed in 0..fleets {
+        let mut learned = PolicyFleet::new(20, USUAL, shape, 9000 + seed);
+        learned.pass(&|_, _| Fault::None);
+        let mut fleet = PolicyFleet::new(nodes, USUAL, shape, 12_000 + seed);
+        fleet.approved = learned.approve(|_| true);
+        let passed = fleet.pass(&|at, _| if at == 0 { fault } else { Fault::None });
+        let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(0);
+        wrong.add(passed.reported().any(|outlier| !is_faulty(outlier)));
         right.add(passed.reported().any(is_faulty));
     }
     (wrong, right)

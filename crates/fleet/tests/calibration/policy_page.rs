@@ -22,7 +22,9 @@ impl Page {
              * Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes.\n\
              * Cold machines are healthy and lose 5 to 9 %: four beside 36 others.\n\
              * Five nodes drift after 20 healthy passes. Median and largest number of passes; 26 is more than 25. A drift is close to the smallest loss\n\
-             \x20 that counts (2 %), so one confirmation seldom shows it.\n\n",
+             \x20 that counts (2 %), so one confirmation seldom shows it.\n\
+             * A baseline is off if a tenth of slow nodes (10 %) moves its centre by more than 0.5 %. Nodes beside a baseline have the approved\n\
+             \x20 one of 20 other nodes with one run each.\n\n",
         );
         self.section = "policy: ";
         self.policy_losses();
@@ -31,6 +33,9 @@ impl Page {
         }
         for shape in Shape::ALL {
             self.policy_shared(shape);
+        }
+        for shape in Shape::ALL {
+            self.policy_baselines(shape);
         }
         for (what, fault) in [("one GPU", Fault::Gpu(3.0)), ("a node", Fault::Node(3.0))] {
             for (fleet, spread) in [("usual", USUAL), ("quiet", QUIET)] {
@@ -44,6 +49,27 @@ impl Page {
                     median <= DRIFT,
                 );
             }
+        }
+    }
+
+    fn policy_baselines(&mut self, shape: Shape) {
+        for nodes in [10, 20, 200] {
+            let what = format!("baselines of {nodes} nodes that are off");
+            self.row(
+                &what,
+                "usual",
+                shape,
+                cases::baselines(nodes, shape),
+                Goal::AtMost(0.05),
+            );
+        }
+        for (nodes, words) in [(1, "one node"), (3, "three nodes")] {
+            let (wrong, _) = cases::beside_baseline(nodes, shape, Fault::None, 500);
+            let what = format!("{words} beside a baseline, healthy: fleets with a false name");
+            self.row(&what, "usual", shape, wrong, Goal::AtMost(0.01));
+            let (_, found) = cases::beside_baseline(nodes, shape, Fault::Node(10.0), 200);
+            let what = format!("{words} beside a baseline, one 10 % slower: reported");
+            self.row(&what, "usual", shape, found, Goal::None);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use perfval_fleet::centre::trimmed_mean;
-use perfval_fleet::findings::{Assessment, FleetRules, NextPasts, Step, assess};
+use perfval_fleet::findings::{Assessment, FleetRules, Known, NextPasts, Step, assess};
 use perfval_fleet::metric::{FleetMetric, loss};
 use perfval_fleet::prior::{Spread, prior};
 use perfval_fleet::reading::{NodePass, NodeSpeeds, Speeds, Warmth};
@@ -189,9 +189,8 @@ impl Fleet {
     pub fn pass(&mut self, fault: &dyn Fn(usize) -> Fault) -> Passed {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         let screen = self.measure(&all, 1, fault);
-        let spread = prior("NVIDIA-H100-80GB-HBM3").spread;
-        let known = BTreeMap::new();
-        let mut assessment = assess(&self.rules, &spread, &known, &screen, &BTreeMap::new());
+        let known = Known::new(prior("NVIDIA-H100-80GB-HBM3").spread);
+        let mut assessment = assess(&self.rules, &known, &screen, &BTreeMap::new());
         let steps = all
             .iter()
             .copied()
@@ -199,7 +198,7 @@ impl Fleet {
         let again: Vec<usize> = steps.collect();
         if !again.is_empty() {
             let fresh = self.measure(&again, CONFIRMATION, fault);
-            assessment = assess(&self.rules, &spread, &known, &screen, &fresh);
+            assessment = assess(&self.rules, &known, &screen, &fresh);
         }
         for (name, node) in &assessment.nodes {
             if !node.pasts.is_empty() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason};
+use perfval_fleet::baseline::Approved;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{Change, decide};
 use perfval_fleet::policy::{NodeComparison, compare_nodes};
@@ -15,13 +16,13 @@ use crate::{World, ready};
 const USUAL: f64 = 8000.0;
 
 /// Runs on nodes with eight GPUs, recorded as the operator does. `time` returns the time from token to token of a GPU (µs).
-struct Fleet {
-    objects: BTreeMap<String, NodePerformance>,
+pub struct Fleet {
+    pub objects: BTreeMap<String, NodePerformance>,
     random: fastrand::Rng,
 }
 
 impl Fleet {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             objects: BTreeMap::new(),
             random: fastrand::Rng::with_seed(7),
@@ -29,14 +30,14 @@ impl Fleet {
     }
 
     /// Records one run on each of the nodes. `slower` is the loss of a GPU in percent.
-    fn run(&mut self, nodes: usize, run: i64, slower: impl Fn(usize, usize) -> f64) {
+    pub fn run(&mut self, nodes: usize, run: i64, slower: impl Fn(usize, usize) -> f64) {
         for node in 0..nodes {
             self.run_node(node, run, "Stale", |gpu| slower(node, gpu));
         }
     }
 
     /// Records a run on one node. Half a percent is noise.
-    fn run_node(&mut self, node: usize, run: i64, reason: &str, slower: impl Fn(usize) -> f64) {
+    pub fn run_node(&mut self, node: usize, run: i64, reason: &str, slower: impl Fn(usize) -> f64) {
         let (workers, loads): (Vec<Value>, Vec<Value>) = (0..8)
             .map(|gpu| {
                 let noise = 1.0 + 0.01 * (self.random.f64() - 0.5);
@@ -89,14 +90,15 @@ impl Fleet {
         }
     }
 
+    pub fn statuses(&self) -> BTreeMap<String, &NodePerformanceStatus> {
+        let objects = self.objects.iter();
+        let statuses = objects.filter_map(|(name, object)| Some((name.clone(), object.status.as_ref()?)));
+        statuses.collect()
+    }
+
     fn compare(&self, change: &Value) -> NodeComparison {
-        let statuses: BTreeMap<String, &NodePerformanceStatus> = self
-            .objects
-            .iter()
-            .filter_map(|(name, object)| Some((name.clone(), object.status.as_ref()?)))
-            .collect();
         let rules = serde_json::from_value(change.clone()).expect("rules");
-        compare_nodes(&rules, &statuses, |name| name != "n99")
+        compare_nodes(&rules, &self.statuses(), &Approved::new(), |name| name != "n99")
     }
 
     fn outliers(&self, change: &Value) -> Vec<Outlier> {
@@ -104,9 +106,9 @@ impl Fleet {
     }
 }
 
-type Found<'a> = (&'a str, Option<&'a str>, OutlierReason, Option<OutlierConfidence>);
+pub type Found<'a> = (&'a str, Option<&'a str>, OutlierReason, Option<OutlierConfidence>);
 
-fn found(outliers: &[Outlier]) -> Vec<Found<'_>> {
+pub fn found(outliers: &[Outlier]) -> Vec<Found<'_>> {
     let found = outliers.iter().map(|outlier| {
         let (node, gpu) = (outlier.node.as_str(), outlier.gpu.as_deref());
         (node, gpu, outlier.reason, outlier.confidence)

@@ -1,5 +1,6 @@
 //! Decisions about policies.
 
+mod baselines;
 mod budgets;
 mod children;
 mod comparison;

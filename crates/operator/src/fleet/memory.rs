@@ -10,6 +10,7 @@ use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_fleet::policy::{NodeComparison, Refusal, ValidationFacts};
 use tokio::time::Instant;
 
+use super::baseline::Baselines;
 use super::survey::Surveyed;
 
 /// Time for which the watch may be behind a creation.
@@ -29,6 +30,10 @@ pub(super) struct Memory {
     /// Validations that the watch does not show yet, by uid.
     created: HashMap<String, (Instant, ValidationFacts)>,
     policies: HashMap<String, OfPolicy>,
+    /// Baselines.
+    pub(super) baselines: Baselines,
+    /// Fingerprint of the norms of the last comparisons.
+    norms: u64,
 }
 
 /// Facts about one policy.
@@ -59,6 +64,15 @@ impl Memory {
                 known.compared = None;
                 known.allow();
             }
+        }
+    }
+
+    /// Lets nodes be compared at once after an approval, because a person waits for it.
+    pub(super) fn compare_with_new_norms(&mut self) {
+        let norms = self.baselines.fingerprint();
+        if self.norms != norms {
+            self.norms = norms;
+            self.policies.values_mut().for_each(|known| known.compared = None);
         }
     }
 

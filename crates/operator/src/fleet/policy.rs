@@ -4,14 +4,17 @@
 //! of the cluster when a validation could start, and once a minute.
 
 use std::collections::{BTreeMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kube::runtime::reflector::Store;
 use kube::{Resource as _, ResourceExt as _};
-use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_api::fleet::{
+    NodePerformance, NodePerformanceStatus, PerfBaseline, PerfValidationPolicy, PerfValidationPolicyStatus,
+};
 use perfval_cluster::{Class, Creation};
+use perfval_fleet::baseline::Approved;
 use perfval_fleet::policy::{
     Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
 };
@@ -19,6 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, error, info, warn};
 
+use super::fingerprint::fingerprint;
 use super::memory::{Memory, OfPolicy};
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
@@ -46,6 +50,7 @@ pub(super) async fn follow(
     context: &Context,
     policies: &Store<PerfValidationPolicy>,
     measured: &Store<NodePerformance>,
+    baselines: &Store<PerfBaseline>,
     bell: &Notify,
 ) {
     if policies.wait_until_ready().await.is_err() || measured.wait_until_ready().await.is_err() {
@@ -56,7 +61,7 @@ pub(super) async fn follow(
     }
     let mut memory = Memory::default();
     loop {
-        let looked = Box::pin(look(context, policies, measured, &mut memory));
+        let looked = Box::pin(look(context, (policies, measured, baselines), &mut memory));
         if let Err(Panicked(said)) = catch(looked).await {
             error!(said, "a look at the policies panicked; trying again");
             context.metrics.failed(FAILED);
@@ -67,7 +72,28 @@ pub(super) async fn follow(
     }
 }
 
+/// Looks at the policies, and then at the baselines.
 async fn look(
+    context: &Context,
+    (policies, measured, baselines): (
+        &Store<PerfValidationPolicy>,
+        &Store<NodePerformance>,
+        &Store<PerfBaseline>,
+    ),
+    memory: &mut Memory,
+) {
+    memory.baselines.read(baselines);
+    look_at_policies(context, policies, measured, memory).await;
+    if baselines.wait_until_ready().now_or_never().is_none() {
+        return;
+    }
+    let nodes = memory.surveyed.as_ref().map(|surveyed| surveyed.nodes.clone());
+    let selected = nodes.iter().flat_map(|nodes| nodes.iter().flatten());
+    let selected: HashSet<&str> = selected.map(|node| node.name.as_str()).collect();
+    memory.baselines.follow(context, &measured.state(), &selected).await;
+}
+
+async fn look_at_policies(
     context: &Context,
     policies: &Store<PerfValidationPolicy>,
     measured: &Store<NodePerformance>,
@@ -147,9 +173,19 @@ fn decide_all(
         .iter()
         .filter_map(|object| Some((object.name_any(), object.status.as_ref()?)))
         .collect();
-    let fingerprint = fingerprint(measured, &nodes);
+    let objects = measured.iter().map(|object| (object.uid(), object.resource_version()));
+    let names = nodes.iter().flatten().map(|node| &node.name);
+    let fingerprint = fingerprint(objects).wrapping_add(fingerprint(names));
+    memory.compare_with_new_norms();
+    let approved = memory.baselines.approved();
     for (policy, nodes) in policies.iter().zip(nodes.iter()) {
-        compare(memory.policy(policy), policy, nodes, &statuses, fingerprint);
+        compare(
+            memory.policy(policy),
+            policy,
+            nodes,
+            (&statuses, &approved),
+            fingerprint,
+        );
     }
     let validations = list_validations(context, memory);
     let known = &*memory;
@@ -187,30 +223,12 @@ fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFac
     validations
 }
 
-/// Number that changes with every measurement, and with the nodes of the policies.
-fn fingerprint(measured: &[Arc<NodePerformance>], nodes: &[Vec<NodeFacts>]) -> u64 {
-    let digest = |hashed: &dyn Fn(&mut DefaultHasher)| {
-        let mut hasher = DefaultHasher::new();
-        hashed(&mut hasher);
-        hasher.finish()
-    };
-    let measured = measured
-        .iter()
-        .map(|object| digest(&|hasher| (object.uid(), object.resource_version()).hash(hasher)));
-    let nodes = nodes
-        .iter()
-        .flatten()
-        .map(|node| digest(&|hasher| node.name.hash(hasher)));
-    // The order of a store does not matter.
-    measured.chain(nodes).fold(0, u64::wrapping_add)
-}
-
 /// Compares the nodes of a policy, if a measurement or a node is new.
 fn compare(
     known: &mut OfPolicy,
     policy: &PerfValidationPolicy,
     nodes: &[NodeFacts],
-    measured: &BTreeMap<String, &NodePerformanceStatus>,
+    (measured, approved): (&BTreeMap<String, &NodePerformanceStatus>, &Approved),
     fingerprint: u64,
 ) {
     let is_done = |(done, at): (u64, Instant)| done == fingerprint || at.elapsed() < COMPARE;
@@ -218,7 +236,7 @@ fn compare(
         return;
     }
     let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-    known.comparison = compare_nodes(&policy.spec.comparison, measured, |name| names.contains(name));
+    known.comparison = compare_nodes(&policy.spec.comparison, measured, approved, |name| names.contains(name));
     known.compared = Some((fingerprint, Instant::now()));
 }
 

@@ -1,5 +1,6 @@
 //! The process's loop against an API server in memory: what wakes it, what it reports, and what it leaves alone.
 
+mod baseline;
 mod blocked;
 mod deaths;
 mod deletion;

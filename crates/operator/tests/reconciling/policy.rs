@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::{NAMESPACE, Operator, eventually, manifest, with_hardware};
 
 /// Time in which a leader looks at the policies at least once.
-const LOOK: Duration = Duration::from_secs(7);
+pub const LOOK: Duration = Duration::from_secs(7);
 
-fn put_policy(server: &ApiServer, name: &str, change: &Value) {
+pub fn put_policy(server: &ApiServer, name: &str, change: &Value) {
     let mut spec = json!({
         "nodeSelector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
         "budgets": [{"nodes": 10}],
@@ -27,7 +27,7 @@ fn put_policy(server: &ApiServer, name: &str, change: &Value) {
 }
 
 /// Nodes with a validation of a policy, sorted.
-fn validated(server: &ApiServer, policy: &str) -> Vec<String> {
+pub fn validated(server: &ApiServer, policy: &str) -> Vec<String> {
     let children = server.objects("perfvalidations").into_iter();
     let mut nodes: Vec<String> = children
         .filter(|child| child["metadata"]["labels"]["perfvalidation.dev/policy"] == policy)
@@ -42,7 +42,7 @@ fn validated(server: &ApiServer, policy: &str) -> Vec<String> {
     nodes
 }
 
-fn policy(server: &ApiServer, name: &str) -> Value {
+pub fn policy(server: &ApiServer, name: &str) -> Value {
     server.get("perfvalidationpolicies", "", name).unwrap_or_default()
 }
 
@@ -155,7 +155,7 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
 }
 
 /// Measurement of a node with eight GPUs by the policy `p`.
-fn put_measurement(server: &ApiServer, node: &str, microseconds: i64) {
+pub fn put_measurement(server: &ApiServer, node: &str, microseconds: i64) {
     let gpus = (0..8).map(|gpu| json!({"uuid": format!("GPU-{node}-{gpu}"), "tokenMicroseconds": microseconds}));
     server.put(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "NodePerformance", "metadata": {"name": node}, "spec": {},

@@ -59,6 +59,16 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "status of a policy",
     },
     Exception {
+        resource: "perfbaselines.perfvalidation.dev",
+        verbs: &["create"],
+        why: "baselines of the environments of policies",
+    },
+    Exception {
+        resource: "perfbaselines/status.perfvalidation.dev",
+        verbs: &["patch"],
+        why: "status of a baseline",
+    },
+    Exception {
         resource: "bindrequests.scheduling.run.ai",
         verbs: &["list"],
         why: "only KAI's scheduler serves it",

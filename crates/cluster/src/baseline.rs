@@ -1,0 +1,52 @@
+//! Writes for a `PerfBaseline`.
+
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::{Resource as _, ResourceExt as _};
+use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
+use perfval_api::meta::FIELD_MANAGER;
+use serde_json::json;
+
+use crate::{Class, Cluster, Failure};
+
+impl Cluster {
+    /// Creates a baseline. An existing one is no failure.
+    pub async fn create_baseline(&self, baseline: &PerfBaseline) -> Result<(), Failure> {
+        let api: Api<PerfBaseline> = Api::all(self.client.clone());
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        match self.bounded(api.create(&params, baseline)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.class() == Class::Conflict => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Writes the status of a baseline. Returns false if the baseline is gone or has changed, because the decision was made on an
+    /// old copy.
+    pub async fn write_baseline_status(
+        &self,
+        baseline: &PerfBaseline,
+        status: &PerfBaselineStatus,
+    ) -> Result<bool, Failure> {
+        let api: Api<PerfBaseline> = Api::all(self.client.clone());
+        let name = baseline.name_any();
+        let metadata = &baseline.metadata;
+        let body = json!({
+            "apiVersion": PerfBaseline::api_version(&()),
+            "kind": PerfBaseline::kind(&()),
+            "metadata": {"name": name, "uid": metadata.uid, "resourceVersion": metadata.resource_version},
+            "status": status,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        match self
+            .bounded(api.patch_status(&name, &params, &Patch::Apply(body)))
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Next steps of the baselines: those to create, and the status of each.
+//!
+//! [`decide`] has no memory. A revision never changes: a newer one stands beside the approved one until a person approves it.
+
+mod condition;
+mod stored;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SubsecRound as _, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ResourceExt as _;
+use perfval_api::Verdict;
+use perfval_api::fleet::{
+    BaselineEnvironment, BaselineRevision, BaselineSource, NodePerformanceStatus, PerfBaseline, PerfBaselineSpec,
+    PerfBaselineStatus,
+};
+
+use self::condition::{Situation, conditions};
+use self::stored::{norms, provided, revision};
+use crate::baseline::{Approved, Baseline};
+use crate::condition::created_at;
+use crate::prior::prior;
+use crate::reading::NodePass;
+use crate::shift::CommonShift;
+use crate::strata::strata;
+
+/// Most environments for which baselines are created: those with the most nodes.
+const MOST: usize = 32;
+/// Growth of the sample that makes a new revision.
+const GROWTH: i64 = 2;
+/// Longest part of a product's name in that of a baseline.
+const LONGEST: usize = 48;
+
+/// Next steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BaselineDecision {
+    /// Baselines to create.
+    pub create: Vec<PerfBaseline>,
+    /// Status of each baseline, in their order.
+    pub statuses: Vec<PerfBaselineStatus>,
+}
+
+/// Nodes with one environment.
+struct Environment<'a> {
+    product: &'a str,
+    passes: BTreeMap<String, NodePass>,
+    learned: Option<Baseline>,
+}
+
+/// Decides the next steps of all baselines. `is_selected` accepts the nodes of policies: only for their environments a baseline
+/// is created.
+pub fn decide(
+    baselines: &[&PerfBaseline],
+    measured: &BTreeMap<String, &NodePerformanceStatus>,
+    is_selected: impl Fn(&str) -> bool,
+    now: DateTime<Utc>,
+) -> BaselineDecision {
+    let now = now.trunc_subsecs(0);
+    let environments = learn(measured);
+    let first = oldest(baselines);
+    let statuses = baselines.iter().map(|baseline| {
+        let digest = baseline.spec.environment.digest.as_str();
+        let older = first.get(digest).filter(|older| older.uid() != baseline.uid());
+        let older = older.map(|older| older.name_any());
+        decide_status(baseline, older, &environments, now)
+    });
+    BaselineDecision {
+        statuses: statuses.collect(),
+        create: create(baselines, measured, &environments, is_selected),
+    }
+}
+
+/// Norms with which nodes may be compared: those of approved revisions, by digest. Of two baselines of one environment only the
+/// older one counts.
+pub fn approved(baselines: &[&PerfBaseline]) -> Approved {
+    let first = oldest(baselines).into_iter();
+    let approved = first.filter_map(|(digest, baseline)| {
+        let revision = baseline.status.as_ref()?.approved.as_ref()?;
+        let is_current = baseline.spec.approved_revision == Some(revision.revision);
+        is_current.then(|| (digest.to_owned(), norms(&revision.metrics)))
+    });
+    approved.collect()
+}
+
+/// Oldest baseline of each environment; of equally old ones the first by name.
+fn oldest<'a>(baselines: &[&'a PerfBaseline]) -> BTreeMap<&'a str, &'a PerfBaseline> {
+    let age = |baseline: &PerfBaseline| (created_at(&baseline.metadata), baseline.name_any());
+    let mut found: BTreeMap<&str, &PerfBaseline> = BTreeMap::new();
+    for baseline in baselines {
+        let first = found.entry(&baseline.spec.environment.digest).or_insert(baseline);
+        if age(baseline) < age(first) {
+            *first = baseline;
+        }
+    }
+    found
+}
+
+/// Environments of the measured nodes, by digest.
+fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap<&'a str, Environment<'a>> {
+    let strata = strata(measured).into_iter().map(|((digest, product), stratum)| {
+        let mut passes = stratum.screen;
+        for (name, pass) in &mut passes {
+            pass.missed_gate = measured
+                .get(name)
+                .is_some_and(|status| status.verdict == Verdict::Failed);
+        }
+        let learned = Baseline::learn(&passes);
+        let environment = Environment {
+            product,
+            passes,
+            learned,
+        };
+        (digest, environment)
+    });
+    strata.collect()
+}
+
+fn decide_status(
+    baseline: &PerfBaseline,
+    older: Option<String>,
+    environments: &BTreeMap<&str, Environment<'_>>,
+    now: DateTime<Utc>,
+) -> PerfBaselineStatus {
+    let known = baseline.status.clone().unwrap_or_default();
+    let environment = environments.get(baseline.spec.environment.digest.as_str());
+    let newest = match baseline.spec.source {
+        BaselineSource::Learned => next_learned(baseline, &known, environment, now),
+        BaselineSource::Provided => next_provided(baseline, &known, now),
+    };
+    let approved = baseline.spec.approved_revision.and_then(|approved| {
+        let mut revisions = [&known.approved, &known.newest, &newest].into_iter().flatten();
+        revisions.find(|revision| revision.revision == approved).cloned()
+    });
+    let shift = match (&approved, environment) {
+        (Some(approved), Some(environment)) => Some(shift(approved, environment)),
+        _ => None,
+    };
+    let learned = environment.and_then(|environment| environment.learned.as_ref());
+    let situation = Situation {
+        baseline,
+        older,
+        newest: newest.as_ref(),
+        approved: approved.as_ref(),
+        measured: learned.map(|learned| (learned.nodes, learned.gpus)),
+        shift,
+        others: environments.keys().copied().collect(),
+    };
+    let conditions = conditions(&situation, now);
+    PerfBaselineStatus {
+        observed_generation: baseline.metadata.generation.unwrap_or_default(),
+        newest,
+        approved,
+        conditions,
+    }
+}
+
+/// Newest revision of a learned baseline: a new one if the nodes have shifted, or if there are twice as many.
+fn next_learned(
+    baseline: &PerfBaseline,
+    known: &PerfBaselineStatus,
+    environment: Option<&Environment<'_>>,
+    now: DateTime<Utc>,
+) -> Option<BaselineRevision> {
+    let newest = known.newest.as_ref();
+    let Some((environment, learned)) = environment.and_then(|found| Some((found, found.learned.as_ref()?))) else {
+        return newest.cloned();
+    };
+    if learned.is_provisional() {
+        return newest.cloned();
+    }
+    let is_current = newest.is_some_and(|newest| {
+        // A provided revision excludes nothing.
+        let is_learned = newest.excluded_nodes.is_some();
+        let nodes = i64::try_from(learned.nodes).unwrap_or(i64::MAX);
+        let has_grown = newest.nodes.is_some_and(|known| nodes >= GROWTH * known);
+        is_learned && !has_grown && !shift(newest, environment).is_environment
+    });
+    if is_current {
+        return newest.cloned();
+    }
+    // A person may have approved a number before it existed. No new revision gets such a number.
+    let seen = baseline.spec.approved_revision.unwrap_or_default();
+    Some(revision(learned, last(known).max(seen) + 1, now))
+}
+
+fn next_provided(baseline: &PerfBaseline, known: &PerfBaselineStatus, now: DateTime<Utc>) -> Option<BaselineRevision> {
+    let metrics = &baseline.spec.metrics;
+    let newest = known.newest.as_ref();
+    if newest.is_some_and(|newest| newest.metrics == *metrics) {
+        return newest.cloned();
+    }
+    Some(provided(metrics, last(known) + 1, now))
+}
+
+/// Largest number of a revision so far.
+fn last(known: &PerfBaselineStatus) -> i64 {
+    let revisions = [&known.newest, &known.approved].into_iter().flatten();
+    revisions.map(|revision| revision.revision).max().unwrap_or_default()
+}
+
+/// Shift of the nodes against a revision, in the metric with the largest one.
+fn shift(revision: &BaselineRevision, environment: &Environment<'_>) -> CommonShift {
+    let spread = prior(environment.product).spread;
+    let shifts = norms(&revision.metrics).into_iter();
+    let shifts = shifts.map(|(metric, norm)| norm.compare(metric, &environment.passes, &spread));
+    let size = |shift: &CommonShift| (shift.is_environment, shift.value.abs());
+    let larger = |a: CommonShift, b: CommonShift| if size(&b) > size(&a) { b } else { a };
+    shifts.reduce(larger).unwrap_or_default()
+}
+
+/// Baselines of the environments that have none, those with the most nodes first.
+fn create(
+    baselines: &[&PerfBaseline],
+    measured: &BTreeMap<String, &NodePerformanceStatus>,
+    environments: &BTreeMap<&str, Environment<'_>>,
+    is_selected: impl Fn(&str) -> bool,
+) -> Vec<PerfBaseline> {
+    let mut seen: Vec<(&str, &Environment<'_>)> = environments
+        .iter()
+        .filter(|(digest, environment)| is_digest(digest) && environment.passes.keys().any(|node| is_selected(node)))
+        .map(|(digest, environment)| (*digest, environment))
+        .collect();
+    seen.sort_by_key(|(digest, environment)| (std::cmp::Reverse(environment.passes.len()), *digest));
+    seen.truncate(MOST);
+    let missing = seen.into_iter().filter(|(digest, _)| {
+        let has_baseline = |baseline: &&PerfBaseline| baseline.spec.environment.digest == *digest;
+        !baselines.iter().any(has_baseline)
+    });
+    let created = missing.map(|(digest, environment)| {
+        let nodes = environment.passes.keys().filter_map(|node| measured.get(node));
+        PerfBaseline {
+            metadata: ObjectMeta {
+                name: Some(name(environment.product, digest)),
+                ..ObjectMeta::default()
+            },
+            spec: PerfBaselineSpec {
+                environment: BaselineEnvironment {
+                    digest: digest.to_owned(),
+                    product: Some(environment.product.to_owned()).filter(|product| !product.is_empty()),
+                    gpu_count: nodes.filter_map(|status| status.gpu_count).find(|gpus| *gpus > 0),
+                },
+                source: BaselineSource::Learned,
+                metrics: Vec::new(),
+                approved_revision: None,
+            },
+            status: None,
+        }
+    });
+    created.collect()
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 12
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// Name of a learned baseline, such as `nvidia-h100-80gb-hbm3-0123456789ab`.
+fn name(product: &str, digest: &str) -> String {
+    let lower = product.to_ascii_lowercase();
+    let words = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let mut name = String::new();
+    for word in words.take_while(|word| word.len() <= LONGEST) {
+        if name.len() + word.len() > LONGEST {
+            break;
+        }
+        name = name + word + "-";
+    }
+    name + digest
+}

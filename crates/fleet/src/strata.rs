@@ -1,0 +1,91 @@
+//! Stored measurements of nodes, as passes by environment.
+
+use std::collections::BTreeMap;
+
+use perfval_api::Verdict;
+use perfval_api::fleet::NodePerformanceStatus;
+
+use crate::centre::trimmed_mean;
+use crate::measurement::speed;
+use crate::metric::FleetMetric;
+use crate::past::Past;
+use crate::reading::{NodePass, NodeSpeeds, Speeds};
+use crate::running::Running;
+
+/// Nodes with the same environment.
+#[derive(Default)]
+pub(crate) struct StratumPasses {
+    /// Newest run of each node.
+    pub(crate) screen: BTreeMap<String, NodePass>,
+    /// Its confirmation.
+    pub(crate) fresh: BTreeMap<String, NodePass>,
+}
+
+/// Nodes by environment and product.
+pub(crate) fn strata<'a>(
+    measured: &'a BTreeMap<String, &NodePerformanceStatus>,
+) -> BTreeMap<(&'a str, &'a str), StratumPasses> {
+    let mut strata: BTreeMap<(&str, &str), StratumPasses> = BTreeMap::new();
+    for (name, status) in measured {
+        let Some(environment) = status.environment.as_deref() else {
+            continue;
+        };
+        let Some((screen, fresh)) = read(status, environment) else {
+            continue;
+        };
+        let product = status.product.as_deref().unwrap_or_default();
+        let stratum = strata.entry((environment, product)).or_default();
+        stratum.screen.insert(name.clone(), screen);
+        if let Some(fresh) = fresh {
+            stratum.fresh.insert(name.clone(), fresh);
+        }
+    }
+    strata
+}
+
+/// Newest run of a node and its confirmation; `None` if it measured no GPU, or measured it badly.
+fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, Option<NodePass>)> {
+    if status.verdict == Verdict::Inconclusive {
+        return None;
+    }
+    let (mut screen, mut fresh) = (NodeSpeeds::default(), NodeSpeeds::default());
+    for gpu in &status.gpus {
+        let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
+            continue;
+        };
+        let stored = Running::read(gpu.operator_state.as_ref(), Some(environment));
+        let shown = [speed(time).ln()];
+        let (newest, confirmation) = stored.newest().unwrap_or((&shown, &[]));
+        let speeds = |logarithms: &[f64]| Speeds {
+            trials: logarithms.iter().map(|logarithm| logarithm.exp()).collect(),
+            past: stored.past(),
+        };
+        screen.gpus.insert(gpu.uuid.clone(), speeds(newest));
+        if !confirmation.is_empty() {
+            fresh.gpus.insert(gpu.uuid.clone(), speeds(confirmation));
+        }
+    }
+    let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
+    screen.whole.past = node_past(&pasts);
+    let in_one_pass = |speeds: NodeSpeeds| {
+        (!speeds.gpus.is_empty()).then(|| NodePass {
+            metrics: BTreeMap::from([(FleetMetric::DecodeSpeed, speeds)]),
+            ..NodePass::default()
+        })
+    };
+    Some((in_one_pass(screen)?, in_one_pass(fresh)))
+}
+
+/// Past of a node as a whole: no object stores it, but those of its GPUs give it. The residuals of several GPUs lack the part
+/// that they share, so they do not show how noisy the node is.
+fn node_past(gpus: &[Past]) -> Past {
+    if let [only] = gpus {
+        return *only;
+    }
+    let means: Vec<f64> = gpus.iter().map(|past| past.mean).collect();
+    Past {
+        count: gpus.iter().map(|past| past.count).min().unwrap_or_default(),
+        mean: trimmed_mean(&means).unwrap_or_default(),
+        ..Past::default()
+    }
+}

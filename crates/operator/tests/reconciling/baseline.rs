@@ -1,0 +1,115 @@
+//! Baselines that the operator learns for the environments of policies.
+
+use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::inventory::Cluster as Hardware;
+use serde_json::{Value, json};
+
+use crate::policy::{LOOK, policy, put_measurement, put_policy};
+use crate::{Operator, eventually, with_hardware};
+
+const NAME: &str = "nvidia-h100-0123456789ab";
+
+fn baseline(server: &ApiServer, name: &str) -> Value {
+    server.get("perfbaselines", "", name).unwrap_or_default()
+}
+
+/// Reason of a condition.
+fn reason(server: &ApiServer, name: &str, type_: &str) -> String {
+    let baseline = baseline(server, name);
+    let conditions = baseline["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == type_);
+    found.map_or_else(String::new, |found| {
+        found["reason"].as_str().unwrap_or_default().to_owned()
+    })
+}
+
+fn approve(server: &ApiServer, name: &str, revision: i64) {
+    server.edit("perfbaselines", "", name, |baseline| {
+        baseline["spec"]["approvedRevision"] = json!(revision);
+    });
+}
+
+fn count_writes(server: &ApiServer) -> usize {
+    let calls = server.calls().into_iter();
+    calls
+        .filter(|call| call.resource.starts_with("perfbaselines") && call.verb != "watch" && call.verb != "list")
+        .count()
+}
+
+#[tokio::test]
+async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
+    let nodes = ["n1", "n2", "n3"];
+    let server = with_hardware(&Hardware::of_nodes(&nodes));
+    for (node, microseconds) in nodes.into_iter().zip([8000, 8010, 7990]) {
+        put_measurement(&server, node, microseconds);
+    }
+    put_policy(&server, "p", &json!({}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "a revision waits for its approval", |server| {
+        reason(server, NAME, "Approved") == "WaitingForApproval"
+    })
+    .await;
+    let waiting = baseline(&server, NAME);
+    assert_eq!(waiting["metadata"]["ownerReferences"], Value::Null);
+    assert_eq!(waiting["spec"]["source"], "Learned");
+    assert_eq!(waiting["spec"]["approvedRevision"], Value::Null);
+    assert_eq!(waiting["status"]["newest"]["nodes"], 3);
+    assert_eq!(waiting["status"]["approved"], Value::Null);
+    approve(&server, NAME, 1);
+    // A person does not wait ten minutes for the answer.
+    eventually(&server, "the approved revision is in use", |server| {
+        reason(server, NAME, "Approved") == "Approved" && reason(server, NAME, "Shifted") == "AsApproved"
+    })
+    .await;
+    let writes = count_writes(&server);
+    assert_eq!(writes, 3, "one create and two statuses");
+    tokio::time::sleep(LOOK).await;
+    assert_eq!(count_writes(&server), writes, "nothing has changed");
+}
+
+#[tokio::test]
+async fn nodes_of_no_policy_get_no_baseline_and_a_provided_one_is_read_all_the_same() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2", "n3"]));
+    for node in ["n1", "n2", "n3"] {
+        put_measurement(&server, node, 8000);
+    }
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
+        "spec": {
+            "environment": {"digest": "ba9876543210"}, "source": "Provided", "approvedRevision": 1,
+            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
+        },
+    }));
+    let _operator = Operator::start(&server);
+    eventually(&server, "it is of another environment", |server| {
+        reason(server, "contract", "Shifted") == "OtherEnvironment"
+    })
+    .await;
+    assert_eq!(server.objects("perfbaselines").len(), 1);
+}
+
+#[tokio::test]
+async fn one_node_is_suspected_beside_an_approved_baseline() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    put_measurement(&server, "n1", 12_000);
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
+        "spec": {
+            "environment": {"digest": "0123456789ab"}, "source": "Provided",
+            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
+        },
+    }));
+    put_policy(&server, "p", &json!({"suspend": true}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the baseline waits", |server| {
+        reason(server, "contract", "Approved") == "WaitingForApproval"
+    })
+    .await;
+    assert_eq!(policy(&server, "p")["status"]["outliers"], Value::Null);
+    approve(&server, "contract", 1);
+    eventually(&server, "the node is suspected", |server| {
+        let outlier = &policy(server, "p")["status"]["outliers"][0];
+        outlier["node"] == "n1" && outlier["reason"] == "SlowerThanPeers"
+    })
+    .await;
+}
