@@ -2,11 +2,11 @@
 {{- .Values.nameOverride | default .Chart.Name | trunc 53 | trimSuffix "-" }}
 {{- end }}
 
-{{/* 53 characters: the longest suffix is ten, and a label holds 63. */}}
+{{/* 46 characters: the longest suffix is -baseline-approve, and a label holds 63. */}}
 {{- define "perfval.fullname" -}}
 {{- $name := include "perfval.name" . }}
 {{- $made := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
-{{- .Values.fullnameOverride | default $made | trunc 53 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | default $made | trunc 46 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "perfval.serviceAccount" -}}

@@ -95,6 +95,8 @@ pub enum Verb {
     Get(GetArgs),
     /// List the newest measurement of each node, the worst first, and the nodes that were never measured
     Nodes(NodesArgs),
+    /// Show what a revision of a baseline changes, and approve it
+    Approve(ApproveArgs),
     /// Explain one validation: verdict, gates, trials, workers, causes and what to do about them
     Describe(NameArgs),
     /// Show the free GPUs of every node, and which of them a run would get
@@ -185,6 +187,16 @@ pub struct NodesArgs {
     /// Write an HTML page about the nodes to this file
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub html: Option<PathBuf>,
+}
+
+/// Flags of `approve`.
+#[derive(Clone, Debug, Args)]
+pub struct ApproveArgs {
+    /// Name of the baseline
+    pub name: String,
+    /// Revision to approve without a question; the newest one when not given
+    #[arg(long, value_name = "N")]
+    pub revision: Option<i64>,
 }
 
 /// Flags of `history`.

@@ -49,7 +49,8 @@ pub fn candidates(words: &[String], names: impl FnOnce(&Target) -> Vec<String>) 
         return flags(verb, last);
     }
     match (verb.get_name(), verb.get_positionals().next()) {
-        (_, None) => NO_FILES.to_owned(),
+        // `approve` has names of baselines, not of validations.
+        (_, None) | ("approve", _) => NO_FILES.to_owned(),
         ("judge" | "completion", Some(positional)) => values(positional, last),
         ("presets", _) => presets(last),
         (name, _) => {

@@ -134,8 +134,9 @@ pub enum Error {
 /// Role that allows reading, and role that allows writing.
 const VIEW: &str = "perfvalidation-operator-view in this namespace";
 const EDIT: &str = "perfvalidation-operator-edit in this namespace";
-/// Role that allows reading the measurements of nodes.
+/// Role that allows reading the measurements of nodes, and role that allows approving baselines.
 const NODE_VIEWER: &str = "perfvalidation-operator-node-view in the whole cluster";
+const APPROVER: &str = "perfvalidation-operator-baseline-approve in the whole cluster";
 
 impl Error {
     /// The exit code.
@@ -183,7 +184,8 @@ impl Error {
             403 if !is_of_rights(&why) => Self::Refused { call, why },
             403 => Self::Forbidden {
                 role: match &*call {
-                    "read NodePerformances" => NODE_VIEWER,
+                    "read NodePerformances" | "read PerfBaselines" => NODE_VIEWER,
+                    "approve PerfBaselines" => APPROVER,
                     read if read.starts_with("read") => VIEW,
                     _ => EDIT,
                 },

@@ -2,6 +2,7 @@
 //!
 //! It decides nothing. Verdicts, causes, words and numbers are those of the status, or of the operator's own crates.
 
+mod approve;
 pub mod args;
 mod bundle;
 mod calibrate;
@@ -119,6 +120,7 @@ async fn carry_out(
         Verb::Init(args) => init::run(screen, &args, target.namespace.as_deref()),
         Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
         Verb::Nodes(args) => Box::pin(nodes::run(screen, &open(target).await?, &args)).await,
+        Verb::Approve(args) => Box::pin(approve::run(screen, &open(target).await?, &args)).await,
         Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
         Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
         Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,

@@ -1,6 +1,7 @@
 //! Whole commands against an API server in memory: what is printed, what is changed, and the exit code.
 
 mod cli {
+    pub mod approve;
     pub mod bad_input;
     pub mod bundle;
     pub mod calibrate;

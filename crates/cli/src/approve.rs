@@ -1,0 +1,162 @@
+//! `approve`: what a revision of a baseline changes, and its approval.
+
+use kube::ResourceExt as _;
+use kube::api::{Api, Patch, PatchParams};
+use perfval_api::condition::{APPROVED, LEARNED};
+use perfval_api::fleet::{BaselineMetric, BaselineRevision, PerfBaseline, PerfBaselineStatus};
+use perfval_api::quantity::{change_percent, parse};
+use serde_json::json;
+
+use crate::args::ApproveArgs;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::session::Session;
+use crate::table::Table;
+
+/// Shows a revision beside the approved one, and approves it.
+pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> Result<u8, Error> {
+    let api: Api<PerfBaseline> = Api::all(session.client.clone());
+    let name = &args.name;
+    let read = api.get_opt(name).await;
+    let read = read.map_err(|error| Error::from_call("read PerfBaselines", error))?;
+    let baseline = read.ok_or_else(|| {
+        Error::BadInput(format!(
+            "there is no PerfBaseline {name}: `kubectl get perfbase` lists all"
+        ))
+    })?;
+    let status = current(&baseline)?;
+    let revision = choose(&baseline, status, args.revision)?;
+    screen.say(&page(&baseline, status.approved.as_ref(), revision, screen.columns()))?;
+    if let Some(duplicate) = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate") {
+        screen.note(duplicate.1);
+    }
+    let number = revision.revision;
+    if baseline.spec.approved_revision == Some(number) {
+        screen.say(&format!("revision {number} of {name} is approved already\n"))?;
+        return Ok(0);
+    }
+    if args.revision.is_none() {
+        let answer = screen.ask(&format!("Approve revision {number}? [y/N]"));
+        let Some(answer) = answer else {
+            return Err(Error::BadInput(format!(
+                "nobody is there to answer: approve what you have seen with `kubectl perfval approve {name} --revision {number}`"
+            )));
+        };
+        if !["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()) {
+            screen.say("nothing is changed\n")?;
+            return Ok(0);
+        }
+    }
+    let change = json!({
+        "metadata": {"resourceVersion": baseline.metadata.resource_version},
+        "spec": {"approvedRevision": number},
+    });
+    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await;
+    patched.map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 409 => Error::BadInput(format!(
+            "PerfBaseline {name} has changed since it was read, and nothing was approved: type the command again"
+        )),
+        error => Error::from_call("approve PerfBaselines", error),
+    })?;
+    screen.say(&format!(
+        "revision {number} of {name} is approved; the operator compares nodes with it from its next look on\n"
+    ))?;
+    Ok(0)
+}
+
+/// Status, if the operator has read the spec as it is.
+fn current(baseline: &PerfBaseline) -> Result<&PerfBaselineStatus, Error> {
+    let status = baseline.status.as_ref();
+    let current = status.filter(|status| Some(status.observed_generation) == baseline.metadata.generation);
+    current.ok_or_else(|| {
+        Error::BadInput(format!(
+            "the operator has not read PerfBaseline {} yet: wait some seconds; an operator of all namespaces must run",
+            baseline.name_any()
+        ))
+    })
+}
+
+/// Revision to approve: the requested one, or the newest.
+fn choose<'a>(
+    baseline: &PerfBaseline,
+    status: &'a PerfBaselineStatus,
+    requested: Option<i64>,
+) -> Result<&'a BaselineRevision, Error> {
+    let name = baseline.name_any();
+    let Some(newest) = &status.newest else {
+        let why = condition(status, LEARNED).map_or("", |(_, message)| message);
+        return Err(Error::BadInput(format!(
+            "PerfBaseline {name} has no revision to approve. {why}"
+        )));
+    };
+    let Some(requested) = requested else { return Ok(newest) };
+    let mut known = status.approved.iter().chain([newest]);
+    known.find(|known| known.revision == requested).ok_or_else(|| {
+        Error::BadInput(format!(
+            "PerfBaseline {name} has no revision {requested}: the newest is {}",
+            newest.revision
+        ))
+    })
+}
+
+fn condition<'a>(status: &'a PerfBaselineStatus, type_: &str) -> Option<(&'a str, &'a str)> {
+    let mut conditions = status.conditions.iter();
+    let found = conditions.find(|condition| condition.type_ == type_)?;
+    Some((&found.reason, &found.message))
+}
+
+fn page(
+    baseline: &PerfBaseline,
+    approved: Option<&BaselineRevision>,
+    revision: &BaselineRevision,
+    columns: Option<usize>,
+) -> String {
+    let environment = &baseline.spec.environment;
+    let product = environment.product.as_deref().unwrap_or("GPUs");
+    let before = approved.filter(|approved| approved.revision != revision.revision);
+    let head = |revision: &BaselineRevision| format!("REVISION {}", revision.revision);
+    let mut table = Table::headed(row(
+        "",
+        before.map(head),
+        Some(head(revision)),
+        Some("CHANGE".to_owned()),
+    ));
+    let counts = |revision: &BaselineRevision| [revision.nodes, revision.gpus, revision.excluded_nodes];
+    let known = before.map_or([None; 3], counts);
+    for (at, name) in ["nodes", "GPUs", "nodes left out"].into_iter().enumerate() {
+        let text = |number: Option<i64>| number.map(|number| number.to_string());
+        let known = before.map(|_| text(known[at]).unwrap_or_default());
+        table.row(row(name, known, text(counts(revision)[at]), None));
+    }
+    for metric in &revision.metrics {
+        let known = before.and_then(|before| before.metrics.iter().find(|known| known.name == metric.name));
+        let column =
+            |value: fn(&BaselineMetric) -> Option<String>| before.map(|_| known.and_then(value).unwrap_or_default());
+        let name = metric.name.as_str();
+        let change = known.and_then(|known| change_percent(parse(&known.centre)?, parse(&metric.centre)?));
+        let change = change.map(|change| format!("{change:+.1}%"));
+        let centre = |metric: &BaselineMetric| Some(metric.centre.clone());
+        table.row(row(name, column(centre), centre(metric), change));
+        let spread = |metric: &BaselineMetric| Some(format!("{}%", metric.spread.as_ref()?.node_percent));
+        table.row(row("spread of nodes", column(spread), spread(metric), None));
+    }
+    let created = revision.created_at.format("%Y-%m-%d %H:%M UTC");
+    format!(
+        "PerfBaseline {}: {product}, environment {}; revision {} is of {created}\n\n{}\n",
+        baseline.name_any(),
+        environment.digest,
+        revision.revision,
+        table.on(columns)
+    )
+}
+
+/// Cells of a row; without an earlier revision there is neither its column nor a change.
+fn row(name: &str, before: Option<String>, now: Option<String>, change: Option<String>) -> Vec<String> {
+    let dash = |cell: Option<String>| cell.filter(|cell| !cell.is_empty()).unwrap_or_else(|| "-".to_owned());
+    let mut cells = vec![name.to_owned()];
+    match before {
+        Some(before) => cells.extend([dash(Some(before)), dash(now), change.unwrap_or_default()]),
+        None => cells.push(dash(now)),
+    }
+    cells
+}

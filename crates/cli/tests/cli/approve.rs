@@ -1,0 +1,130 @@
+//! The approval of a baseline.
+
+use perfval_testkit::api_server::Fault;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, golden};
+
+fn revision(number: i64, centre: &str, nodes: i64) -> Value {
+    json!({
+        "revision": number, "createdAt": "2026-09-20T10:00:00Z", "nodes": nodes, "gpus": 8 * nodes, "excludedNodes": 1,
+        "metrics": [{
+            "name": "DecodeSpeed", "centre": centre, "spread": {"nodePercent": "0.61", "gpuPercent": "1.12"},
+            "nodes": nodes, "gpus": 8 * nodes,
+        }],
+    })
+}
+
+/// Cluster with a baseline whose second revision waits.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "h100"},
+        "spec": {
+            "environment": {"digest": "0123456789ab", "product": "NVIDIA-H100-80GB-HBM3"}, "source": "Learned",
+            "approvedRevision": 1,
+        },
+        "status": {"observedGeneration": 1, "newest": revision(2, "119.5", 12), "approved": revision(1, "125.1", 3)},
+    }));
+    desk
+}
+
+fn approved(desk: &Desk) -> Value {
+    desk.server.get("perfbaselines", "", "h100").expect("there")["spec"]["approvedRevision"].clone()
+}
+
+#[tokio::test]
+async fn a_person_sees_what_changes_before_an_answer() {
+    let mut desk = desk();
+    desk.answers = Some("n\n");
+    let answer = desk.types("approve h100").await;
+    assert_eq!(answer.code, 0);
+    assert!(answer.err.contains("Approve revision 2? [y/N]"), "{}", answer.err);
+    golden("approve", &answer.out);
+    assert_eq!(approved(&desk), 1);
+    desk.answers = Some("y\n");
+    let answer = desk.types("approve h100").await;
+    assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
+    assert!(answer.out.contains("revision 2 of h100 is approved"), "{}", answer.out);
+}
+
+#[tokio::test]
+async fn a_script_names_the_revision() {
+    let desk = desk();
+    let unseen = desk.types("approve h100").await;
+    assert_eq!((unseen.code, approved(&desk)), (2, json!(1)));
+    assert!(
+        unseen.err.contains("kubectl perfval approve h100 --revision 2"),
+        "{}",
+        unseen.err
+    );
+    let again = desk.types("approve h100 --revision 1").await;
+    assert_eq!((again.code, approved(&desk)), (0, json!(1)));
+    assert!(again.out.contains("approved already"), "{}", again.out);
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
+}
+
+#[tokio::test]
+async fn a_revision_that_does_not_exist_is_refused() {
+    let desk = desk();
+    for (words, why) in [
+        ("approve h100 --revision 7", "has no revision 7: the newest is 2"),
+        (
+            "approve h200",
+            "there is no PerfBaseline h200: `kubectl get perfbase` lists all",
+        ),
+    ] {
+        let answer = desk.types(words).await;
+        assert_eq!(answer.code, 2, "{words}");
+        assert!(answer.err.contains(why), "{}", answer.err);
+    }
+    desk.server.edit("perfbaselines", "", "h100", |baseline| {
+        baseline["status"] = json!({"observedGeneration": 1, "conditions": [{
+            "type": "Learned", "status": "False", "reason": "TooFewNodes", "message": "A baseline needs 3 nodes.",
+            "lastTransitionTime": "2026-09-20T10:00:00Z",
+        }]});
+    });
+    let answer = desk.types("approve h100").await;
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.err.contains("no revision to approve. A baseline needs 3 nodes."),
+        "{}",
+        answer.err
+    );
+    assert_eq!(approved(&desk), 1);
+}
+
+#[tokio::test]
+async fn an_unread_spec_has_no_revision_to_approve() {
+    let desk = desk();
+    desk.server.edit("perfbaselines", "", "h100", |baseline| {
+        baseline["status"]["observedGeneration"] = json!(-1);
+    });
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!((answer.code, approved(&desk)), (2, json!(1)));
+    assert!(
+        answer.err.contains("has not read PerfBaseline h100 yet"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
+async fn a_missing_right_names_its_role_and_a_change_in_between_approves_nothing() {
+    let desk = desk();
+    let forbidden = "perfbaselines.perfvalidation.dev \"h100\" is forbidden: User \"jane\" cannot patch resource \"perfbaselines\" in API group \"perfvalidation.dev\" at the cluster scope";
+    desk.server
+        .fail(Fault::refuse("patch", "perfbaselines", 403).saying(forbidden).times(1));
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!(answer.code, 4);
+    assert!(
+        answer.err.contains("perfvalidation-operator-baseline-approve"),
+        "{}",
+        answer.err
+    );
+    desk.server.fail(Fault::refuse("patch", "perfbaselines", 409).times(1));
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!((answer.code, approved(&desk)), (2, json!(1)));
+    assert!(answer.err.contains("has changed since it was read"), "{}", answer.err);
+}
