@@ -58,8 +58,11 @@ func rendered(t *testing.T) string {
 		definitions += fmt.Sprintf("- name: %s\n  action.lua: |\n%s", action, text)
 	}
 	health := fmt.Sprintf("resource.customizations.health.%s: |\n%s", kind, indented(script(t, "health.lua"), 2))
-	policies := fmt.Sprintf("resource.customizations.health.%s: |\n%s", policyKind, indented(policyScript(t), 2))
-	return header + indented(health, 2) + indented(policies, 2) +
+	fleet := ""
+	for _, name := range fleetKinds {
+		fleet += fmt.Sprintf("%s: |\n%s", fleetKey(name), indented(fleetScript(t, name), 2))
+	}
+	return header + indented(health, 2) + indented(fleet, 2) +
 		indented(fmt.Sprintf("resource.customizations.actions.%s: |\n%s", kind, indented(definitions, 2)), 2)
 }
 
@@ -74,6 +77,8 @@ func TestConfigMapHoldsTheScripts(t *testing.T) {
 
 	data := configMap(t).Data
 	assert.Equal(t, script(t, "health.lua"), data["resource.customizations.health."+kind])
-	assert.Equal(t, policyScript(t), data["resource.customizations.health."+policyKind])
-	assert.Len(t, data, 3)
+	for _, name := range fleetKinds {
+		assert.Equal(t, fleetScript(t, name), data[fleetKey(name)])
+	}
+	assert.Len(t, data, 2+len(fleetKinds))
 }
