@@ -35,10 +35,12 @@ impl Calls {
         self.sum(|known, of| known == verb && of == resource)
     }
 
-    /// Writes of runs: without leases and the status of the policy.
+    /// Writes of runs: without leases, baselines and the status of the policy.
     pub fn writes(&self) -> usize {
         self.sum(|verb, resource| {
-            WRITES.contains(&verb) && !matches!(resource, "leases" | "perfvalidationpolicies/status")
+            let is_other =
+                matches!(resource, "leases" | "perfvalidationpolicies/status") || resource.starts_with("perfbaselines");
+            WRITES.contains(&verb) && !is_other
         })
     }
 
