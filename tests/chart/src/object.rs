@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
+use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -80,10 +81,12 @@ pub fn unknown_fields(object: &Value) -> Vec<String> {
         "ConfigMap" => through::<ConfigMap>(object),
         "CustomResourceDefinition" => through::<CustomResourceDefinition>(object),
         "Deployment" => through::<Deployment>(object),
+        "FlowSchema" => through::<FlowSchema>(object),
         "Namespace" => through::<Namespace>(object),
         "NetworkPolicy" => through::<NetworkPolicy>(object),
         "Pod" => through::<Pod>(object),
         "PodDisruptionBudget" => through::<PodDisruptionBudget>(object),
+        "PriorityLevelConfiguration" => through::<PriorityLevelConfiguration>(object),
         "Role" => through::<Role>(object),
         "RoleBinding" => through::<RoleBinding>(object),
         "Service" => through::<Service>(object),

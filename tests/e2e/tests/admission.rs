@@ -5,6 +5,7 @@ mod admission {
     mod commands;
     mod limits;
     mod people;
+    mod priority;
 }
 
 use std::process::Stdio;

@@ -51,6 +51,10 @@ fn a_value_out_of_its_bounds_is_named() {
         &["metricsFrom", "from"],
     );
     refused(
+        &json!({"apiPriority": {"concurrencyShares": 0}}),
+        &["concurrencyShares"],
+    );
+    refused(
         &json!({"runNetworkPolicy": {"from": [{"pods": {}}]}}),
         &["runNetworkPolicy", "from", "pods"],
     );

@@ -57,6 +57,14 @@ fn with_a_network_policy() {
 }
 
 #[test]
+fn with_an_api_priority() {
+    assert_same(
+        &json!({"apiPriority": {"enabled": true}}),
+        with_components(&["api-priority"]),
+    );
+}
+
+#[test]
 fn with_a_network_policy_for_runs() {
     let mut kustomized = kustomization(&repository().join("config/default"));
     for mut policy in kustomization(&repository().join("config/run-network-policy")) {
