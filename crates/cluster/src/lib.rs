@@ -51,7 +51,7 @@ pub use survey::Survey;
 
 use installed::LastInstalled;
 use probe::Probes;
-use shared_reads::{LastHolders, LastInventory};
+use shared_reads::{LastHolders, LastInventory, LastServed};
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -72,6 +72,7 @@ pub struct Cluster {
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
     last_inventory: Arc<LastInventory>,
+    taint_rules: LastServed,
     clock: Clock,
 }
 
@@ -110,6 +111,7 @@ impl Cluster {
             counters: Arc::default(),
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             last_inventory: Arc::default(),
+            taint_rules: LastServed::default(),
             clock: Clock::default(),
         };
         (cluster, wakeups)

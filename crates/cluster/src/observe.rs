@@ -47,6 +47,9 @@ enum NeedAnswer {
     Deployment(Box<Seen<DynamicObject>>),
     DryRun(Seen<Admission>),
     Workload(Workload),
+    Measuring(Workload, Box<Seen<TrialSeen>>),
+    /// Read with the pods.
+    WithWorkload,
     Claims(Seen<Vec<ResourceClaim>>),
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
@@ -74,15 +77,28 @@ impl Cluster {
         if !needs.parts.contains(&Need::Probe) {
             self.probes.forget(run);
         }
-        let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
         let mut observed = Observed {
             began: Some(self.now()),
             ..Observed::default()
         };
-        for answer in Box::pin(one_look(join_all(reads))).await {
-            put(&mut observed, answer);
-        }
+        self.observe_more(run, needs, &mut observed).await;
         observed
+    }
+
+    /// Reads parts that a decision lacks, into what a pass has seen.
+    pub async fn observe_more(&self, run: &Run<'_>, needs: &Needs, observed: &mut Observed) {
+        let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
+        for answer in Box::pin(one_look(join_all(reads))).await {
+            put(observed, answer);
+        }
+    }
+
+    /// Pods of the run and its open trial: one list shows both.
+    async fn measuring(&self, run: &Run<'_>, number: i64) -> (Workload, Read<TrialSeen>) {
+        let name = names::trial_job(&run.id(), number);
+        let (workload, job) = futures::join!(self.workload(run), self.job(run, &name));
+        let trial = Box::pin(self.trial(run, number, job, workload.pods.present())).await;
+        (workload, trial)
     }
 
     async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> NeedAnswer {
@@ -99,6 +115,12 @@ impl Cluster {
                 inventory.naming = run.settings.naming(run.namespace());
                 NeedAnswer::Inventory(Box::new(inventory))
             }
+            Need::Devices => {
+                let node = run.placement().map_or("", |plan| &plan.node);
+                let mut inventory = Box::pin(self.devices_of(node)).await;
+                inventory.naming = run.settings.naming(run.namespace());
+                NeedAnswer::Inventory(Box::new(inventory))
+            }
             // On the heap: four lists at once.
             Need::Children => NeedAnswer::Children(seen(Box::pin(self.children(run)).await)),
             Need::Deployment => NeedAnswer::Deployment(Box::new(seen(self.deployment(run).await))),
@@ -106,11 +128,22 @@ impl Cluster {
                 Some(body) => seen(self.dry_run(run, body).await),
                 None => Seen::NotAsked,
             }),
-            Need::Workload => NeedAnswer::Workload(self.workload(run).await),
+            Need::Workload => match needs.trial {
+                // On the heap: six reads at once.
+                Some(number) => {
+                    let (workload, trial) = Box::pin(self.measuring(run, number)).await;
+                    NeedAnswer::Measuring(workload, Box::new(seen(trial)))
+                }
+                None => NeedAnswer::Workload(self.workload(run).await),
+            },
             Need::Claims => NeedAnswer::Claims(seen(self.claims_of(run).await)),
             Need::Probe => NeedAnswer::Probe(self.probes.take(run)),
+            Need::Trial if needs.parts.contains(&Need::Workload) => NeedAnswer::WithWorkload,
             Need::Trial => NeedAnswer::Trial(Box::new(match needs.trial {
-                Some(number) => seen(Box::pin(self.trial(run, number)).await),
+                Some(number) => {
+                    let job = self.job(run, &names::trial_job(&run.id(), number)).await;
+                    seen(Box::pin(self.trial(run, number, job, None)).await)
+                }
                 None => Seen::NotAsked,
             })),
             Need::GpuExporter => NeedAnswer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
@@ -166,12 +199,12 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
         NeedAnswer::Children(children) => observed.children = children,
         NeedAnswer::Deployment(deployment) => observed.deployment = *deployment,
         NeedAnswer::DryRun(admission) => observed.dry_run = admission,
-        NeedAnswer::Workload(workload) => {
-            observed.pods = workload.pods;
-            (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
-            (observed.refusals, observed.node) = (workload.refusals, workload.node);
-            (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
+        NeedAnswer::Workload(workload) => put_workload(observed, workload),
+        NeedAnswer::Measuring(workload, trial) => {
+            put_workload(observed, workload);
+            observed.trial = *trial;
         }
+        NeedAnswer::WithWorkload => {}
         NeedAnswer::Claims(claims) => observed.claims = claims,
         NeedAnswer::Probe(probe) => observed.probe = probe,
         NeedAnswer::Trial(trial) => observed.trial = *trial,
@@ -181,4 +214,11 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
         NeedAnswer::SavedResults(saved) => observed.saved_results = saved,
         NeedAnswer::CacheJob(job) => observed.cache_job = *job,
     }
+}
+
+fn put_workload(observed: &mut Observed, workload: Workload) {
+    observed.pods = workload.pods;
+    (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
+    (observed.refusals, observed.node) = (workload.refusals, workload.node);
+    (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
 }

@@ -15,6 +15,7 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::frontend_service;
 use perfval_run::observed::{Probe, ProbeAnswer};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 pub use send::EndpointAccess;
 
@@ -32,6 +33,7 @@ pub(crate) struct Probes {
 struct Sent {
     request: ProbeRequest,
     task: AbortHandle,
+    at: Instant,
     answer: Option<ProbeAnswer>,
 }
 
@@ -64,6 +66,7 @@ impl Probes {
         let entry = Sent {
             request: request.clone(),
             task: task.abort_handle(),
+            at: Instant::now(),
             answer: None,
         };
         if let Some(old) = sent.insert(run.uid().to_owned(), entry) {
@@ -92,7 +95,7 @@ impl Probes {
                 sent.remove(run.uid());
                 Probe::Answered(answer)
             }
-            None => Probe::InFlight,
+            None => Probe::InFlight(current.at.elapsed()),
         }
     }
 

@@ -17,8 +17,6 @@ mod snapshot;
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::TimeDelta;
-
 use self::plan::Planner;
 use self::share::share;
 
@@ -29,13 +27,6 @@ pub use self::facts::{HOSTNAME, NodeFacts, Outline, Refusal, RunState, Validatio
 pub use self::plan::Decision;
 pub use self::selection::Selection;
 pub use self::snapshot::{PolicyFacts, Snapshot};
-
-/// Duration of a spec. Admission has checked it; the longest one stands for a text that cannot be read.
-fn duration(text: &str) -> TimeDelta {
-    let parsed = text.parse::<kube::core::Duration>().map(std::time::Duration::from);
-    let parsed = parsed.ok().and_then(|duration| TimeDelta::from_std(duration).ok());
-    parsed.unwrap_or_else(|| TimeDelta::hours(8760))
-}
 
 /// Decides the next steps of every policy, in the order of the policies.
 pub fn decide(snapshot: &Snapshot<'_>) -> Vec<Decision> {

@@ -11,10 +11,12 @@ use tracing::info;
 
 use crate::announcer::Announcer;
 use crate::fleet::measured::Measured;
+use crate::looks::Looks;
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomers;
 use crate::objects::Objects;
 use crate::own_writes::OwnWrites;
+use crate::pace::Pace;
 use crate::queue_bell::{self, QueueBell, RunKey};
 use crate::rights::Rights;
 use crate::room::Room;
@@ -34,6 +36,8 @@ pub struct Context {
     pub(crate) rights: Rights,
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
+    pub(crate) looks: Looks,
+    pub(crate) pace: Pace,
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
     pub(crate) suspects: Suspects,
@@ -70,6 +74,8 @@ impl Context {
             rights,
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
+            looks: Looks::default(),
+            pace: Pace::default(),
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
             suspects: Suspects::default(),

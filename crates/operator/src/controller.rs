@@ -30,6 +30,8 @@ const PASS_LIMIT: Duration = Duration::from_mins(4);
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// Pause after an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
+/// Times that a decision may request further reads.
+const MORE: usize = 4;
 
 /// Pause of a new object that is not among the oldest.
 const NEXT: Duration = Duration::from_millis(100);
@@ -66,6 +68,9 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
         None if !context.newcomers.is_next(run.uid()) => return Ok(Action::requeue(NEXT)),
         Some(Phase::Pending) if context.newcomers.any() => return Ok(Action::requeue(MAKE_WAY)),
         _ => {}
+    }
+    if let Some(pause) = context.pace.take(&run) {
+        return Ok(Action::requeue(pause));
     }
     let phase = run.status().phase.map_or("", Phase::as_str);
     let span = info_span!(
@@ -146,11 +151,22 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
     let Some(_room) = context.room.take(&needs) else {
         return Ok(Action::requeue(ROOM));
     };
-    let seen = context.cluster.observe(run, &needs).await;
-    let decision = machine::decide(run, &seen, context.cluster.now());
+    let mut seen = context.cluster.observe(run, &needs).await;
+    seen.looked_before = context.looks.last(run);
+    let mut decision = machine::decide(run, &seen, context.cluster.now());
+    // Each adds a part that was not read.
+    for _ in 0..MORE {
+        if decision.reads.is_empty() {
+            break;
+        }
+        context.cluster.observe_more(run, &decision.reads, &mut seen).await;
+        decision = machine::decide(run, &seen, context.cluster.now());
+    }
     let rests = decision.effects.is_empty() && decision.status == *run.status();
     if rests || !resting::is_reduced(run.object) {
-        return commit(run, context, &decision).await;
+        let action = commit(run, context, &decision).await?;
+        context.looks.record(run, &seen);
+        return Ok(action);
     }
     match Box::pin(context.cluster.whole(run)).await {
         Ok(Some(whole)) => {

@@ -16,7 +16,7 @@ use perfval_cluster::{Look, cache_of};
 use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Contender, Line, Turn};
 use perfval_run::{Run, machine};
-use perfval_sizing::{Fleet, Seen, Sizing};
+use perfval_sizing::{Fleet, Plan, Seen, Sizing};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -27,6 +27,7 @@ use crate::boundary::{Panicked, catch};
 use crate::commit::commit;
 use crate::context::{Context, Queued};
 use crate::event_words::PANICKED;
+use crate::queue_bell::RunKey;
 
 /// Several things that change at once are one reason to look.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -46,6 +47,7 @@ const WRITERS: usize = 4;
 pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
     let mut rested = Instant::now();
     let mut pause: Option<Duration> = None;
+    let mut chosen = Choices::new();
     loop {
         let due = pause.map(|pause| Instant::now() + jittered(pause, context.cluster.now()));
         tokio::select! {
@@ -57,11 +59,13 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
         }
         let _turn = context.suspects.share().await;
         let began = Instant::now();
-        pause = catch(look(&context)).await.unwrap_or_else(|Panicked(said)| {
-            error!(said, "a look for the queue panicked; trying again");
-            context.metrics.failed(PANICKED.name);
-            Some(LONGEST_REST)
-        });
+        pause = catch(look(&context, &mut chosen))
+            .await
+            .unwrap_or_else(|Panicked(said)| {
+                error!(said, "a look for the queue panicked; trying again");
+                context.metrics.failed(PANICKED.name);
+                Some(LONGEST_REST)
+            });
         rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
     }
 }
@@ -80,7 +84,7 @@ fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
 }
 
 /// One look for the whole queue. The answer is when to look again, if a run still waits.
-async fn look(context: &Context) -> Option<Duration> {
+async fn look(context: &Context, chosen: &mut Choices) -> Option<Duration> {
     let queued = context.queued();
     let (began, looked_at) = (Instant::now(), context.cluster.now());
     let looked_before = context
@@ -112,6 +116,8 @@ async fn look(context: &Context) -> Option<Duration> {
         })
         .collect();
     in_order.sort_by_key(|(_, answer)| answer.place);
+    remember(chosen, &queued, &in_order, looked_at);
+    let chosen = &*chosen;
     debug!(queued = queued.len(), took = ?began.elapsed(), "looked for the queue");
     let next = Mutex::new(None);
     let again_in = |pause: Option<Duration>| {
@@ -127,6 +133,7 @@ async fn look(context: &Context) -> Option<Duration> {
                 began: Some(looked_at),
                 turn: answer.turn,
                 oddities: answer.oddities,
+                chosen_since: chosen.get(&queued.key).map(|(_, since)| *since),
                 looked_before: looked_before.get(&queued.key).copied(),
                 ..Observed::default()
             };
@@ -144,6 +151,8 @@ async fn look(context: &Context) -> Option<Duration> {
                 );
                 context.metrics.failed(error.change().name);
                 context.setbacks.pause(run.uid());
+                // While it rests, the next run gets its turn.
+                again_in(Some(COALESCE));
             }
         })
         .await;
@@ -151,6 +160,32 @@ async fn look(context: &Context) -> Option<Duration> {
     let rests = uids().filter_map(|uid| context.setbacks.rest(uid));
     let next = next.into_inner().unwrap_or_else(PoisonError::into_inner);
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
+}
+
+/// The plan that the last look chose for each run, and since when it is the same.
+type Choices = HashMap<RunKey, (Plan, DateTime<Utc>)>;
+
+/// Keeps the plans of this look, each with the time of the first look that chose it. A run that rests keeps its last one, or
+/// each of its failures would come two seconds later.
+fn remember(chosen: &mut Choices, queued: &[Queued], answers: &[(&Queued, Answer)], now: DateTime<Utc>) {
+    let mut before = std::mem::take(chosen);
+    let answers: HashMap<&RunKey, &Answer> = answers.iter().map(|(queued, answer)| (&queued.key, answer)).collect();
+    for Queued { key, .. } in queued {
+        let known = before.remove(key);
+        let choice = match answers.get(key).map(|answer| &answer.turn) {
+            None => known,
+            Some(Seen::Present(Turn::Sized(Sizing::Chosen(plan)))) => {
+                let since = known
+                    .filter(|(known, _)| known == &**plan)
+                    .map_or(now, |(_, since)| since);
+                Some((plan.as_ref().clone(), since))
+            }
+            Some(_) => None,
+        };
+        if let Some(choice) = choice {
+            chosen.insert(key.clone(), choice);
+        }
+    }
 }
 
 /// The queue's answer to a run.

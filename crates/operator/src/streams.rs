@@ -87,6 +87,8 @@ impl Context {
     /// A watch saw an object go.
     pub fn observe_removal(&self, object: &Stored) {
         self.own_writes.forget(object);
+        self.looks.forget(object);
+        self.pace.forget(object);
         self.newcomers.forget(object);
         self.setbacks.forget(object);
         self.suspects.forget(object.meta());

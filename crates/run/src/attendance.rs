@@ -5,9 +5,8 @@
 //! run without a limit, such as one in the queue, has none. If a look finds the heartbeat much older, the time
 //! between was unattended: it is kept as a gap of the phase, and every clock of the phase leaves it out.
 //!
-//! A run in the queue is looked at twice a minute together with a thousand others. The planner remembers its last
-//! look, so their heartbeats are written seldom ([`Limit::written_every`]); only after a restart the time since the
-//! written one is unattended.
+//! The process remembers its own last look at each run, so the heartbeat is written more seldom than looks are made
+//! ([`Limit::written`]). Only after a restart the time since the written one is unattended.
 
 use std::time::Duration;
 
@@ -17,7 +16,11 @@ use perfval_api::{Gap, PerfValidationStatus};
 use crate::time;
 
 /// Longest pause between two looks at a run that waits.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Longest time between two looks that counts as attended, before half of it is added for a busy operator.
+const HEARTBEAT: Duration = Duration::from_secs(40);
+/// Age at which the heartbeat is written alone.
+const WRITTEN: Duration = Duration::from_mins(2);
 /// After a longer pause a look may be the first one after an outage.
 const RECENT: Duration = Duration::from_secs(5);
 /// Gaps that a status keeps.
@@ -37,15 +40,16 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// A limit with the usual heartbeat: three writes a minute. The run of a minute that e2e audits makes some 30 others.
+    /// A limit with the usual heartbeat: a write every two minutes.
     pub(crate) fn new(since: DateTime<Utc>, lasts: Duration) -> Self {
         Self {
             since,
             lasts,
-            heartbeat: Duration::from_secs(20),
+            heartbeat: HEARTBEAT,
             written: Duration::ZERO,
         }
         .heard_often()
+        .written_every(WRITTEN)
     }
 
     /// The same limit with a heartbeat of this age. A short limit has a faster one, or an outage that is not much longer
@@ -54,7 +58,7 @@ impl Limit {
         Self { heartbeat, ..self }.heard_often()
     }
 
-    /// The same limit whose heartbeat is written less often than looks are made, by who remembers its looks.
+    /// The same limit whose heartbeat is written less often than looks are made, because the process remembers its looks.
     pub(crate) fn written_every(self, written: Duration) -> Self {
         let written = written.min(self.lasts / 4).max(self.heartbeat);
         Self { written, ..self }
@@ -120,20 +124,27 @@ pub(crate) fn last_look(status: &PerfValidationStatus, remembered: Option<DateTi
     Some(remembered.map_or(heartbeat, |look| look.max(heartbeat)))
 }
 
-/// Records the gap between the last look and the beginning of this one, if there is one.
+/// Records the gap between the last look and the beginning of this one, if there is one. `is_remembered`: the
+/// process made no later look; otherwise there may have been some that wrote nothing.
 pub(crate) fn notice(
     status: &mut PerfValidationStatus,
     limit: &Limit,
     last: Option<DateTime<Utc>>,
+    is_remembered: bool,
     began: DateTime<Utc>,
 ) {
     let Some(last) = last.filter(|last| time::until(began, *last) > limit.outage()) else {
         return;
     };
     let gaps = &mut status.state.gaps;
+    // It counts for a while, so that a run comes to its end under an operator that always looks too late.
+    let looks_after = if is_remembered {
+        limit.heartbeat / 2
+    } else {
+        limit.heartbeat
+    };
     gaps.push(Gap {
-        // Looks that found nothing new were made after the heartbeat too.
-        from: time::after(last, limit.heartbeat),
+        from: time::after(last, looks_after),
         until: began,
     });
     if gaps.len() > GAPS {

@@ -9,7 +9,7 @@ use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::DynamicObject;
 use perfval_api::{PerfValidationStatus, Reason, Word};
 
-use crate::observed::ChildRef;
+use crate::observed::{ChildRef, Needs};
 
 /// The outcome of one pass. The status is recorded first; only then do the effects happen, so a crash in between
 /// repeats an idempotent step and never skips one.
@@ -23,6 +23,9 @@ pub struct Decision {
     pub events: Vec<Event>,
     /// When to look again if nothing happens before.
     pub recheck: Option<Duration>,
+    /// Reads that are still missing. If there are any, the pass makes them and decides again; nothing else of this decision
+    /// counts.
+    pub reads: Needs,
 }
 
 /// Something to do in the cluster. Every effect may be repeated.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
@@ -29,6 +30,8 @@ pub enum Need {
     Holders,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
+    /// Device slices, claims and the run's node: whether each worker has a GPU of its own.
+    Devices,
     /// Everything that carries our name label and our owner reference, of any run.
     Children,
     /// The DynamoGraphDeployment of this run.
@@ -69,6 +72,11 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Returns true if there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Creates a set of these parts without further parameters.
     pub(crate) fn new(parts: impl IntoIterator<Item = Need>) -> Self {
         Self {
@@ -95,6 +103,8 @@ pub struct Observed {
     pub holders: Seen<Arc<[Contender]>>,
     /// The queue's answer for this run; only the planner has it.
     pub turn: Seen<Turn>,
+    /// Since when the planner has chosen this very plan for the run; it is in no status until the run gets its GPUs.
+    pub chosen_since: Option<DateTime<Utc>>,
     /// Oddities of the cluster's devices and claims; only the planner reports them.
     pub oddities: Vec<String>,
     /// Everything that sizing counts.
@@ -262,8 +272,8 @@ pub enum Probe {
     /// None was sent since this process began, or its answer was taken.
     #[default]
     Idle,
-    /// It is under way.
-    InFlight,
+    /// It was sent this long ago and is under way.
+    InFlight(Duration),
     /// Its answer.
     Answered(ProbeAnswer),
 }

@@ -1,64 +1,30 @@
 //! One pass under decision: the draft of the next status, and the effects to carry out.
 
+mod looks;
+mod step;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, Word};
+use perfval_api::{
+    Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, Word, condition,
+};
 use perfval_verdict::{close, conclusion, environment};
 
-use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
+use crate::attendance::{self, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::blame::blamed;
 use crate::diagnosis::secret::Redactor;
+use crate::dynamo;
 use crate::edit;
-use crate::observed::Observed;
+use crate::observed::{Need, Needs, Observed};
 use crate::queue;
 use crate::run::Run;
 use crate::status::{self, Truth};
 use crate::time;
 
-/// Result of a phase's step.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
-    /// Another component has to act first; the phase's time limit applies.
-    Wait(Why),
-    /// The operator itself has something in hand; the time limit applies, plus a grace.
-    Work(Why),
-    /// On to another phase.
-    Go(Phase, Why),
-    /// The run has its verdict; what it created is removed next.
-    End(Verdict, Why),
-    /// A new run begins.
-    Begin(Trigger),
-    /// Nothing to do until the user acts.
-    Rest,
-}
-
-impl Step {
-    pub(crate) fn wait(reason: Reason, message: impl Into<String>) -> Self {
-        Self::Wait(Why::new(reason, message))
-    }
-
-    pub(crate) fn work(reason: Reason, message: impl Into<String>) -> Self {
-        Self::Work(Why::new(reason, message))
-    }
-
-    pub(crate) fn go(phase: Phase, reason: Reason, message: impl Into<String>) -> Self {
-        Self::Go(phase, Why::new(reason, message))
-    }
-
-    pub(crate) fn error(reason: Reason, message: impl Into<String>) -> Self {
-        Self::End(Verdict::Error, Why::new(reason, message))
-    }
-
-    /// An object that the run needs has a name that is taken; its content is not read.
-    pub(crate) fn name_taken(kind: &str, taken: &impl Resource) -> Self {
-        let name = taken.name_any();
-        let message = format!("{kind} {name} belongs to another owner: remove it, then run again");
-        Self::error(Reason::NameTaken, message)
-    }
-}
+pub(crate) use step::Step;
 
 /// One pass under decision.
 pub(crate) struct Pass<'a> {
@@ -70,6 +36,8 @@ pub(crate) struct Pass<'a> {
     effects: Vec<Effect>,
     events: Vec<Event>,
     recheck: Option<Duration>,
+    /// Reads that are missing.
+    reads: BTreeSet<Need>,
     /// When the operator looked before this pass, as far as is known.
     last_look: Option<DateTime<Utc>>,
     /// True if a limit would have passed, but this is the first look after a pause.
@@ -82,8 +50,8 @@ const SAFETY: Duration = LONGEST_PAUSE;
 const QUEUE_POLL: Duration = Duration::from_secs(30);
 /// Longest pause between looks at a removal that hangs for longer than `timeouts.cleanup`; the pauses grow up to it.
 const OVERDUE_POLL: Duration = Duration::from_mins(1);
-/// The look that decides whether a limit has passed comes this long after the first one.
-const ONCE_MORE: Duration = Duration::from_secs(1);
+/// Message of the condition `CleanedUp` while the run removes its objects.
+pub(crate) const REMOVING: &str = "removal is under way";
 /// Findings that are published as Events at the end of a run.
 const PUBLISHED: usize = 3;
 
@@ -100,38 +68,24 @@ impl<'a> Pass<'a> {
             effects: Vec::new(),
             events: Vec::new(),
             recheck: None,
+            reads: BTreeSet::new(),
             last_look: attendance::last_look(run.status(), seen.looked_before),
             looks_once_more: false,
         }
     }
 
-    /// Records a time without a look, if there was one: the limit of the current wait stood still meanwhile.
-    pub(crate) fn notice_gap(&mut self, limit: &Limit) {
-        let began = self.began();
-        attendance::notice(&mut self.status, limit, self.last_look, began);
+    /// Requests reads that the pass lacks, and decides nothing without them.
+    pub(crate) fn read(&mut self, needs: impl IntoIterator<Item = Need>) -> Step {
+        self.reads.extend(needs);
+        Step::Wait(self.last_why())
     }
 
-    fn began(&self) -> DateTime<Utc> {
-        self.seen.began.unwrap_or(self.now)
-    }
-
-    /// Returns true if a limit of attended time has passed.
-    pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
-        let pause = self.last_look.map(|last| time::until(self.began(), last));
-        match attendance::clock(&self.status, limit, pause, self.now) {
-            Clock::Runs => false,
-            Clock::Passed => true,
-            Clock::LookOnceMore => {
-                self.looks_once_more = true;
-                self.look_again_in(ONCE_MORE);
-                false
-            }
-        }
-    }
-
-    /// Attended time since then.
-    pub(crate) fn attended_since(&self, since: DateTime<Utc>) -> Duration {
-        attendance::attended(&self.status, since, self.now)
+    /// Reason and message of the last pass.
+    pub(crate) fn last_why(&self) -> Why {
+        Why::new(
+            Reason::from_word(self.status.reason.as_deref().unwrap_or_default()),
+            self.status.message.clone().unwrap_or_default(),
+        )
     }
 
     /// Adds an effect.
@@ -209,55 +163,40 @@ impl<'a> Pass<'a> {
             effects: self.effects,
             events: self.events,
             recheck: self.recheck,
+            reads: Needs {
+                dry_run: self
+                    .reads
+                    .contains(&Need::DryRun)
+                    .then(|| Box::new(dynamo::deployment(self.run))),
+                ..Needs::new(self.reads)
+            },
         }
-    }
-
-    /// Moves the heartbeat with every change. Alone, it is a reason to write only once it is old and a limit runs, or
-    /// where a limit passes as soon as the next look confirms it; and in the queue, where other operators plan too and have
-    /// to see that this one looks.
-    fn record_look(&mut self, limit: Option<Limit>) {
-        let rests = self.status.phase.is_none_or(Phase::is_over);
-        let is_news = self.status != *self.run.status() || self.looks_once_more;
-        let is_queued = queue::is_queued(&self.status);
-        if rests {
-            self.status.state.last_looked_at = None;
-            return;
-        }
-        if !is_news {
-            let in_line = is_queued && self.run.settings.shares_the_cluster;
-            let Some(written) = limit
-                .map(|limit| limit.written)
-                .or(in_line.then_some(queue::HEARTBEAT_WRITTEN))
-            else {
-                return;
-            };
-            let last_look = self.status.state.last_looked_at;
-            let due = last_look.map(|last| time::until(time::after(last, written), self.now));
-            if let Some(due) = due.filter(|due| !due.is_zero()) {
-                self.look_again_in(due);
-                return;
-            }
-        }
-        self.status.state.last_looked_at = Some(self.now);
     }
 
     fn go(&mut self, phase: Phase, why: &Why) {
+        let left = self.status.phase;
         if self.status.verdict.is_none() {
             status::explain(&mut self.status, why);
         }
         status::enter(&mut self.status, phase, self.now);
+        if phase == Phase::CleaningUp {
+            let begins = Why::new(Reason::Running, REMOVING);
+            self.condition(condition::CLEANED_UP, Truth::False, &begins);
+        }
         if phase == Phase::Completed
             && let Some(run) = &mut self.status.run
         {
             run.completed_at.get_or_insert(self.now);
         }
-        self.note(Event {
-            warning: false,
-            reason: why.reason.word(),
-            // Another action for each phase: a second Event of the same action and reason loses its text.
-            action: phase.as_str().into(),
-            note: why.message.clone(),
-        });
+        if is_told(left, phase, why) {
+            self.note(Event {
+                warning: false,
+                reason: why.reason.word(),
+                // Another action for each phase: a second Event of the same action and reason loses its text.
+                action: phase.as_str().into(),
+                note: why.message.clone(),
+            });
+        }
         self.look_again_in(SAFETY);
     }
 
@@ -330,11 +269,25 @@ impl<'a> Pass<'a> {
         };
         let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
         status::explain(&mut self.status, &why);
-        self.note(Event {
-            warning: false,
-            reason: why.reason.word(),
-            action: "BeginRun".into(),
-            note: why.message,
-        });
+        if trigger != Trigger::Created {
+            self.note(Event {
+                warning: false,
+                reason: why.reason.word(),
+                action: "BeginRun".into(),
+                note: why.message,
+            });
+        }
+    }
+}
+
+/// Returns true if a step to another phase is published as an Event: the placement, and everything but the usual course. The
+/// status shows each phase, and each Event is a write.
+fn is_told(left: Option<Phase>, phase: Phase, why: &Why) -> bool {
+    match phase {
+        Phase::Deploying | Phase::Suspended => true,
+        Phase::Sizing => left != Some(Phase::Pending),
+        Phase::WaitingForReady => left != Some(Phase::Deploying),
+        Phase::CleaningUp => why.reason != Reason::Running,
+        Phase::Pending | Phase::Benchmarking | Phase::Evaluating | Phase::Completed => false,
     }
 }

@@ -1,19 +1,30 @@
 //! Progress of the open trial, as the status shows it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perfval_api::{PerfValidationStatus, TrialProgress};
+use perfval_api::{PerfValidationStatus, TrialProgress, TrialState};
 use perfval_verdict::progress::Progress;
 
 use crate::build::load::Load;
 use crate::run::Run;
 
+/// Time until the first reading: a trial that is over by then needs none.
+const FIRST: TimeDelta = TimeDelta::seconds(20);
 /// Time between two readings, and so between two writes: etcd keeps every one of them, and every watcher receives it.
-const PAUSE: TimeDelta = TimeDelta::seconds(15);
+const PAUSE: TimeDelta = TimeDelta::seconds(60);
 
 /// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
-    let known = status.state.progress.as_ref().filter(|known| known.trial == trial);
-    known.is_none_or(|known| now - known.updated_at >= PAUSE)
+    let state = &status.state;
+    if let Some(known) = state.progress.as_ref().filter(|known| known.trial == trial) {
+        return now - known.updated_at >= PAUSE;
+    }
+    let opened = state.trials.iter().find(|known| known.number == trial);
+    opened.is_none_or(|opened| !is_young(opened, now))
+}
+
+/// Returns true if it is too early for the first reading of a trial.
+pub(crate) fn is_young(trial: &TrialState, now: DateTime<Utc>) -> bool {
+    now - trial.started_at < FIRST
 }
 
 /// The next progress in the status; `None` without any new reading.

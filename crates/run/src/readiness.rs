@@ -84,10 +84,17 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
         Some(Phase::WaitingForReady) => deployment(),
         Some(Phase::Benchmarking) => {
             let measures = status.state.trials.last().is_some_and(|trial| trial.outcome.is_none());
-            deployment() || (measures && sorted.load_generators.is_empty())
+            // Each trial has one, which stays when it is over.
+            let generators = pods.iter().filter(|pod| is_generator(pod, &id)).count();
+            deployment() || (measures && generators < status.state.trials.len())
         }
         _ => false,
     }
+}
+
+fn is_generator(pod: &Pod, run_id: &str) -> bool {
+    let label = |key: &str| pod.labels().get(key).map(String::as_str);
+    label(perfval_api::meta::RUN_LABEL) == Some(run_id) && label(COMPONENT_LABEL) == Some(LOAD_GENERATOR)
 }
 
 /// Pods that fill the model cache, those that are over included.

@@ -95,6 +95,8 @@ fn is_write(verb: &str) -> bool {
 struct Entry {
     verb: String,
     stage: String,
+    #[serde(default, rename = "requestURI")]
+    uri: String,
     user: User,
     #[serde(default)]
     impersonated_user: Option<User>,
@@ -175,7 +177,8 @@ impl Audit {
             let asked = entry.request_received_timestamp;
             last_event.take_if(|event| event.is_answered(asked));
             let after = last_event.as_mut().filter(|event| event.at <= asked);
-            if !is_write(&entry.verb) {
+            // A dry run stores nothing.
+            if !is_write(&entry.verb) || entry.uri.contains("dryRun=") {
                 if let Some(event) = after {
                     event.looked = Some(asked);
                 }
@@ -340,6 +343,16 @@ mod tests {
             request(9_090, OPERATOR, "patch", "perfvalidations"),
         ];
         assert_eq!(reactions(&late), [40, 9_030]);
+    }
+
+    #[test]
+    fn a_dry_run_is_no_write() {
+        let mut dry = request(0, OPERATOR, "create", "dynamographdeployments");
+        dry["requestURI"] = json!("/apis/nvidia.com/v1beta1/namespaces/perf/dynamographdeployments?&dryRun=All");
+        let real = request(1, OPERATOR, "create", "dynamographdeployments");
+        let log = format!("{dry}\n{real}");
+        let audit = Audit::of(entries(&log), "perf", DateTime::UNIX_EPOCH);
+        assert_eq!(audit.total(), 1, "{:?}", audit.writes);
     }
 
     #[test]

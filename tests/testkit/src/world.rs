@@ -189,6 +189,12 @@ impl World {
         due <= now
     }
 
+    /// How long something has been so (s).
+    fn lasted(&self, uid: &str, what: &'static str) -> i64 {
+        let since = self.since.get(&(uid.to_owned(), what));
+        since.map_or(0, |since| self.now() - since)
+    }
+
     /// A new suffix for a name.
     fn suffix(&mut self) -> String {
         self.born += 1;

@@ -91,7 +91,7 @@ pub struct ProgressStatus {
     pub output_tokens_per_second: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
-    /// Time of this reading, updated at most every 15 seconds.
+    /// Time of this reading, updated at most once a minute.
     pub updated_at: DateTime<Utc>,
 }
 

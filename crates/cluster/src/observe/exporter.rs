@@ -1,12 +1,16 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
+use kube::core::ResourceExt as _;
 use perfval_run::Run;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
-const LABELS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
+const LABELS: [(&str, &str); 2] = [
+    ("app", "nvidia-dcgm-exporter"),
+    ("app.kubernetes.io/name", "dcgm-exporter"),
+];
 /// Its port, if the pod has no named one.
 const PORT: i32 = 9400;
 
@@ -16,18 +20,19 @@ impl Cluster {
         let node = run.placement().map(|plan| plan.node.as_str()).ok_or(Unread::Absent)?;
         for namespace in &run.settings.dcgm_exporter_namespaces {
             let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-            for label in LABELS {
-                let params = ListParams::default()
-                    .labels(label)
-                    .fields(&format!("spec.nodeName={node}"));
-                let call = format!("list Pods with {label} on {node} in {namespace}");
-                let mut pods = read(&call, self.list(&api, params).await)?;
+            // One list for both labels: such a namespace has few pods on a node.
+            let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+            let call = format!("list Pods on {node} in {namespace} (for app=nvidia-dcgm-exporter)");
+            let pods = read(&call, self.list(&api, params).await)?;
+            for (key, value) in LABELS {
+                let has_label = |pod: &&Pod| pod.labels().get(key).is_some_and(|found| found == value);
+                let mut exporters: Vec<&Pod> = pods.iter().filter(has_label).collect();
                 // Should there be several: the one of a DaemonSet, then the oldest.
-                pods.sort_by_key(|pod| {
+                exporters.sort_by_key(|pod| {
                     let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
                     (!is_of_daemon_set(pod), created, pod.metadata.uid.clone())
                 });
-                if let Some(page) = pods.iter().find_map(page) {
+                if let Some(page) = exporters.into_iter().find_map(page) {
                     return Ok(page);
                 }
             }

@@ -17,6 +17,7 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::look::{ReadForRun, RunWish};
 use crate::page::{Json, Protobuf};
+use crate::shared_reads::Served;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
@@ -107,7 +108,7 @@ impl Cluster {
     /// Inventory for every run alike. The result of `meanwhile` is not newer than the holders of devices.
     pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Inventory) {
         let (meanwhile, slices, taint_rules, nodes) =
-            futures::join!(meanwhile, self.slices(), self.taint_rules(), self.nodes());
+            futures::join!(meanwhile, self.slices(), self.device_taint_rules(), self.nodes());
         // A pod may refer to a claim that serves it, so the claim must not be older.
         let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
         let claims = self.claims().await;
@@ -121,6 +122,29 @@ impl Cluster {
             ..Inventory::default()
         };
         (meanwhile, inventory)
+    }
+
+    /// Parts of the inventory that show who holds the devices of a node. The claims are read last, so that a device that is
+    /// given out in between is seen as held.
+    pub(crate) async fn devices_of(&self, node: &str) -> Inventory {
+        let (slices, node) = futures::join!(self.slices(), self.one_node(node));
+        let claims = self.claims().await;
+        Inventory {
+            slices: seen(slices),
+            nodes: seen(node),
+            claims: seen(claims),
+            ..Inventory::default()
+        }
+    }
+
+    /// A list with this node, if it exists.
+    async fn one_node(&self, name: &str) -> Read<Vec<inventory::Node>> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        match read(&format!("get Node {name}"), self.bounded(api.get(name)).await) {
+            Ok(node) => Ok(vec![inventory::Node::read(&node, &mut Interned::default())]),
+            Err(Unread::Absent) => Ok(Vec::new()),
+            Err(unknown) => Err(unknown),
+        }
     }
 
     /// Absent where every node reaches the model cache: without one, before it is bound, or on storage of all nodes.
@@ -155,30 +179,48 @@ impl Cluster {
 
     /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
     /// rule; absent if the cluster serves none.
-    async fn taint_rules(&self) -> Read<Vec<Value>> {
-        for version in TAINT_RULE_VERSIONS {
-            let resource = ApiResource {
-                group: GROUP.to_owned(),
-                version: version.to_owned(),
-                api_version: format!("{GROUP}/{version}"),
-                kind: "DeviceTaintRule".to_owned(),
-                plural: "devicetaintrules".to_owned(),
-            };
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-            let versioned = |mut rule: Value| {
-                let fields = rule.as_object_mut()?;
-                fields.insert("apiVersion".to_owned(), format!("{GROUP}/{version}").into());
-                Some(rule)
-            };
-            let rules = self
-                .list_reduced(Json, api.resource_url(), ListParams::default(), versioned)
-                .await;
-            match read("list DeviceTaintRules", rules) {
+    async fn device_taint_rules(&self) -> Read<Vec<Value>> {
+        match self.taint_rules.last() {
+            Some(Served::Nowhere) => return Err(Unread::Absent),
+            Some(Served::At(version)) => match self.taint_rules_at(version).await {
+                // The cluster was upgraded.
                 Err(Unread::Absent) => {}
                 known => return known,
+            },
+            None => {}
+        }
+        for version in TAINT_RULE_VERSIONS {
+            match self.taint_rules_at(version).await {
+                Err(Unread::Absent) => {}
+                Ok(rules) => {
+                    self.taint_rules.keep(Served::At(version));
+                    return Ok(rules);
+                }
+                unknown => return unknown,
             }
         }
+        self.taint_rules.keep(Served::Nowhere);
         Err(Unread::Absent)
+    }
+
+    async fn taint_rules_at(&self, version: &str) -> Read<Vec<Value>> {
+        let resource = ApiResource {
+            group: GROUP.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{GROUP}/{version}"),
+            kind: "DeviceTaintRule".to_owned(),
+            plural: "devicetaintrules".to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let versioned = |mut rule: Value| {
+            let fields = rule.as_object_mut()?;
+            fields.insert("apiVersion".to_owned(), format!("{GROUP}/{version}").into());
+            Some(rule)
+        };
+        let rules = self
+            .list_reduced(Json, api.resource_url(), ListParams::default(), versioned)
+            .await;
+        read("list DeviceTaintRules", rules)
     }
 
     async fn nodes(&self) -> Read<Vec<inventory::Node>> {

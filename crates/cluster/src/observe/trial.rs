@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
@@ -20,11 +21,16 @@ const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 const LOGS_AT_ONCE: usize = 2;
 
 impl Cluster {
-    /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read.
-    pub(super) async fn trial(&self, run: &Run<'_>, number: i64) -> Read<TrialSeen> {
+    /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read. `pods`: those of
+    /// the run, if they were read.
+    pub(super) async fn trial(
+        &self,
+        run: &Run<'_>,
+        number: i64,
+        job: Read<Job>,
+        pods: Option<&Vec<Pod>>,
+    ) -> Read<TrialSeen> {
         let name = names::trial_job(&run.id(), number);
-        // Both at once: a list can wait a tenth of a second until the API server's cache is known to be fresh.
-        let (job, pods) = futures::join!(self.job(run, &name), self.pods_of_job(run, &name));
         let job = match job {
             Ok(job) => job,
             // No Job yet: the pass creates it.
@@ -37,7 +43,12 @@ impl Cluster {
                 ..TrialSeen::default()
             });
         };
-        let pod = newest(pods?, &ours.uid().unwrap_or_default());
+        let uid = ours.uid().unwrap_or_default();
+        let pod = match pods.and_then(|pods| newest(pods.clone(), &uid)) {
+            Some(pod) => Some(pod),
+            // It is not there yet, or somebody took its label off.
+            None => newest(self.pods_of_job(run, &name).await?, &uid),
+        };
         let nonce = names::nonce(run.uid(), &run.id(), number);
         let record = match &pod {
             _ if !job::is_over(&job) => Seen::NotAsked,

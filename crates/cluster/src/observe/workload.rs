@@ -25,6 +25,8 @@ use crate::call::{Read, Unread, read, seen};
 const PODS: usize = 16;
 /// Events per pod; a kubelet repeats itself by counting, not by new Events.
 const EVENTS: u32 = 50;
+/// Events of a namespace that are read at once, of 1 KB each.
+const EVENTS_OF_ALL: u32 = 200;
 const AT_ONCE: usize = 4;
 /// A pod whose image is there is ready within this time, or something is in its way.
 pub(super) const PROMPT: Duration = Duration::from_secs(10);
@@ -112,11 +114,40 @@ impl Cluster {
         seen(killing.and_then(|killing| Ok([killing, unhealthy?].concat())))
     }
 
+    /// Events on these pods: one list of the namespace, or one for each pod where the namespace has too many of them.
     async fn pod_events(&self, pods: &[&Pod], which: &str) -> Read<Vec<PodEvent>> {
+        if pods.len() > 1
+            && let Some(events) = self.events_of_all(pods, which).await?
+        {
+            return Ok(events);
+        }
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
         let waiting: Vec<_> = pods.iter().take(PODS).map(|pod| self.events_on(pod, which)).collect();
         let lists: Vec<Vec<PodEvent>> = stream::iter(waiting).buffered(AT_ONCE).try_collect().await?;
         Ok(lists.concat())
+    }
+
+    /// Events on these pods among all of their namespace; `None` if those do not fit on one page.
+    async fn events_of_all(&self, pods: &[&Pod], which: &str) -> Read<Option<Vec<PodEvent>>> {
+        let namespace = pods.first().and_then(|pod| pod.namespace()).unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        let params = ListParams::default()
+            .fields(&format!("involvedObject.kind=Pod,{which}"))
+            .limit(EVENTS_OF_ALL);
+        let call = format!("list Events on Pods of {namespace}");
+        let found = read(&call, self.bounded(api.list(&params)).await)?;
+        if found.metadata.continue_.is_some_and(|next| !next.is_empty()) {
+            return Ok(None);
+        }
+        let mut events: Vec<PodEvent> = Vec::new();
+        for event in found.items {
+            let uid = event.involved_object.uid.clone();
+            if let Some(pod) = pods.iter().find(|pod| uid.is_some() && pod.uid() == uid) {
+                events.push(read_event((pod.name_any(), uid.unwrap_or_default()), event));
+            }
+        }
+        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
+        Ok(Some(events))
     }
 
     async fn events_on(&self, pod: &Pod, which: &str) -> Read<Vec<PodEvent>> {

@@ -118,7 +118,7 @@ async fn one_probe_is_under_way_at_a_time_and_ends_at_its_deadline() {
     let request = request(&world);
     world.send(&request).await;
     tokio::task::yield_now().await;
-    assert_eq!(world.observe(Need::Probe).await.probe, Probe::InFlight);
+    assert!(matches!(world.observe(Need::Probe).await.probe, Probe::InFlight(_)));
     world.send(&request).await;
     world.wakeups.next().await.unwrap();
     let answer = world.observe(Need::Probe).await.probe;

@@ -1,19 +1,17 @@
 //! Times that a policy names: its schedule, and the windows of its budgets.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use perfval_api::fleet::{Budget, PerfValidationPolicySpec};
-
-use super::duration;
 
 /// Times of one policy at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Times {
     /// Last time of `spec.schedule`, while its deadline has not passed.
     pub(super) last: Option<DateTime<Utc>>,
-    /// Whether each budget applies now, in the order of the spec.
+    /// True for a budget that applies now, in the order of the spec.
     pub(super) budgets: Vec<bool>,
     /// Fields that cannot be used, each with the reason.
     pub(super) errors: Vec<String>,
@@ -49,6 +47,13 @@ impl Times {
         }
         times
     }
+}
+
+/// Duration of a spec. Admission has checked it; the longest one stands for a text that cannot be read.
+pub(super) fn duration(text: &str) -> TimeDelta {
+    let parsed = text.parse::<kube::core::Duration>().map(std::time::Duration::from);
+    let parsed = parsed.ok().and_then(|duration| TimeDelta::from_std(duration).ok());
+    parsed.unwrap_or_else(|| TimeDelta::hours(8760))
 }
 
 fn is_open(budget: &Budget, zone: Tz, now: DateTime<Utc>) -> Result<bool, String> {

@@ -2,6 +2,7 @@
 //! everything that works next to the operator, in a time that jumps.
 
 mod clocks;
+mod costs;
 mod crashes;
 mod faults;
 mod laws;

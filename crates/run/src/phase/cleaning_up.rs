@@ -8,7 +8,7 @@ use super::definition::{Definition, Timed};
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
 use crate::observed::Needs;
-use crate::pass::{Pass, Step};
+use crate::pass::{Pass, REMOVING, Step};
 use crate::status::Truth;
 use crate::{interruption, status, teardown, time};
 
@@ -47,7 +47,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             pass.condition(
                 condition::CLEANED_UP,
                 Truth::False,
-                &Why::new(Reason::Running, "removal is under way"),
+                &Why::new(Reason::Running, REMOVING),
             );
             pass.look_again_in(pause(pass));
             Step::wait(Reason::Running, what)

@@ -47,10 +47,8 @@ fn needs(run: &Run<'_>) -> Needs {
         let filler = fills_cache(run.spec()).then_some(Need::Workload);
         return Needs::new([Need::CacheJob, Need::Deployment].into_iter().chain(filler));
     }
-    Needs {
-        dry_run: Some(Box::new(dynamo::deployment(run))),
-        ..Needs::new([Need::Deployment, Need::DryRun, Need::Holders])
-    }
+    // The dry run is made only where the deployment is absent.
+    Needs::new([Need::Deployment])
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
@@ -82,10 +80,16 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Seen::Present(deployment) = &pass.seen.deployment {
         return created(pass, deployment);
     }
-    if !is_accepted(pass.run)
-        && let Some(step) = held_by_other(pass).or_else(|| refused(pass))
-    {
-        return step;
+    if !is_accepted(pass.run) {
+        if matches!(
+            (&pass.seen.deployment, &pass.seen.dry_run),
+            (Seen::Absent, Seen::NotAsked)
+        ) {
+            return pass.read([Need::DryRun, Need::Holders]);
+        }
+        if let Some(step) = held_by_other(pass).or_else(|| refused(pass)) {
+            return step;
+        }
     }
     let run = pass.run;
     if let Some(template) = own_cache(run.spec())
@@ -135,12 +139,15 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
     Some(Step::Go(Phase::Sizing, why))
 }
 
-/// Objection of the API server to the deployment; `None` if it would take it, which is recorded.
+/// Objection of the API server to the deployment; `None` if it would take it. That is recorded before the model cache is
+/// filled, which may take hours; otherwise the deployment is created in the same pass.
 fn refused(pass: &mut Pass<'_>) -> Option<Step> {
     match &pass.seen.dry_run {
         Seen::Present(Admission::Accepted) => {
             pass.not_ready(None);
-            pass.status.state.accepted_at = Some(pass.now);
+            if fills_cache(pass.run.spec()) {
+                pass.status.state.accepted_at = Some(pass.now);
+            }
             None
         }
         Seen::Present(Admission::Rejected(words)) => {
@@ -165,11 +172,8 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     if !pass.run.owns(deployment) {
         return Step::name_taken(dynamo::names::KIND, deployment);
     }
-    Step::go(
-        Phase::WaitingForReady,
-        Reason::Running,
-        "the deployment is created; its components are starting",
-    )
+    // The message of the wait that follows: another one would be a write.
+    Step::Go(Phase::WaitingForReady, super::waiting_for_ready::awaited(pass.run))
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
@@ -182,7 +186,8 @@ fn create(pass: &mut Pass<'_>) -> Step {
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
     pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
-    Step::work(Reason::Running, "creating the deployment")
+    // The message is that of the plan: another one would be a write.
+    Step::Work(pass.last_why())
 }
 
 /// Fills the cache; `None` once it is full.

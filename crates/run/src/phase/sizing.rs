@@ -108,15 +108,8 @@ fn place(pass: &mut Pass<'_>) -> Step {
         }
         Seen::Unknown(why) => unreadable(why),
         // Not a pass of the planner: the message of the last one stays.
-        Seen::NotAsked | Seen::Absent => Step::work(last_reason(pass).reason, last_reason(pass).message),
+        Seen::NotAsked | Seen::Absent => Step::Work(pass.last_why()),
     }
-}
-
-fn last_reason(pass: &Pass<'_>) -> Why {
-    Why::new(
-        Reason::from_word(pass.status.reason.as_deref().unwrap_or_default()),
-        pass.status.message.clone().unwrap_or_default(),
-    )
 }
 
 /// In the queue: where, behind whom, and for how long. The text changes seldom, because each change is a write.
@@ -128,7 +121,7 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     let before = pass.status.run.as_ref().and_then(|run| run.queue_ahead);
     let written = before.zip(pass.status.state.place_written_at);
     if written.is_some_and(|(before, at)| !worth_saying(before, at, place, pass.now)) {
-        return Step::Wait(last_reason(pass));
+        return Step::Wait(pass.last_why());
     }
     let others = match place.ahead {
         1 => String::new(),
@@ -180,8 +173,10 @@ fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
 fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
     let status = &mut pass.status;
     let unchanged = status.placement.as_ref() == Some(&plan.placement) && status.state.plan == plan.details;
-    let since = status.state.chosen_at.filter(|_| unchanged);
-    let Some(since) = since else {
+    let written = status.state.chosen_at.filter(|_| unchanged);
+    // Other operators have to see the plan before it is confirmed. Otherwise the planner's memory is enough.
+    let remembered = pass.seen.chosen_since.filter(|_| !pass.run.settings.shares_the_cluster);
+    let Some(since) = written.or(remembered) else {
         let why = Why::new(
             Reason::Running,
             format!(
@@ -201,6 +196,9 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
         pass.look_again_in(time::until(settled, pass.now));
         return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());
     }
+    let status = &mut pass.status;
+    (status.placement, status.state.plan) = (Some(plan.placement.clone()), plan.details.clone());
+    status.state.chosen_at = Some(since);
     let oddities = &pass.seen.oddities;
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));

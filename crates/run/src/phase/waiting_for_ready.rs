@@ -18,14 +18,14 @@ use crate::diagnosis::obstacle::Obstacle;
 use crate::diagnosis::pods::{Judged, Trouble};
 use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::dynamo::reported::{Reported, State, reported};
-use crate::observed::{Need, Needs};
+use crate::observed::{Need, Needs, Probe};
 use crate::pass::{Pass, Step};
-use crate::readiness::Pods;
+use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, time};
+use crate::{build, status, time};
 
-/// Pods and the deployment are watched; ages and graces are not.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Time in which an endpoint that works answers the first request.
+const PROMPT: Duration = Duration::from_secs(5);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -73,7 +73,7 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
-    pass.look_again_in(LOOK_AGAIN);
+    pass.look_again_slower();
     let reported = match &pass.seen.deployment {
         Seen::Present(deployment) => reported(deployment),
         Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by another client"),
@@ -111,13 +111,38 @@ fn step(pass: &mut Pass<'_>) -> Step {
         && i64::try_from(pods.workers.len()) == Ok(wanted)
         && pods.frontend_ready();
     if !all_ready {
-        return starting(pass, &pods, wanted, &reported, sign);
+        return starting(pass, &pods, sign);
+    }
+    if let Some(wrong) = readiness::misplaced(&pods, claims, plan, pass.run.spec().gpus_per_worker()) {
+        return gpus::misplaced(pass, wrong);
+    }
+    let state = &pass.status.state;
+    if state.ready_since.is_none() && state.gpu_check.is_none() && has_time(pass) {
+        // A healthy endpoint answers at once. Its answer and the GPUs are then one write.
+        match pass.seen.probe {
+            Probe::Idle => {
+                endpoint::ask(pass);
+                return Step::Wait(pass.last_why());
+            }
+            Probe::InFlight(time) if time < PROMPT => {
+                pass.look_again_in(PROMPT.saturating_sub(time));
+                return Step::Wait(pass.last_why());
+            }
+            Probe::InFlight(_) | Probe::Answered(_) => {}
+        }
     }
     if let Some(step) = gpus::broken(pass, &pods, claims, plan) {
         return step;
     }
     record_ready(pass, &pods);
-    endpoint::probe(pass)
+    endpoint::probe(pass, &pods)
+}
+
+/// Returns true if a first answer may be awaited within the limit of the components.
+fn has_time(pass: &Pass<'_>) -> bool {
+    let limit = time::duration(&pass.run.spec().timeouts.workload_ready);
+    let began = status::phase_started_at(&pass.status);
+    began.is_some_and(|began| pass.attended_since(began).saturating_add(2 * PROMPT) < limit)
 }
 
 fn unreadable(what: &str, why: Option<&str>) -> Step {
@@ -170,38 +195,24 @@ fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
     })
 }
 
-fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Reported, sign: Option<Judged>) -> Step {
+fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, sign: Option<Judged>) -> Step {
     let ready = pods.ready_workers();
     let refused = gpus::refused(pass, pods);
     let gpu_check = refused.as_ref().map(|_| GpuCheck::default());
     let may_pass = sign.map(|sign| sign.trouble.why());
-    let why = may_pass
-        .or(refused)
-        .unwrap_or_else(|| Why::new(Reason::WorkloadNotReady, awaited(pods, wanted, reported)));
-    if ready == 0 || ready >= wanted {
+    let why = may_pass.or(refused).unwrap_or_else(|| awaited(pass.run));
+    // All of them are one write with what follows.
+    if ready == 0 {
         set_workers_ready(pass, ready);
     }
     pass.not_ready(gpu_check);
     Step::Wait(why)
 }
 
-/// Description of the parts that are not ready yet. Each count would be a write of the status, so they are left to
-/// the end of the wait.
-fn awaited(pods: &Pods<'_>, wanted: i64, reported: &Reported) -> String {
-    let all = pods.ready_workers() >= wanted && pods.frontend_ready();
-    if all && !reported.current {
-        return "every pod is ready; Dynamo's operator has not looked at this generation of the deployment yet"
-            .to_owned();
-    }
-    if all {
-        return "every pod is ready; Dynamo's operator does not report every component as ready yet".to_owned();
-    }
-    let claimed = if reported.state == State::Successful {
-        " (Dynamo's operator calls the deployment successful already)"
-    } else {
-        ""
-    };
-    format!("waiting for {} and the frontend{claimed}", number_of(wanted, "worker"))
+/// Description of the wait. Each count would be a write of the status, so they are left to the end of the wait.
+pub(super) fn awaited(run: &Run<'_>) -> Why {
+    let message = format!("waiting for {} and the frontend", number_of(run.workers(), "worker"));
+    Why::new(Reason::WorkloadNotReady, message)
 }
 
 /// Progress of the pods.
@@ -213,7 +224,19 @@ fn so_far(pass: &Pass<'_>) -> String {
     let wanted = pass.run.workers();
     let frontend = if pods.frontend_ready() { "is" } else { "is not" };
     let (made, ready) = (pods.workers.len(), pods.ready_workers());
-    format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready")
+    let counted = format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
+    let reported = pass.seen.deployment.present().map(reported);
+    let all = ready >= wanted && pods.frontend_ready();
+    match reported {
+        Some(reported) if all && !reported.current => {
+            format!("{counted}; Dynamo's operator has not looked at this generation of the deployment yet")
+        }
+        Some(_) if all => format!("{counted}; Dynamo's operator does not report every component as ready"),
+        Some(reported) if reported.state == State::Successful => {
+            format!("{counted}, although Dynamo's operator calls the deployment successful")
+        }
+        _ => counted,
+    }
 }
 
 fn set_workers_ready(pass: &mut Pass<'_>, ready: i64) {
@@ -232,7 +255,12 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     if let Some(environment) = &mut pass.status.state.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
-    pass.status.state.ready_since.get_or_insert(pass.now);
+    // The request was sent as soon as every component was ready.
+    let asked_for = match pass.seen.probe {
+        Probe::InFlight(time) => time,
+        Probe::Idle | Probe::Answered(_) => Duration::ZERO,
+    };
+    pass.status.state.ready_since.get_or_insert(pass.now - asked_for);
 }
 
 fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {

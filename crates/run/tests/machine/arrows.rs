@@ -88,7 +88,7 @@ fn rows() -> Vec<Row> {
         row("inventory unreadable past the limit", Some(Sizing), || { changed(at(Sizing), |s| { s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "CallFailed: free GPUs cannot be counted"),
         row("another run holds the only node past the limit", Some(Sizing), busy, CleaningUp, Some(Error), "NodeBusy"),
         row("suspended while sizing", Some(Sizing), || { changed(at(Sizing), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
-        row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "Running"),
+        row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "WorkloadNotReady: waiting for"),
         row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.admission = Seen::Present(Admission::Rejected("webhook says no".into()))), CleaningUp, Some(Error), "DeploymentRejected"),
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
         row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "Interrupted: part of the spec changed"),

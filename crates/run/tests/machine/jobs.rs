@@ -23,6 +23,7 @@ fn under_way() -> Story {
     let mut story = opened();
     story.showing = Showing::Hang;
     story.step();
+    story.wait(20);
     story.step();
     assert!(
         story.status().state.trials[0].job_uid.is_some(),
@@ -133,6 +134,8 @@ fn two_jobs_lost_in_a_row_end_the_run() {
             story.step();
         }
         // Seen at work, before it is lost as well.
+        story.step();
+        story.wait(20);
         story.step();
         assert!(story.status().state.trials.len() < 3, "trial {number}");
     }

@@ -37,10 +37,7 @@ pub(super) fn second_trial_hangs() -> Story {
 /// Between two trials a worker's pod was replaced, and holds another GPU than the one that was confirmed.
 pub(super) fn moved() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
-    story.until(Benchmarking);
-    while story.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
-        story.step();
-    }
+    story.until_between_trials();
     let status = story.object.status.as_mut();
     let plan = &mut status.expect("a status").state.plan;
     plan.device_ids[1].name = "gpu-7".into();

@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::PodResourceClaimStatus;
 use perfval_api::{Phase, Verdict, Word};
 use perfval_run::observed::Need;
-use perfval_run::{Observed, Run, machine};
+use perfval_run::{Effect, Observed, Run, machine};
 use perfval_sizing::Seen;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
+use serde_json::json;
 
 use super::moments::moved;
 use super::story::Story;
@@ -156,10 +157,10 @@ fn what_cannot_be_read_is_no_lost_race() {
 fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
-    story.step();
-    assert_eq!(story.reason(), "Running");
-    assert!(counts_gpus(&story));
-    story.step();
+    let asks = story.step();
+    assert!(matches!(asks.effects.as_slice(), [Effect::Probe(_)]));
+    assert!(!counts_gpus(&story), "the endpoint answers first");
+    story.until(Phase::Benchmarking);
     assert!(!counts_gpus(&story), "and not again with every probe");
     let status = story.status();
     assert_eq!(status.placement.expect("a plan").devices, ["GPU-0", "GPU-1"]);
@@ -168,7 +169,6 @@ fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
         .map(|device| (device.name.as_str(), device.uuid.as_deref()))
         .collect();
     assert_eq!(devices, [("gpu-0", Some("GPU-0")), ("gpu-1", Some("GPU-1"))]);
-    story.until(Phase::Benchmarking);
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn a_gpu_that_another_holds_too_is_not_measured() {
 
 #[test]
 fn no_trial_starts_on_the_wrong_node() {
-    let mut story = Story::new();
-    story.until(Phase::Benchmarking);
+    let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
+    story.until_between_trials();
     story.wrong_node = true;
-    story.step();
+    story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason()),
         (Some(Verdict::Error), "PlacementBroken".into())
@@ -212,7 +212,11 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
     assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");
     assert!(counts_gpus(&story));
     story.until(Phase::Benchmarking);
-    assert_eq!(story.status().state.trials.len(), 1, "what was measured stays");
+    let trials = story.status().state.trials;
+    assert!(
+        trials.len() == 2 && trials[0].outcome.is_some(),
+        "what was measured stays"
+    );
     assert_eq!(story.status().state.plan.device_ids[1].name, "gpu-1");
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));

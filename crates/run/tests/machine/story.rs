@@ -106,7 +106,7 @@ pub struct Story {
     pub saving_fails: bool,
     /// What earlier runs saved.
     pub saved_results: Seen<Vec<Child>>,
-    /// When the planner looked at it, as far as its process remembers.
+    /// When the operator looked at it, as far as its process remembers.
     pub planned: Option<DateTime<Utc>>,
     pub log: Vec<Decision>,
     pub gone: bool,
@@ -306,7 +306,35 @@ impl Story {
         } else {
             self.observe(&machine::needs(&run).parts)
         };
-        machine::decide(&run, &seen, self.now)
+        let decision = machine::decide(&run, &seen, self.now);
+        if decision.reads.is_empty() {
+            return decision;
+        }
+        let mut needs = machine::needs(&run).parts;
+        let mut decision = decision;
+        for _ in 0..4 {
+            if decision.reads.is_empty() {
+                break;
+            }
+            needs.extend(decision.reads.parts.clone());
+            decision = machine::decide(&run, &self.observe(&needs), self.now);
+        }
+        assert!(decision.reads.is_empty(), "{:?} was read already", decision.reads.parts);
+        decision
+    }
+
+    /// Steps until a trial is over while the next one is not open yet, because a load generator still works.
+    pub fn until_between_trials(&mut self) -> &mut Self {
+        self.until(Phase::Benchmarking);
+        while self.trial_job.is_none() {
+            self.step();
+        }
+        self.stray_generator = true;
+        while self.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
+            self.step();
+        }
+        self.stray_generator = false;
+        self
     }
 
     /// Steps until the phase is reached.

@@ -69,7 +69,7 @@ fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     let checking = || {
         changed(at(WaitingForReady), |story| {
             story.step();
-            assert_eq!(story.reason(), "Running");
+            assert_eq!(story.reason(), "WorkloadNotReady", "the endpoint is asked");
         })
     };
     let looks_again = || {
@@ -224,7 +224,10 @@ fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something
 
 #[test]
 fn the_deployment_of_another_plan_is_asked_about_again() {
-    let mut story = at(Benchmarking);
+    let mut story = changed(with_cache(), |story| {
+        story.cache_job = Some("Running");
+        story.until(Deploying).step();
+    });
     assert!(story.status().state.accepted_at.is_some());
     let status = story.object.status.as_mut().expect("a status");
     perfval_run::status::enter(status, Sizing, story.now);

@@ -18,14 +18,12 @@ fn run(during: bool, lose: impl Fn(&mut Story)) -> Story {
 fn run_on(node_cpu: Option<NodeCpu>, during: bool, lose: impl Fn(&mut Story)) -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
     story.node_cpu = node_cpu;
-    story.until(Phase::Benchmarking);
-    let reached = |story: &Story| {
-        let trials = story.status().state.trials;
-        let finished = trials.iter().filter(|trial| trial.outcome.is_some()).count();
-        finished == 1 && (trials.len() == 2) == during
-    };
-    while !reached(&story) {
-        story.step();
+    if during {
+        while story.status().state.trials.len() < 2 {
+            story.step();
+        }
+    } else {
+        story.until_between_trials();
     }
     lose(&mut story);
     story.until(Phase::Completed);
@@ -40,6 +38,7 @@ fn crash(story: &mut Story) {
 fn lose_job(story: &mut Story) {
     story.showing = Showing::Hang;
     story.step();
+    story.wait(20);
     story.step();
     (story.trial_job, story.showing) = (None, Showing::Fast);
 }

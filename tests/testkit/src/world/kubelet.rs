@@ -130,6 +130,10 @@ impl World {
         self.report(pod, "Running", "aiperf", true, &json!({"running": {}}));
         let lasts = self.play.as_ref().map_or(TRIAL, |play| play.trial_lasts(pod));
         if !self.has_lasted(&uid(pod), "measuring", lasts) {
+            if let Some(line) = result::progress(pod, self.lasted(&uid(pod), "measuring")) {
+                let (namespace, name) = whose(pod);
+                self.server.set_log(&namespace, &name, "aiperf", line);
+            }
             return;
         }
         let result = match &self.play {

@@ -1,6 +1,7 @@
 //! What the trial of a pod leaves.
 
 use perfval_verdict::frame::{Outcome, TrialRecord, message};
+use perfval_verdict::progress::Progress;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -84,6 +85,16 @@ pub(super) fn played(pod: &Value, measured: Measured) -> Option<TrialResult> {
     let mut record = recorded::record(nonce(pod)?, measured.outcome, []);
     record.workers = measured.workers;
     Some(handed_over(record))
+}
+
+/// Line of the runner about a trial that has measured for so long (s).
+pub(super) fn progress(pod: &Value, seconds: i64) -> Option<String> {
+    let progress = Progress {
+        requests: seconds * 10,
+        seconds,
+        ..Progress::default()
+    };
+    Some(progress.line(&nonce(pod)?))
 }
 
 /// Word of the trial, which the runner repeats.

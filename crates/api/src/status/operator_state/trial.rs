@@ -90,7 +90,7 @@ pub struct TrialProgress {
     pub ttft_milliseconds: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
-    /// Time of this reading, updated at most every 15 seconds.
+    /// Time of this reading, updated at most once a minute.
     pub updated_at: DateTime<Utc>,
 }
 

@@ -50,12 +50,12 @@ async fn events_are_read_for_pods_on_their_way() {
 }
 
 #[tokio::test]
-async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
+async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_for_all_pods() {
     for (phase, lists) in [
         ("Sizing", 0),
         // One more for what may not create the pods that are missing.
-        ("WaitingForReady", 3),
-        ("Benchmarking", 3),
+        ("WaitingForReady", 2),
+        ("Benchmarking", 2),
         ("CleaningUp", 0),
         ("Completed", 0),
     ] {
@@ -77,6 +77,41 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
         let events = |call: &&Call| call.resource == "events";
         assert_eq!(world.server.calls().iter().filter(events).count(), lists, "{phase}");
         assert_eq!(seen.pod_events == Seen::NotAsked, lists == 0, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
+    // One list is for the pods that are missing.
+    for (strangers, lists) in [(0, 2), (300, 4)] {
+        let world = World::new();
+        let event = |name: &str, uid: &str| {
+            world.server.put(json!({
+                "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
+                "involvedObject": {"kind": "Pod", "name": "p", "uid": uid},
+                "type": "Warning", "reason": "FailedMount", "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
+            }));
+        };
+        for pod in ["one", "two"] {
+            let made = world.put_child("v1", "Pod", pod, &json!({}));
+            event(pod, made["metadata"]["uid"].as_str().unwrap());
+        }
+        for number in 0..strangers {
+            event(&format!("a-{number}"), "another-pod");
+        }
+        world.server.forget_calls();
+        let seen = world.observe(Need::Workload).await;
+        let mut found: Vec<_> = (seen.pod_events.present().unwrap().iter())
+            .map(|event| (event.pod.as_str(), event.message.as_str()))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [("one", "one"), ("two", "two")], "{strangers} strangers");
+        let events = |call: &&Call| call.resource == "events";
+        assert_eq!(
+            world.server.calls().iter().filter(events).count(),
+            lists,
+            "{strangers} strangers"
+        );
     }
 }
 

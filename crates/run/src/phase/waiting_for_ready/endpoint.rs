@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, RunFailure, Why, text};
+use perfval_api::{Reason, RunFailure, Why, text};
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
@@ -11,6 +11,8 @@ use crate::diagnosis::pods::Trouble;
 use crate::dynamo::names::{FRONTEND_PORT, frontend_service};
 use crate::observed::{Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
+use crate::phase::benchmarking;
+use crate::readiness::Pods;
 use crate::time;
 
 /// Pause between two probes.
@@ -18,24 +20,28 @@ const PROBE_AGAIN: Duration = Duration::from_secs(2);
 /// Time that a ready frontend may need to see its workers; only then its log is read for the reason of its silence.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Requests a completion, and steps by its result.
-pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
-    let request = ProbeRequest {
+/// Requests a completion.
+pub(super) fn ask(pass: &mut Pass<'_>) {
+    pass.act(Effect::Probe(ProbeRequest {
         namespace: pass.run.namespace().to_owned(),
         service: frontend_service(&pass.run.id()),
         port: FRONTEND_PORT,
         model: pass.run.spec().model.name.clone(),
         timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
-    };
+    }));
+}
+
+/// Steps by the answer of the endpoint.
+pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     let refused = match &pass.seen.probe {
-        Probe::Answered(ProbeAnswer::Completion(_)) => return completed(pass),
+        Probe::Answered(ProbeAnswer::Completion(_)) => return completed(pass, pods),
         Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
         Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", refusal_text(body))),
         Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
-        Probe::InFlight => None,
+        Probe::InFlight(_) => None,
         Probe::Idle => {
-            pass.act(Effect::Probe(request));
+            ask(pass);
             None
         }
     };
@@ -50,7 +56,7 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
 }
 
 /// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
-fn completed(pass: &mut Pass<'_>) -> Step {
+fn completed(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     let took = silent_for(pass);
     if let Some(deployment) = &mut pass.status.state.deployment {
         // The first of this deployment: it may have to become ready again between two trials.
@@ -62,11 +68,7 @@ fn completed(pass: &mut Pass<'_>) -> Step {
         .diagnosis
         .retain(|finding| !waits().any(|obstacle| obstacle.as_str() == finding.cause));
     pass.status.state.unanswered = None;
-    Step::go(
-        Phase::Benchmarking,
-        Reason::Running,
-        "the endpoint serves; benchmarking",
-    )
+    benchmarking::begin(pass, pods)
 }
 
 /// No completion yet: the reason in the frontend's log if it has one, else the frontend's answer.

@@ -11,13 +11,12 @@ use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
 use crate::diagnosis::race;
+use crate::observed::Need;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 
 /// Pods and claims of the operator are watched, those of others are not.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-
-const LOOKING: &str = "every component is ready; checking that each worker has its own GPUs";
 
 /// Returns true if the pass has to check the GPUs of each pod: a worker finds none, or all have one. A start is no
 /// time for it: claims do not change while pods do, and the API server answers a list of unchanged objects 50 ms late
@@ -41,7 +40,7 @@ pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: Option<&[ResourceCl
     race::lost(pass.seen.inventory.present()?, pass.run, pods, claims?)
 }
 
-/// Step while it is not certain that each worker has a GPU of its own on the planned node. The confirmed devices
+/// Step while it is not certain that each worker has a GPU of its own. The confirmed devices
 /// become those of the plan. `claims`: absent until they are requested.
 pub(super) fn broken(
     pass: &mut Pass<'_>,
@@ -49,15 +48,12 @@ pub(super) fn broken(
     claims: Option<&[ResourceClaim]>,
     plan: &PlacementStatus,
 ) -> Option<Step> {
-    if let Some(wrong) = readiness::misplaced(pods, claims, plan, pass.run.spec().gpus_per_worker()) {
-        return Some(misplaced(pass, wrong));
-    }
     // Looked at again before each trial.
     if plan.allocation != Allocation::Dra || pass.status.state.ready_since.is_some() {
         return None;
     }
     let Some(claims) = claims else {
-        return Some(checking(pass, LOOKING));
+        return Some(read_holders(pass));
     };
     match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
         (Err(step), _) => Some(step),
@@ -69,6 +65,12 @@ pub(super) fn broken(
     }
 }
 
+/// Requests the claims and the devices that others hold, together with the pods.
+fn read_holders(pass: &mut Pass<'_>) -> Step {
+    let devices = matches!(pass.seen.inventory, Seen::NotAsked).then_some(Need::Devices);
+    pass.read([Need::Workload, Need::Claims].into_iter().chain(devices))
+}
+
 fn confirmed(
     pass: &mut Pass<'_>,
     pods: &Pods<'_>,
@@ -77,7 +79,7 @@ fn confirmed(
 ) -> Result<Vec<DeviceStatus>, Step> {
     let inventory = match &pass.seen.inventory {
         Seen::Present(inventory) => inventory,
-        Seen::NotAsked => return Err(checking(pass, LOOKING)),
+        Seen::NotAsked => return Err(read_holders(pass)),
         unread => {
             let why = unread.unknown().unwrap_or("no answer");
             return Err(checking(
@@ -116,7 +118,7 @@ fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<Strin
     Step::Wait(why)
 }
 
-fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
+pub(super) fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
     let why = Why::new(Reason::PlacementBroken, wrong);
     pass.not_ready(None);
     Step::End(Verdict::Error, why)

@@ -26,7 +26,10 @@ pub struct Around {
 
 impl Story {
     pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
-        let mut seen = Observed::default();
+        let mut seen = Observed {
+            looked_before: self.planned,
+            ..Observed::default()
+        };
         for need in needs {
             match need {
                 Need::Dynamo => {
@@ -41,7 +44,7 @@ impl Story {
                     let holds = |run: &&Contender| run.holds.is_some();
                     seen.holders = Seen::Present(self.others.iter().filter(holds).cloned().collect());
                 }
-                Need::Inventory => seen.inventory = self.inventory(),
+                Need::Inventory | Need::Devices => seen.inventory = self.inventory(),
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),

@@ -1,0 +1,55 @@
+//! The last look of this process at each run that is under way.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use kube::ResourceExt;
+use perfval_run::{Observed, Run};
+use perfval_sizing::Seen;
+
+/// Times of the last looks, by uid of the object. They are in no status: each would be a write.
+#[derive(Default)]
+pub struct Looks(Mutex<HashMap<String, DateTime<Utc>>>);
+
+impl Looks {
+    /// Time of the last look at a run, if this process made one.
+    pub fn last(&self, run: &Run<'_>) -> Option<DateTime<Utc>> {
+        self.lock().get(run.uid()).copied()
+    }
+
+    /// Records a look whose pass succeeded. A look that could not read its part of the cluster does not count.
+    pub fn record(&self, run: &Run<'_>, seen: &Observed) {
+        let is_unknown = is_unread(&seen.pods)
+            || is_unread(&seen.claims)
+            || is_unread(&seen.deployment)
+            || is_unread(&seen.trial)
+            || is_unread(&seen.children);
+        let is_over = run.phase().is_none_or(perfval_api::Phase::is_over);
+        let mut looks = self.lock();
+        match seen.began.filter(|_| !is_over) {
+            Some(began) if !is_unknown => {
+                looks.insert(run.uid().to_owned(), began);
+            }
+            Some(_) => {}
+            None => {
+                looks.remove(run.uid());
+            }
+        }
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, object: &impl ResourceExt) {
+        if let Some(uid) = object.uid() {
+            self.lock().remove(&uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_unread<T>(seen: &Seen<T>) -> bool {
+    matches!(seen, Seen::Unknown(_))
+}

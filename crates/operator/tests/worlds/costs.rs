@@ -1,0 +1,160 @@
+//! Cost of a healthy run: its writes, and its requests while it waits and measures.
+//!
+//! Workers need 75 s to load, and a trial measures for a minute: the times of a model whose weights are on the node.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use perfval_testkit::api_server::Made;
+use perfval_testkit::stored::operator_state;
+use perfval_testkit::trial;
+use perfval_testkit::world::{Measured, Play};
+use perfval_verdict::frame::Outcome;
+use serde_json::Value;
+
+use crate::rig::Rig;
+use crate::scenario::{NAME, named};
+use crate::timeless;
+
+/// Seconds until a worker serves, until another container runs, and of a trial.
+const LOADS: i64 = 75;
+const STARTS: i64 = 5;
+const MEASURES: i64 = 60;
+
+struct Usual;
+
+impl Play for Usual {
+    fn starts_after(&self, pod: &Value) -> i64 {
+        let is_worker = pod["metadata"]["labels"]["perfvalidation.dev/component"] == "worker";
+        if is_worker { LOADS } else { STARTS }
+    }
+
+    fn trial_lasts(&self, _: &Value) -> i64 {
+        MEASURES
+    }
+
+    fn measure(&self, _: &Value, workers: &[Arc<Value>]) -> Measured {
+        let outcome = || Outcome::Report(Box::new(trial::report(|recorded| recorded, false)));
+        let address = |pod: &Arc<Value>| pod["status"]["podIP"].as_str().map(str::to_owned);
+        let record = trial::record(String::new(), outcome(), workers.iter().filter_map(address));
+        Measured {
+            outcome: record.outcome,
+            workers: record.workers,
+        }
+    }
+
+    fn crashes(&self, _: &Value) -> bool {
+        false
+    }
+}
+
+/// Requests of a run, by the phase in which they were made.
+struct Cost {
+    /// Phases with the version of the objects at which each began, and the time until the next (s).
+    phases: Vec<(String, u64)>,
+    made: Vec<Made>,
+}
+
+impl Cost {
+    fn of(rig: &Rig) -> Self {
+        let mut phases: Vec<(String, u64)> = vec![(String::new(), 0)];
+        for change in rig.server.changes_since(0) {
+            let phase = change.object["status"]["phase"].as_str().unwrap_or_default();
+            let version = change.object["metadata"]["resourceVersion"].as_str();
+            let version = version.and_then(|version| version.parse().ok()).unwrap_or_default();
+            let is_next = phases.last().is_some_and(|(last, _)| last != phase);
+            if change.plural == "perfvalidations" && is_next {
+                phases.push((phase.to_owned(), version));
+            }
+        }
+        Self {
+            phases,
+            made: rig.wire.made(),
+        }
+    }
+
+    fn phase(&self, made: &Made) -> &str {
+        let began = self.phases.iter().rev().find(|(_, version)| *version <= made.after);
+        began.map_or("", |(phase, _)| phase)
+    }
+
+    fn writes(&self) -> usize {
+        self.made.iter().filter(|made| made.writes()).count()
+    }
+
+    /// Requests of a phase in a minute.
+    fn a_minute(&self, phase: &str) -> f64 {
+        let of_phase: Vec<&Made> = self.made.iter().filter(|made| self.phase(made) == phase).collect();
+        let (first, last) = (of_phase.first(), of_phase.last());
+        let lasted = first
+            .zip(last)
+            .map_or(1.0, |(first, last)| (last.at - first.at).as_secs_f64());
+        f64::from(u32::try_from(of_phase.len()).unwrap_or(u32::MAX)) * 60.0 / lasted
+    }
+
+    fn table(&self) -> String {
+        let mut rows: BTreeMap<(bool, String), BTreeMap<&str, usize>> = BTreeMap::new();
+        for made in &self.made {
+            let dry = if made.dry_run { " (dry run)" } else { "" };
+            let what = format!("{} {}{dry}", made.call.verb, made.call.resource);
+            *rows
+                .entry((!made.writes(), what))
+                .or_default()
+                .entry(self.phase(made))
+                .or_default() += 1;
+        }
+        let mut table = String::new();
+        if std::env::var_os("PERFVAL_TIMELINE").is_some() {
+            let first = self.made.first().map(|made| made.at);
+            for made in &self.made {
+                let at = first.map_or(0.0, |first| (made.at - first).as_secs_f64());
+                let (verb, resource, name) = (made.call.verb, &made.call.resource, &made.call.name);
+                let _ = writeln!(table, "{at:>7.2} s {:<16} {verb} {resource} {name:?}", self.phase(made));
+            }
+        }
+        for ((reads, what), by_phase) in rows {
+            let all: usize = by_phase.values().sum();
+            let kind = if reads { "read " } else { "write" };
+            let _ = writeln!(table, "{kind} {all:>4} {what}: {by_phase:?}");
+        }
+        let _ = writeln!(table, "{} writes, {} requests", self.writes(), self.made.len());
+        for (phase, _) in &self.phases {
+            let _ = writeln!(table, "{phase}: {:.1} requests a minute", self.a_minute(phase));
+        }
+        table
+    }
+}
+
+async fn usual_run() -> Cost {
+    let scenario = named("passing");
+    let mut rig = scenario.rig();
+    rig.world.play = Some(Box::new(Usual));
+    let (rig, ending) = scenario.play(rig).await.expect("it ends");
+    scenario.ends_well(&rig, &ending).expect("it passes");
+    let state = operator_state(&rig.get(NAME).unwrap_or_default()["status"]);
+    assert_eq!(state["unattendedSeconds"], Value::Null, "each pause was remembered");
+    Cost::of(&rig)
+}
+
+/// Writes of a run with two trials, of which each adds five: two of its Job, two of the status, one of its progress.
+const WRITES: usize = 25;
+/// Requests of the run, and in each minute in which it waits for its workers or measures.
+const REQUESTS: usize = 160;
+const A_MINUTE: f64 = 30.0;
+
+#[test]
+fn a_healthy_run_makes_few_writes() {
+    let cost = timeless(usual_run());
+    println!("{}", cost.table());
+    assert!(cost.writes() <= WRITES, "{}", cost.table());
+}
+
+#[test]
+fn a_run_that_waits_and_measures_makes_few_requests() {
+    let cost = timeless(usual_run());
+    assert!(cost.made.len() <= REQUESTS, "{}", cost.table());
+    for phase in ["WaitingForReady", "Benchmarking"] {
+        assert!(cost.a_minute(phase) <= A_MINUTE, "{}", cost.table());
+    }
+}

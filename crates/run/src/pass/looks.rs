@@ -1,0 +1,109 @@
+//! Looks of the operator: the limits that count them, when the next one comes, and when one is written.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidationStatus, Phase};
+
+use super::Pass;
+use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
+use crate::{progress, queue, status, time};
+
+/// Pause between two looks at a sign of trouble, and shortest one without any.
+const LOOK_SOON: Duration = Duration::from_secs(5);
+const LOOK_SELDOM: Duration = Duration::from_secs(20);
+/// The look that decides whether a limit has passed comes this long after the first one.
+const ONCE_MORE: Duration = Duration::from_secs(1);
+
+impl Pass<'_> {
+    /// Records a time without a look, if there was one: the limit of the current wait stood still meanwhile.
+    pub(crate) fn notice_gap(&mut self, limit: &Limit) {
+        let began = self.began();
+        let is_remembered = self.seen.looked_before.is_some();
+        attendance::notice(&mut self.status, limit, self.last_look, is_remembered, began);
+    }
+
+    fn began(&self) -> DateTime<Utc> {
+        self.seen.began.unwrap_or(self.now)
+    }
+
+    /// Returns true if a limit of attended time has passed.
+    pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
+        let pause = self.last_look.map(|last| time::until(self.began(), last));
+        match attendance::clock(&self.status, limit, pause, self.now) {
+            Clock::Runs => false,
+            Clock::Passed => true,
+            Clock::LookOnceMore => {
+                self.looks_once_more = true;
+                self.look_again_in(ONCE_MORE);
+                false
+            }
+        }
+    }
+
+    /// Attended time since then.
+    pub(crate) fn attended_since(&self, since: DateTime<Utc>) -> Duration {
+        attendance::attended(&self.status, since, self.now)
+    }
+
+    /// Looks again at ages and graces, which no watch shows: the longer the phase, or its trial, has lasted, the later. With a
+    /// sign of trouble it looks soon.
+    pub(crate) fn look_again_slower(&mut self) {
+        let state = &self.run.status().state;
+        let trial = state.trials.last().filter(|trial| trial.outcome.is_none());
+        let since = trial
+            .map(|trial| trial.started_at)
+            .or(status::phase_started_at(&self.status));
+        let lasted = since.map_or(Duration::ZERO, |since| time::until(self.now, since));
+        let pause = if state.signs.is_empty() {
+            (lasted / 2).clamp(LOOK_SELDOM, LONGEST_PAUSE)
+        } else {
+            LOOK_SOON
+        };
+        self.look_again_in(pause);
+    }
+
+    /// Moves the heartbeat with every change. Alone, it is a reason to write only once it is old and a limit runs, or
+    /// where a limit passes as soon as the next look confirms it; and in the queue, where other operators plan too and have
+    /// to see that this one looks.
+    pub(super) fn record_look(&mut self, limit: Option<Limit>) {
+        let rests = self.status.phase.is_none_or(Phase::is_over);
+        let quiet = self.without_new_jobs();
+        let is_news = quiet != *self.run.status() || self.looks_once_more;
+        let is_queued = queue::is_queued(&self.status);
+        if rests {
+            self.status.state.last_looked_at = None;
+            return;
+        }
+        if !is_news {
+            let in_line = is_queued && self.run.settings.shares_the_cluster;
+            let Some(written) = limit
+                .map(|limit| limit.written)
+                .or(in_line.then_some(queue::HEARTBEAT_WRITTEN))
+            else {
+                self.status = quiet;
+                return;
+            };
+            let last_look = self.status.state.last_looked_at;
+            let due = last_look.map(|last| time::until(time::after(last, written), self.now));
+            if let Some(due) = due.filter(|due| !due.is_zero()) {
+                self.look_again_in(due);
+                self.status = quiet;
+                return;
+            }
+        }
+        self.status.state.last_looked_at = Some(self.now);
+    }
+
+    /// The next status without the uid of a Job that was just created. It is written with the first progress of its trial:
+    /// until then the Job is known by its owner and its run.
+    fn without_new_jobs(&self) -> PerfValidationStatus {
+        let mut quiet = self.status.clone();
+        for (trial, known) in quiet.state.trials.iter_mut().zip(&self.run.status().state.trials) {
+            if known.job_uid.is_none() && progress::is_young(trial, self.now) {
+                trial.job_uid = None;
+            }
+        }
+        quiet
+    }
+}
