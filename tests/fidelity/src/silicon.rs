@@ -82,8 +82,8 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
 /// How much was run on which machines.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\nEach start of the engines is in the column `start` of [trials.csv](trials.csv). Runs of the whole product are\n\
-         [a page of their own](silicon.md).\n\n| GPUs, driver | starts | trials |\n|---|---|---|\n",
+        "\n### What was run\n\nEach start of the engines is in the column `start` of [trials.csv](trials.csv). The trials of the *whole product* ran under\n\
+         the operator; [a page of their own](silicon.md) describes these runs.\n\n| GPUs, driver | starts | trials |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, (BTreeSet<_>, usize)> = BTreeMap::new();
     for trial in seen {

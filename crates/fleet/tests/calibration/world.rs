@@ -164,17 +164,15 @@ impl Fleet {
         let Some(truth) = self.nodes.iter().find(|truth| truth.name == node) else {
             return false;
         };
-        let (own, others): (f64, Vec<f64>) = match gpu.and_then(|uuid| uuid.rsplit('-').next()?.parse::<usize>().ok()) {
-            Some(own) => {
-                let others = (0..GPUS).filter(|other| *other != own);
-                (truth.gpus[own], others.map(|other| truth.gpus[other]).collect())
-            }
-            None => {
-                let others = self.nodes.iter().filter(|other| other.name != node);
-                (whole(truth), others.map(whole).collect())
-            }
+        let own = gpu.and_then(|uuid| uuid.rsplit('-').next()?.parse::<usize>().ok());
+        let (speed, others): (f64, Vec<f64>) = if let Some(own) = own {
+            let others = (0..GPUS).filter(|other| *other != own);
+            (truth.gpus[own], others.map(|other| truth.gpus[other]).collect())
+        } else {
+            let others = self.nodes.iter().filter(|other| other.name != node);
+            (whole(truth), others.map(whole).collect())
         };
-        trimmed_mean(&others).is_some_and(|centre| own - centre <= -loss(2.0))
+        trimmed_mean(&others).is_some_and(|centre| speed - centre <= -loss(2.0))
     }
 
     /// Healthy passes that are learned from.

@@ -9,6 +9,8 @@ from datetime import datetime
 # Faults by the name that tests/fidelity/src/fault.rs gives them.
 HEALTHY, SLOW_GPU, FROZEN = "Healthy", "SlowGpu", "FrozenTenSeconds"
 
+PLAIN = str.maketrans("", "", "-:Z")
+
 
 def state(status: dict) -> dict:
     """The operator's state with its packed tables."""
@@ -51,9 +53,9 @@ def record(found: dict, results: dict, options, victims: dict[int, str]) -> dict
             victim = victims.get(trial["number"]) or next(iter(held), None)
             trials.append(entry | ({"victim": victim} if victim else {}))
     return {
-        "place": "silicon", "recorded": status["run"]["startedAt"], "deployment": f"cluster, {found['metadata']['name']}, run {status['run']['number']}",
+        "place": "silicon", "recorded": status["run"]["startedAt"], "deployment": f"{status['run']['startedAt'].translate(PLAIN)}, whole product",
         "hardware": {
-            "product": placement.get("product", ""), "gpus": placement["gpus"], "driver": own.get("environment", {}).get("driver", ""),
+            "product": placement.get("product", ""), "gpus": placement["gpus"], "driver": placement.get("driverVersion", ""),
             "cpus": os.cpu_count(), "devices": devices,
         },
         "conditions": conditions, "router": "LeastLoaded", "fault": fault, "spec": found["spec"], "gpus": [placement["gpus"], placement["nodeGPUs"]],

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,8 +12,8 @@ sys.path.insert(0, str(HERE.parent))
 
 from process import Refused, end, say, spawn
 
-# Seconds of a trial before a fault strikes in it: all requests are in flight by then.
-INTO_THE_TRIAL = 10
+# Seconds from the start of a trial's Job until all requests are in flight: AIPerf starts and warms up for 17 to 20 s.
+INTO_THE_TRIAL = 30
 
 
 class Strikes:
@@ -80,20 +79,34 @@ def name(pid: int) -> str:
 
 
 def hostname(pid: int) -> str:
-    """The pod of a process."""
-    try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    found = [entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(b"HOSTNAME=")]
-    return found[0] if found else ""
+    """The pod of a process. An engine overwrites its own environment with its title, so its parents are asked."""
+    while pid > 1:
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            return ""
+        found = [entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(b"HOSTNAME=pv-")]
+        if found:
+            return found[0]
+        pid = parent
+    return ""
 
 
 def on_gpu(index: int) -> list[int]:
-    """Engines that compute on a GPU."""
-    words = ["nvidia-smi", "-i", str(index), "--query-compute-apps=pid", "--format=csv,noheader"]
-    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
-    found = [int(pid) for pid in listed if pid.isdigit() and Path("/proc", pid).exists() and hostname(int(pid)).startswith("pv-")]
+    """Engines that have a GPU open. The ids that nvidia-smi lists are those of another namespace on some machines."""
+    found = [pid for pid in processes() if name(pid).startswith("VLLM::") and f"/dev/nvidia{index}" in opened(pid)]
     if not found:
-        raise Refused(f"nvidia-smi lists no engine on GPU {index}: {listed}")
+        raise Refused(f"no engine has GPU {index} open")
+    return found
+
+
+def opened(pid: int) -> set[str]:
+    """Files that a process has open."""
+    found = set()
+    try:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            found.add(os.readlink(link))
+    except OSError:
+        pass  # it ended meanwhile
     return found
