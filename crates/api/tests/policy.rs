@@ -40,7 +40,11 @@ fn with(pointer: &str, value: &Value) -> Value {
             Err(_) => &mut at[part],
         };
     }
-    at[field] = value.clone();
+    if let Some(list) = at.as_array_mut() {
+        list.push(value.clone());
+    } else {
+        at[field] = value.clone();
+    }
     policy
 }
 
@@ -78,6 +82,13 @@ fn valid_values_are_accepted() {
             "/budgets",
             json!([{"gpuMinutesPerDay": 0, "reasons": ["Stale", "NeverMeasured"]}]),
         ),
+        ("/budgets/0/reasons", json!(["Scheduled"])),
+        (
+            "/budgets/1",
+            json!({"nodes": 0, "window": {"cron": "0 8 * * MON-FRI", "duration": "10h"}}),
+        ),
+        ("/schedule", json!({"cron": " 0  1 * * * ", "startingDeadline": "1m"})),
+        ("/timeZone", json!("Europe/Berlin")),
         ("/order", json!("Age")),
         ("/comparison/report/minimumEffectPercent", json!(50)),
         ("/validationHistory/passed", json!(0)),
@@ -118,6 +129,38 @@ fn invalid_values_are_refused_with_the_remedy() {
         ("/budgets/0/nodes".into(), json!("a few"), ""),
         ("/budgets/0/gpuMinutesPerDay".into(), json!(-1), ""),
         ("/budgets/0/gpuMinutesPerDay".into(), json!(100_000_001), ""),
+        (
+            "/budgets/0/window".into(),
+            json!({"cron": "0 8 * * *", "duration": "10h"}),
+            "write one budget without a window",
+        ),
+        (
+            "/budgets/1".into(),
+            json!({"nodes": 0, "window": {"cron": "0 8 * *", "duration": "10h"}}),
+            "write cron's five fields",
+        ),
+        (
+            "/budgets/1".into(),
+            json!({"nodes": 0, "window": {"cron": "0 8 * * *", "duration": "59s"}}),
+            "from 1m to 8760h",
+        ),
+        (
+            "/budgets/1".into(),
+            json!({"nodes": 0, "window": {"cron": format!("{} * * * *", "1".repeat(128)), "duration": "1h"}}),
+            "",
+        ),
+        (
+            "/schedule".into(),
+            json!({"cron": "@daily"}),
+            "write cron's five fields",
+        ),
+        (
+            "/schedule".into(),
+            json!({"cron": "0 1 * * *", "startingDeadline": "8761h"}),
+            "from 1m to 8760h",
+        ),
+        ("/timeZone".into(), json!(""), ""),
+        ("/timeZone".into(), json!("a".repeat(65)), ""),
         ("/order".into(), json!("Random"), ""),
         ("/nodeFeedback/mode".into(), json!("Taint"), ""),
         ("/comparison/report/minimumEffectPercent".into(), json!(0), ""),

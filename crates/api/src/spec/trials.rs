@@ -17,8 +17,8 @@ use crate::{quantity, rules};
     .message("min is above max: write a min of at most max"))]
 pub struct TrialsSpec {
     /// Rule that turns trials into a verdict. `Sequential`: trials repeat until the error bounds are kept. `All`: `max`
-    /// passes are needed, and the first miss fails. `Single`: the first valid trial decides; `max` and
-    /// `errorBoundPercent` are ignored.
+    /// passes are needed, and the first miss fails. `Single`: one trial decides, or most of `min`
+    /// trials; `max` and `errorBoundPercent` are ignored.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
@@ -61,7 +61,7 @@ pub enum TrialRule {
     Sequential,
     /// `max` passes are needed; the first miss fails.
     All,
-    /// The first valid trial decides.
+    /// One trial decides, or most of the minimum.
     Single,
 }
 

@@ -208,7 +208,8 @@ pub fn beside_baseline(nodes: usize, shape: Shape, fault: Fault, fleets: u64) ->
         fleet.approved = learned.approve(|_| true);
         let passed = fleet.pass(&|at, _| if at == 0 { fault } else { Fault::None });
         let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(0);
-        wrong.add(passed.reported().any(|outlier| !is_faulty(outlier)));
+        let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);
+        wrong.add(passed.reported().any(is_wrong));
         right.add(passed.reported().any(is_faulty));
     }
     (wrong, right)

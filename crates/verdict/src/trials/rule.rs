@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 use perfval_api::{TrialOutcome, TrialRule, TrialsSpec};
 
 use super::averages;
@@ -19,10 +21,10 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
     let number = |count: i32| usize::try_from(count).unwrap_or(1).max(1);
     let max = number(spec.max);
     let ruling = match spec.rule {
-        TrialRule::Single => match finished.iter().find(|trial| trial.outcome != TrialOutcome::Invalid) {
-            Some(first) if first.outcome == TrialOutcome::Pass => Ruling::Pass,
-            Some(_) => Ruling::Fail,
-            None => Ruling::Continue,
+        TrialRule::Single => match passes.cmp(&misses) {
+            Ordering::Greater => Ruling::Pass,
+            Ordering::Less => Ruling::Fail,
+            Ordering::Equal => Ruling::Continue,
         },
         TrialRule::All if misses > 0 => Ruling::Fail,
         TrialRule::All if passes >= max => Ruling::Pass,
@@ -175,8 +177,9 @@ mod tests {
             (Sequential, 3, "PIM", Undecided),
             (Sequential, 8, "PII", Unmeasurable),
             (Single, 1, "PM", Continue),
-            (Single, 1, "PMM", Pass),
-            (Single, 1, "IMPP", Fail),
+            (Single, 1, "PMM", Fail),
+            (Single, 1, "IMPP", Pass),
+            (Single, 1, "PMPM", Continue),
             (All, 3, "M", Continue),
             (All, 3, "MPP", Fail),
             (All, 3, "PPP", Pass),

@@ -27,6 +27,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+# Behind the rig's own modules: a package there has the name of this file.
+sys.path.append(str(HERE))
 
 import programs
 from engines import Programs

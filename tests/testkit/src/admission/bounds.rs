@@ -14,7 +14,7 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 18] = [
+    let bounds: [(&str, i64, i64); 19] = [
         ("ttlSecondsAfterFinished", 0, 31_536_000),
         ("keptSecondsAfterFinished", 0, 31_536_000),
         ("resultsHistoryLimit", 0, 100),
@@ -32,12 +32,14 @@ fn numbers() -> Vec<Case> {
         ("benchmark.datasetEntries", 1, 100_000),
         ("trials.errorBoundPercent", 1, 20),
         ("trials.max", 1, 20),
+        ("trials.min", 1, 20),
         ("gates.tolerancePercent", 0, 50),
     ];
     let spec = |path: &str, number: i64| match path {
         "gates.tolerancePercent" => json!({"gates": [
             {"name": "g", "metric": "RequestLatency", "operator": "<=", "threshold": "1", "tolerancePercent": number},
         ]}),
+        "trials.min" => json!({"trials": {"rule": "Single", "min": number}}),
         "trials.max" => json!({"trials": {"rule": "All", "max": number}}),
         _ => nested(path, json!(number)),
     };

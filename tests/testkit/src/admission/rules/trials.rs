@@ -34,6 +34,16 @@ pub fn cases() -> Vec<Case> {
             "so few trials",
         ));
     }
+    let min = |rule: &str, min: i32, max: u8| json!({"trials": {"rule": rule, "min": min, "max": max}});
+    cases.extend([
+        accepted("a minimum of trials", min("Sequential", 8, 8)),
+        accepted("a minimum for Single", min("Single", 3, 1)),
+        refused(
+            "a minimum above the maximum",
+            min("Sequential", 9, 8),
+            "min is above max",
+        ),
+    ]);
     for percent in ["0", "0.1", "100m", "1", "100"] {
         cases.push(accepted(format!("{percent} % of failed requests"), failed(percent)));
     }
