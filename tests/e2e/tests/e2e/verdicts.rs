@@ -87,15 +87,8 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
             "jsonpath={range .items[*]}{.reason}/{.action} {end}",
         ])
         .await;
-    for event in [
-        "Running/Sizing ",
-        "Running/Deploying ",
-        "Running/WaitingForReady ",
-        "Running/Benchmarking ",
-        "Running/Evaluating ",
-        "Running/CleaningUp ",
-        "GatesMet/Judge ",
-    ] {
+    // The phases are in the status.
+    for event in ["Running/Deploying ", "GatesMet/Judge "] {
         assert!(events.contains(event), "no event {event}in {events}");
     }
 
