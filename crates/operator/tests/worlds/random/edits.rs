@@ -16,7 +16,7 @@ pub const EDITS: &[&str] = &[
     r#"{"trials": {"rule": "Single"}}"#,
     r#"{"trials": {"rule": "All", "max": 2}}"#,
     r#"{"trials": {"rule": "Sequential", "max": 20, "errorBoundPercent": 1}}"#,
-    r#"{"trials": {"rule": "Sequential", "min": 3, "max": 6, "errorBoundPercent": 5}}"#,
+    r#"{"trials": {"rule": "Sequential", "min": 2, "max": 6, "errorBoundPercent": 5}}"#,
     r#"{"model": {"name": "lab/other"}}"#,
     r#"{"model": {"name": "lab/tiny"}}"#,
     r#"{"model": {"cache": {"volumeClaimTemplate": {"storage": "10Gi"}}}, "workload": {"dynamo": {"frontend": {"placement": null}}}}"#,
