@@ -31,7 +31,11 @@ pub fn healthy() -> Saved {
 }
 
 fn on_two_h200(line: &Line) -> bool {
-    line.place == "silicon" && line.trials.iter().all(|trial| trial.record.gpus.is_some())
+    let is_h200 = line
+        .hardware
+        .as_ref()
+        .is_some_and(|hardware| hardware.product.contains("H200"));
+    line.place == "silicon" && is_h200 && line.trials.iter().all(|trial| trial.record.gpus.is_some())
 }
 
 /// Two real H200s, and another process on one of them for a part of the time.
