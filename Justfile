@@ -93,7 +93,7 @@ test-admission:
 test-e2e:
     @{{stage}} e2e just --no-deps e2e
 
-# Format, lints, dependency rules, generated files, unit tests: under two minutes once built.
+# Format, lints, dependency rules, generated files, unit tests: nine minutes once built.
 check: fmt-check lint deny unit
 
 # Unit tests of every crate; no cluster, no root.

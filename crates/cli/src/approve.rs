@@ -1,4 +1,4 @@
-//! `approve`: what a revision of a baseline changes, and its approval.
+//! `approve`: changes that a revision of a baseline makes, and its approval.
 
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
@@ -39,7 +39,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         let answer = screen.ask(&format!("Approve revision {number}? [y/N]"));
         let Some(answer) = answer else {
             return Err(Error::BadInput(format!(
-                "nobody is there to answer: approve what you have seen with `kubectl perfval approve {name} --revision {number}`"
+                "the question needs a terminal: in a script write `kubectl perfval approve {name} --revision {number}`"
             )));
         };
         if !["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()) {

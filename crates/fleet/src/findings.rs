@@ -1,7 +1,7 @@
 //! Findings about the nodes of a stratum: three separate answers, at two levels of certainty.
 //!
 //! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and only these fresh trials
-//! decide. So selection needs no correction, and noise of one pass blames no node.
+//! decide. So selection is not corrected, and noise of one pass blames no node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -209,7 +209,8 @@ fn judge(
         .iter()
         .map(|(name, _)| Evidence::collect(name, &mut compared))
         .collect();
-    // Fresh trials do not depend on the screen that chose their nodes, so only these nodes count as tests.
+    // Fresh trials are not those that chose their nodes, so only these nodes count as tests. Both share the past: its error is
+    // part of the variance, and the simulation shows the rest.
     let fresh: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].is_confirmed()).collect();
     let adjusted = |effect: f64, acts: bool| -> Vec<f64> {
         let p: Vec<f64> = fresh.iter().map(|at| nodes[*at].confirmed(effect, acts)).collect();

@@ -19,7 +19,7 @@ fn excluded() -> usize {
         .sum()
 }
 
-/// Where trials were recorded, and how they are judged.
+/// Places of the trials, and the rules by which they are judged.
 pub(super) fn settings(page: &mut String, seen: &[&Seen<'_>]) {
     let _ = write!(
         page,
@@ -51,7 +51,7 @@ pub(super) fn settings(page: &mut String, seen: &[&Seen<'_>]) {
     }
 }
 
-/// What was found of each fault, on trials that thresholds were fixed on and on those recorded afterwards.
+/// Causes that were found for each fault, on trials that thresholds were fixed on and on those recorded afterwards.
 pub(super) fn faults(page: &mut String, seen: &[&Seen<'_>]) {
     let wrong = seen.iter().filter(|seen| seen.is_wrong()).count();
     let _ = write!(

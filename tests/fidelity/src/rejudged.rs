@@ -60,7 +60,7 @@ impl Seen<'_> {
         self.causes.iter().any(|cause| !of_nobody(cause))
     }
 
-    /// Whether a healthy trial missed or was given a cause, or a fault was not named. A crowded frontend is neither: its own table
+    /// True if a healthy trial missed or was given a cause, or a fault was not named. A crowded frontend is neither: its own table
     /// shows what it cost.
     pub fn is_wrong(&self) -> bool {
         match self.run.fault {

@@ -79,7 +79,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     deployments(page, &seen);
 }
 
-/// How much was run on which machines.
+/// Starts and trials of each machine.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n### What was run\n\nEach start of the engines is in the column `start` of [trials.csv](trials.csv). The trials of the *whole product* ran under\n\

@@ -189,7 +189,7 @@ impl World {
         due <= now
     }
 
-    /// How long something has been so (s).
+    /// Time for which something has been so (s).
     fn lasted(&self, uid: &str, what: &'static str) -> i64 {
         let since = self.since.get(&(uid.to_owned(), what));
         since.map_or(0, |since| self.now() - since)

@@ -1,4 +1,4 @@
-//! What a real API server makes of the operator's priority level.
+//! The operator's priority level on a real API server.
 
 use crate::{cluster, kubectl};
 

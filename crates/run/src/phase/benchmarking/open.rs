@@ -148,7 +148,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// What happened to the workers since the trial before. The load of that trial may have ended only just before a worker did.
+/// Loss of a worker since the trial before. The load of that trial may have ended only just before a worker did.
 fn lost_before(pass: &Pass<'_>, workers: &[WorkerPod]) -> Option<Explained> {
     let shortage = pass
         .status
