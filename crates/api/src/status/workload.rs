@@ -41,7 +41,7 @@ pub struct PlacementStatus {
 pub struct WorkloadStatus {
     /// Name of the DynamoGraphDeployment.
     pub name: String,
-    /// Number of ready workers.
+    /// Number of ready workers: 0 until all of them are ready, and counted again before each trial.
     pub workers_ready: i64,
     /// URL of the node's DCGM exporter that each trial reads, or the reason for its absence. Absent if GPU metrics are
     /// switched off.

@@ -71,12 +71,9 @@ pub fn compare_nodes(
     // A policy has one condition for all of its environments.
     if found.calibration.is_poor || found.too_many.is_some() {
         for outlier in &mut found.outliers {
-            let is_actionable = outlier.confidence == Some(OutlierConfidence::Actionable);
-            outlier.confidence = if is_actionable {
-                Some(OutlierConfidence::Confirmed)
-            } else {
-                outlier.confidence
-            };
+            if outlier.confidence == Some(OutlierConfidence::Actionable) {
+                outlier.confidence = Some(OutlierConfidence::Confirmed);
+            }
         }
     }
     let place = |outlier: &Outlier| {
