@@ -115,6 +115,12 @@ fn invalid_values_are_refused_with_the_remedy() {
         ("/freshness/maxAge".into(), json!("59m"), "from 1h to 8760h"),
         ("/freshness/maxAge".into(), json!("8761h"), "from 1h to 8760h"),
         ("/freshness/maxAge".into(), json!("7d"), "from 1h to 8760h"),
+        (
+            format!("{spec}/gates"),
+            json!([{"name": "a", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"},
+                {"name": "b", "metric": "OwnPastPercent", "operator": ">=", "threshold": "90"}]),
+            "leave gates on OwnPastPercent out",
+        ),
         ("/budgets".into(), json!([]), ""),
         ("/budgets".into(), json!(vec![json!({"nodes": 1}); 9]), ""),
         (

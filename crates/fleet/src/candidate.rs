@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::metric::FleetMetric;
 use crate::past::Past;
-use crate::peers::Deviation;
+use crate::peers::{Deviation, USUAL_SCALE};
 use crate::scale::Scale;
 
 /// Standard deviations that every tail exceeds with a probability of more than 0.06.
@@ -67,6 +67,13 @@ impl Candidate {
     /// computation.
     pub(crate) fn is_surely_usual(&self, effect: f64) -> bool {
         -self.deviation.value - effect < SURELY_USUAL * self.deviation.deviation(self.scale)
+    }
+
+    /// True if a loss may be a reason to act: a change against the own past. Where deployments vary far more than the prior
+    /// assumes, 0.2 % of healthy nodes changed as much (heavy tails, docs/evidence/fleet-simulated.md).
+    pub(crate) fn may_act(&self) -> bool {
+        let is_noise = self.gpu.is_none() && self.scale.variance > USUAL_SCALE;
+        self.reference == Reference::Past && !is_noise
     }
 
     /// p-value for a loss of more than `effect` (logarithm), with all its choices.

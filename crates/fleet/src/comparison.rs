@@ -6,7 +6,10 @@ use crate::baseline::Norm;
 use crate::candidate::{Candidate, NextPasts, Reference};
 use crate::metric::{FleetMetric, count, loss};
 use crate::past::Past;
-use crate::peers::{Deviation, Peers, gpus_and_past, gpus_and_peers, node_and_past, node_variance};
+use crate::peers::{
+    Deviation, Peers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, node_and_past, node_variance,
+    pass_variance,
+};
 use crate::prior::Spread;
 use crate::reading::{Average, NodePass, Summary, Warmth};
 use crate::scale::Scale;
@@ -64,7 +67,7 @@ impl<'a> Stratum<'a> {
             let fresh = Summary::new(self.fresh.get(name)?.metrics.get(&metric)?, level.average)?;
             // The past is that of the screen's pass: the caller may have stored nothing yet.
             let fresh = with_pasts(fresh, summary);
-            Some(((*name).to_owned(), level.candidates(at, *group, &fresh, Some(&fresh))))
+            Some(((*name).to_owned(), level.candidates(at, *group, &fresh, Some(summary))))
         });
         let confirmed = confirmed.collect();
         let pasts = read
@@ -80,6 +83,10 @@ impl<'a> Stratum<'a> {
         }
     }
 }
+
+/// Scale of few nodes from which on a confirmation shows nothing: healthy nodes with the prior's noise reach it in one of
+/// thirty comparisons.
+const FEW_AND_NOISY: f64 = 1.5;
 
 fn with_pasts<'a>(fresh: Summary<'a>, screen: &Summary<'a>) -> Summary<'a> {
     let mut fresh = fresh;
@@ -233,13 +240,26 @@ impl<'a> Level<'a> {
         Some(Deviation {
             value: past.value - common,
             variance: past.variance + self.shift_variance,
+            once: past.once + self.shift_variance,
             ..past
         })
     }
 
-    /// All comparisons of one node; `fresh` is set if `summary` is not the one of the screen.
-    fn candidates(&self, at: usize, group: Option<&str>, summary: &Summary, fresh: Option<&Summary>) -> Vec<Candidate> {
+    /// All comparisons of one node; `screen` is set if `summary` is another measurement.
+    fn candidates(
+        &self,
+        at: usize,
+        group: Option<&str>,
+        summary: &Summary,
+        screen: Option<&Summary>,
+    ) -> Vec<Candidate> {
         let mut found = Vec::new();
+        let again = screen.map(|screen| difference(screen, summary, self.spread));
+        // Few nodes cannot show how noisy they are, only that they are noisier than the prior assumes.
+        let known = |many: Option<Scale>, few: Scale| match many {
+            None if again.is_some() && few.variance > FEW_AND_NOISY => None,
+            many => Some(many.unwrap_or(few)),
+        };
         let candidate = |reference, gpu, deviation, scale, choices| Candidate {
             metric: self.metric,
             reference,
@@ -249,10 +269,11 @@ impl<'a> Level<'a> {
             choices,
         };
         // The trials of the screen are single ones.
-        let is_median = fresh.is_some_and(|fresh| fresh.whole.is_median);
+        let is_median = screen.is_some() && summary.whole.is_median;
         let adapt = |reference, scale: Scale| {
-            // A slow chip is slow in all trials: only noise is less heavy.
-            if is_median && reference == Reference::Past {
+            // A slow chip is slow in all trials: only noise is less heavy. That of deployments is not.
+            let averages = scale.variance <= USUAL_SCALE;
+            if is_median && averages && reference == Reference::Past {
                 scale.halve_outliers()
             } else {
                 scale
@@ -277,9 +298,9 @@ impl<'a> Level<'a> {
                 node.map(|(deviation, scale)| candidate(reference, None, deviation, adapt(reference, scale), levels)),
             );
         };
-        let node_past = self.node_past(group, summary).map(|deviation| {
-            let scale = self.scales.node_past.unwrap_or_else(|| self.few_pasts(at));
-            (deviation, scale)
+        let node_past = self.node_past(group, summary).and_then(|deviation| {
+            let scale = known(self.scales.node_past, self.few_pasts(at, again))?;
+            Some((deviation, scale))
         });
         let gpus = gpus_and_past(summary, self.spread, self.runs);
         add(Reference::Past, gpus, self.scales.gpu_past, node_past);
@@ -287,11 +308,11 @@ impl<'a> Level<'a> {
         let node_peers = if let Some(norm) = self.norm {
             Some(norm.beside(summary, effect, self.spread))
         } else {
-            let fresh = fresh.map(|fresh| (fresh, effect));
+            let fresh = screen.map(|_| (summary, effect));
             let deviation = self.peers.compare(at, fresh, self.spread, self.nodes);
-            deviation.map(|deviation| {
-                let scale = self.scales.node_peers.unwrap_or_else(|| self.peers.scale_without(at));
-                (deviation, scale)
+            deviation.and_then(|deviation| {
+                let scale = known(self.scales.node_peers, self.peers.scale_without(at, again))?;
+                Some((deviation, scale))
             })
         };
         add(
@@ -303,9 +324,9 @@ impl<'a> Level<'a> {
         found
     }
 
-    fn few_pasts(&self, at: usize) -> Scale {
+    fn few_pasts(&self, at: usize, again: Option<f64>) -> Scale {
         let known: Vec<f64> = self.node_pasts.iter().map(|past| past.unwrap_or_default()).collect();
-        Scale::fit_others(&known, at)
+        Scale::fit_others(&known, at, again)
     }
 
     /// Statistics with this pass; the common shift does not enter.
@@ -327,8 +348,7 @@ impl<'a> Level<'a> {
             next.gpus.insert((*uuid).to_owned(), past);
         }
         let whole = &summary.whole;
-        let trial = self.spread.trial.powi(2) + self.spread.noise.powi(2) / count(summary.gpus.len().max(1));
-        let sd = ((self.spread.pass.powi(2) + trial) * node_scale).sqrt();
+        let sd = (pass_variance(summary, self.spread) * node_scale).sqrt();
         let value = whole.mean - self.shift.value;
         next.whole = whole.past.update(value, value - whole.past.mean, sd);
         if next.whole.is_drifting(sd) {

@@ -49,13 +49,10 @@ impl Evidence {
         !self.confirmed.is_empty()
     }
 
-    /// p-value of the fresh trials, with all choices; 1 without them. Only a change against the own past is a reason to act.
+    /// p-value of the fresh trials, with all choices; 1 without them.
     pub(crate) fn confirmed(&self, effect: f64, acts: bool) -> f64 {
         if acts {
-            let past = self
-                .confirmed
-                .iter()
-                .filter(|candidate| candidate.reference == Reference::Past);
+            let past = self.confirmed.iter().filter(|candidate| candidate.may_act());
             smallest(&past.cloned().collect::<Vec<_>>(), effect)
         } else {
             smallest(&self.confirmed, effect)
@@ -64,13 +61,16 @@ impl Evidence {
 
     /// Slowest subject of the fresh trials: a change against itself if there is one, else the one beside its peers.
     pub(crate) fn slowest(&self, effect: f64, acts: bool) -> Option<&Candidate> {
-        let least = |only: Option<Reference>| {
-            let asked = self.confirmed.iter();
-            let asked = asked.filter(|candidate| only.is_none_or(|only| only == candidate.reference));
+        let least = |is_asked: &dyn Fn(&Candidate) -> bool| {
+            let asked = self.confirmed.iter().filter(|candidate| is_asked(candidate));
             asked.min_by(|a, b| a.p(effect).total_cmp(&b.p(effect)))
         };
-        let changed = least(Some(Reference::Past)).filter(|past| acts || past.p(effect) < CHANGE);
-        changed.or_else(|| least(None))
+        let changed = if acts {
+            least(&Candidate::may_act)
+        } else {
+            least(&|candidate| candidate.reference == Reference::Past).filter(|past| past.p(effect) < CHANGE)
+        };
+        changed.or_else(|| least(&|_| true))
     }
 
     /// Surest comparison of the screen.

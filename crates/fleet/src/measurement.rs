@@ -1,8 +1,8 @@
 //! Measurement of one node: the part of a finished `PerfValidation` that statistics over nodes use.
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource as _, ResourceExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource as _;
 use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
 use perfval_api::meta::DUE_REASON;
 use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
@@ -69,10 +69,7 @@ impl Measurement {
         let mut gpus: Vec<(String, Vec<i64>)> = times.collect();
         gpus.sort_by(|(a, of_a), (b, of_b)| mean_time(of_b).cmp(&mean_time(of_a)).then_with(|| a.cmp(b)));
         gpus.dedup_by(|a, b| a.0 == b.0);
-        let (kind, api_version) = (PerfValidationPolicy::kind(&()), PerfValidationPolicy::api_version(&()));
-        let mut owners = object.owner_references().iter();
-        let owner = owners
-            .find(|owner| owner.kind == kind && owner.api_version == api_version && owner.controller == Some(true));
+        let owner = policy_of(metadata);
         let peers = status.workers.iter().filter_map(|worker| worker.speed_of_peers);
         Some(Self {
             node: placement.node.clone(),
@@ -106,6 +103,13 @@ impl Measurement {
             gpus,
         })
     }
+}
+
+/// Owner of a validation that a policy created.
+pub fn policy_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let (kind, api_version) = (PerfValidationPolicy::kind(&()), PerfValidationPolicy::api_version(&()));
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.kind == kind && owner.api_version == api_version && owner.controller == Some(true))
 }
 
 /// Geometric mean of positive times (µs): the speeds of a fleet are compared as logarithms.

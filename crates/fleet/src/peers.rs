@@ -10,6 +10,8 @@ use crate::tail::student;
 
 /// Variance of a trimmed mean beside that of a plain one.
 const TRIMMED: f64 = 1.1;
+/// Scale up to which the prior's parts of the variance are taken to keep their proportion.
+pub(crate) const USUAL_SCALE: f64 = 2.0;
 /// Number of nodes from which on one more or less does not move their centre.
 const MANY_NODES: usize = 40;
 
@@ -20,6 +22,8 @@ pub struct Deviation {
     pub value: f64,
     /// Variance of it for a healthy subject with the prior's spread.
     pub variance: f64,
+    /// The same after one trial. More trials of one deployment do not average what differs between deployments.
+    pub once: f64,
     /// Own past, and the variance of one of its passes with the prior's spread.
     pub past: Option<(Past, f64)>,
 }
@@ -30,10 +34,13 @@ impl Deviation {
         self.value / self.variance.sqrt()
     }
 
-    /// Standard deviation in a stratum with this scale; a GPU that was noisier than others has a larger one.
+    /// Standard deviation in a stratum with this scale; a GPU that was noisier than others has a larger one. Noise far beyond the
+    /// prior's is taken for that of deployments: where five starts varied by 7 %, one start varied by less.
     pub fn deviation(&self, scale: Scale) -> f64 {
         let excess = self.past.map_or(1.0, |(past, pass)| past.excess(pass * scale.variance));
-        (self.variance * scale.variance * excess).sqrt()
+        let averaged = scale.variance.min(USUAL_SCALE);
+        let variance = self.variance * averaged + self.once * (scale.variance - averaged);
+        (variance * excess).sqrt()
     }
 
     /// Probability of so slow a value if the subject were slower by `effect` (logarithm, 0 or more) and no more.
@@ -89,9 +96,11 @@ fn beside_others(
         let others: Vec<(f64, f64)> = others.filter_map(|(_, other)| *other).collect();
         let values: Vec<f64> = others.iter().map(|other| other.0).collect();
         let shared = others.iter().map(|other| other.1).sum::<f64>() / count(others.len()).powi(2);
+        let variance = variance + TRIMMED * shared;
         Some(Deviation {
             value: value - trimmed_mean(&values)?,
-            variance: variance + TRIMMED * shared,
+            variance,
+            once: variance,
             past: None,
         })
     };
@@ -103,19 +112,41 @@ pub(crate) fn node_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Op
     let whole = &summary.whole;
     let residual = whole.residual(runs)?;
     let passes = f64::from(whole.past.count);
-    let trial = spread.trial.powi(2) + spread.noise.powi(2) / count(summary.gpus.len().max(1));
     let pass = spread.pass.powi(2);
+    let trial = pass_variance(summary, spread) - pass;
+    let variance = |trials: f64| pass * (1.0 + 1.0 / passes) + trial * (1.0 / trials + 1.0 / passes);
     Some(Deviation {
         value: residual,
-        variance: pass * (1.0 + 1.0 / passes) + trial * (1.0 / whole.trials + 1.0 / passes),
+        variance: variance(whole.trials),
+        once: variance(1.0),
         past: Some((whole.past, pass + trial)),
     })
 }
 
+/// Variance of a node from one pass with one trial to the next.
+pub(crate) fn pass_variance(summary: &Summary, spread: &Spread) -> f64 {
+    spread.pass.powi(2) + spread.trial.powi(2) + spread.noise.powi(2) / count(summary.gpus.len().max(1))
+}
+
+/// Square of the difference between two measurements of a node, in variances of it with the prior's spread.
+pub(crate) fn difference(screen: &Summary, fresh: &Summary, spread: &Spread) -> f64 {
+    let silicon = spread.node.powi(2) + spread.gpu.powi(2) / count(screen.gpus.len().max(1));
+    let variance = node_variance(screen, spread) + node_variance(fresh, spread) - 2.0 * silicon;
+    (screen.whole.mean - fresh.whole.mean).powi(2) / variance
+}
+
 /// Variance of a healthy node's value in one pass.
 pub(crate) fn node_variance(summary: &Summary, spread: &Spread) -> f64 {
+    variance_after(summary.whole.trials, summary, spread)
+}
+
+/// The same after one trial.
+pub(crate) fn node_variance_once(summary: &Summary, spread: &Spread) -> f64 {
+    variance_after(1.0, summary, spread)
+}
+
+fn variance_after(trials: f64, summary: &Summary, spread: &Spread) -> f64 {
     let gpus = count(summary.gpus.len().max(1));
-    let trials = summary.whole.trials;
     let gpu = (spread.gpu.powi(2) + spread.noise.powi(2) / trials) / gpus;
     spread.node.powi(2) + spread.pass.powi(2) + spread.trial.powi(2) / trials + gpu
 }
@@ -130,9 +161,9 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Peers from summaries, each with the effect of its group (logarithm), which is taken out.
-    pub(crate) fn new(nodes: &[(&Summary, f64)], spread: &Spread) -> Self {
+    pub(crate) fn new(summaries: &[(&Summary, f64)], spread: &Spread) -> Self {
         let value = |(summary, effect): &(&Summary, f64)| (summary.whole.mean - effect, node_variance(summary, spread));
-        let nodes: Vec<(f64, f64)> = nodes.iter().map(value).collect();
+        let nodes: Vec<(f64, f64)> = summaries.iter().map(value).collect();
         let values: Vec<f64> = nodes.iter().map(|node| node.0).collect();
         Self {
             centre: (nodes.len() >= MANY_NODES).then(|| hodges_lehmann(&values)).flatten(),
@@ -141,13 +172,15 @@ impl Peers {
         }
     }
 
-    /// Scale of few nodes: from all but the one at `at`, so that a slow node does not widen its own limit.
-    pub(crate) fn scale_without(&self, at: usize) -> Scale {
+    /// Scale of few nodes: from all but the one at `at`, so that a slow node does not widen its own limit. `again`: see
+    /// [`Scale::fit_others`].
+    pub(crate) fn scale_without(&self, at: usize, again: Option<f64>) -> Scale {
         let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<(f64, f64)> = others.map(|(_, node)| *node).collect();
         let centre = others.iter().map(|other| other.0).sum::<f64>() / count(others.len().max(1));
-        let squares = others.iter().map(|other| (other.0 - centre).powi(2) / other.1).sum();
-        Scale::from_few(squares, others.len().saturating_sub(1))
+        let squares: f64 = others.iter().map(|other| (other.0 - centre).powi(2) / other.1).sum();
+        let degrees = others.len().saturating_sub(1) + usize::from(again.is_some());
+        Scale::from_few(squares + again.unwrap_or_default(), degrees)
     }
 
     /// Deviation of the node at `at` from the centre of all others; `fresh` replaces its value by that of a newer
@@ -162,9 +195,14 @@ impl Peers {
         if self.nodes.len() < least.max(2) {
             return None;
         }
-        let (value, variance) = match fresh {
-            Some((summary, effect)) => (summary.whole.mean - effect, node_variance(summary, spread)),
-            None => self.nodes[at],
+        let (value, variance, once) = match fresh {
+            Some((summary, effect)) => (
+                summary.whole.mean - effect,
+                node_variance(summary, spread),
+                node_variance_once(summary, spread),
+            ),
+            // The scale was fitted to these.
+            None => (self.nodes[at].0, self.nodes[at].1, self.nodes[at].1),
         };
         let centre = if let Some(centre) = self.centre {
             centre
@@ -176,6 +214,7 @@ impl Peers {
         Some(Deviation {
             value: value - centre,
             variance: variance + TRIMMED * shared,
+            once: once + TRIMMED * shared,
             past: None,
         })
     }

@@ -57,7 +57,7 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     match next_trigger(run)? {
         Trigger::Rerun => Some(Interruption::Rerun),
         Trigger::StateLost => Some(Interruption::StateLost),
-        Trigger::SpecChanged | Trigger::GatesChanged | Trigger::Created | Trigger::Resumed => {
+        Trigger::SpecChanged | Trigger::GatesChanged | Trigger::Created | Trigger::Resumed | Trigger::Preempted => {
             Some(Interruption::SpecChange)
         }
     }
@@ -71,6 +71,7 @@ pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
     match edited {
         // A rerun measures, and judges what it measures by the new gates.
         None | Some(Trigger::GatesChanged) if rerun => Some(Trigger::Rerun),
+        None => run.status().state.gives_way.then_some(Trigger::Preempted),
         _ => edited,
     }
 }

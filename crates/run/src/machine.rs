@@ -3,7 +3,7 @@
 //! ```text
 //! Pending → Sizing → Deploying → WaitingForReady → Benchmarking → Evaluating → CleaningUp → Completed
 //!                ↖──── lost race ────┘  ↖── other GPUs ──┘                           ↑   └→ Suspended, or the next run
-//!    └── deletion, suspend, spec change, rerun, deadline, guard: from any phase ──┘
+//!    └── deletion, suspend, spec change, rerun, preemption, deadline: from any phase ┘
 //!                    Completed → Evaluating → Completed: changed gates judge the saved trials again
 //! ```
 //!
@@ -24,7 +24,7 @@ use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
 use crate::run::Run;
-use crate::{phase, status, teardown, time};
+use crate::{phase, preemption, status, teardown, time};
 
 /// Reads that a pass over this object needs.
 pub fn needs(run: &Run<'_>) -> Needs {
@@ -52,8 +52,9 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
         Some(current) => match interruption(run) {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
             _ => {
-                let intruder = phase::mixed_allocation::intruder(&pass, current);
-                let step = intruder.unwrap_or_else(|| (phase::definition(current).step)(&mut pass));
+                let stops = preemption::give_way(&mut pass, current)
+                    .or_else(|| phase::mixed_allocation::intruder(&pass, current));
+                let step = stops.unwrap_or_else(|| (phase::definition(current).step)(&mut pass));
                 let step = expired(&mut pass, current, step);
                 let step = overdue(&mut pass, current, step);
                 save_first(&mut pass, current, step)
@@ -84,7 +85,8 @@ fn total_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opti
     let (total, run) = (spec.timeouts.total.as_ref()?, status.run.as_ref()?);
     let outages = Duration::from_secs(u64::try_from(status.state.unattended_seconds).unwrap_or(0));
     let lasts = time::duration(total).saturating_add(outages);
-    Some(Limit::new(run.started_at, lasts))
+    let began = status.state.first_started_at.unwrap_or(run.started_at);
+    Some(Limit::new(began, lasts))
 }
 
 /// An object that was never looked at.

@@ -88,6 +88,11 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         state: Box::new(OperatorState {
             digests: Some(spec_digests::digests(run.spec())),
             clears_first: number > 1,
+            first_started_at: last
+                .run
+                .as_ref()
+                .filter(|_| trigger == Trigger::Preempted)
+                .map(|run| last.state.first_started_at.unwrap_or(run.started_at)),
             history: history::with_last(last, now),
             last_passed: history::last_passed(last),
             ..OperatorState::default()

@@ -11,6 +11,7 @@ mod machine {
     pub mod named;
     pub mod outages;
     pub mod patience;
+    pub mod preemption;
     pub mod progress;
     pub mod queue;
     pub mod races;

@@ -103,7 +103,7 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
     // 1 - 1 / (1 + 3.078 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
     assert_eq!(
         passed.message,
-        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in at least 95 of 100 runs"
+        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in about 95 of 100 runs"
     );
     assert_eq!(passed.status.state.detectable_loss_percent.as_deref(), Some("42.6"));
 }
@@ -118,7 +118,7 @@ fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
     assert!(
         passed
             .message
-            .ends_with("; lat 81 % higher would have failed in at least 95 of 100 runs"),
+            .ends_with("; lat 81 % higher would have failed in about 95 of 100 runs"),
         "{}",
         passed.message
     );

@@ -19,7 +19,7 @@ use crate::goals::at_least;
 const WRONG: f64 = 0.02;
 /// Accepted share of runs that blame a healthy GPU.
 const BLAMED: f64 = 0.01;
-/// Least share of runs in which a claim of "at least 95 of 100" has to hold.
+/// Least share of runs in which a claim of "about 95 of 100" has to hold.
 const HELD: f64 = 0.93;
 
 /// Wrong runs of all that were played.

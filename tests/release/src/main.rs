@@ -13,14 +13,14 @@ mod version;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use sha2::{Digest as _, Sha256};
 
 use crate::archive::File;
-use crate::names::{ARCHITECTURES, CRDS, INSTALL, KREW, OPERATOR, PLUG_IN, PROGRAMS, SUMS};
+use crate::names::{CRDS, INSTALL, KREW, LINUX, OPERATOR, PLATFORMS, PLUG_IN, PROGRAMS, SUMS};
 use crate::source::Source;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -38,6 +38,9 @@ struct Args {
     /// Digest of AIPerf's image
     #[arg(long, value_parser = digest)]
     aiperf_digest: Option<String>,
+    /// Folder with `amd64/kubectl-perfval` and `arm64/kubectl-perfval` for macOS; without it the release has none
+    #[arg(long)]
+    macos: Option<PathBuf>,
     /// Folder of the release; what is in it goes
     #[arg(long, default_value = "dist")]
     out: PathBuf,
@@ -72,7 +75,7 @@ fn release(args: &Args) -> Result<()> {
             source.pin(image, digest)?;
         }
     }
-    let files = contents(&source, &args.version, &args.target)?;
+    let files = contents(&source, args)?;
     if args.out.exists() {
         fs::remove_dir_all(&args.out)?;
     }
@@ -103,7 +106,8 @@ fn digest(text: &str) -> std::result::Result<String, String> {
 }
 
 /// Every file of the release, by name.
-fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn contents(source: &Source, args: &Args) -> Result<BTreeMap<String, Vec<u8>>> {
+    let version = &*args.version;
     let mut files = BTreeMap::new();
     let licence = File::plain(source.read("LICENSE")?);
     let mut programs = BTreeMap::from([("LICENSE".to_owned(), licence.clone())]);
@@ -120,16 +124,25 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
         );
     }
     let mut sums = BTreeMap::new();
-    for (architecture, triple) in ARCHITECTURES {
-        for (name, program) in build::programs(source, target, triple)? {
+    for (os, architecture, triple) in PLATFORMS {
+        let is_linux = os == LINUX;
+        let built = match &args.macos {
+            _ if is_linux => build::programs(source, &args.target, triple)?,
+            // Apple's frameworks are on its own machines only, so a macOS machine built it.
+            Some(folder) => vec![(PLUG_IN.to_owned(), fs::read(folder.join(architecture).join(PLUG_IN))?)],
+            None => continue,
+        };
+        for (name, program) in built {
             let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
             archive.insert(name, File::program(program));
         }
-        let archive = archive::write(&programs, source.epoch)?;
-        files.insert(names::archive(OPERATOR, version, architecture), archive);
+        if is_linux {
+            let archive = archive::write(&programs, source.epoch)?;
+            files.insert(names::archive(OPERATOR, version, os, architecture), archive);
+        }
         let archive = archive::write(&plug_in, source.epoch)?;
-        sums.insert(architecture, format!("{:x}", Sha256::digest(&archive)));
-        files.insert(names::archive(PLUG_IN, version, architecture), archive);
+        sums.insert((os, architecture), format!("{:x}", Sha256::digest(&archive)));
+        files.insert(names::archive(PLUG_IN, version, os, architecture), archive);
     }
     files.insert(KREW.to_owned(), krew::manifest(source, version, &sums)?.into_bytes());
     files.insert(names::chart(version), build::chart(source)?);
@@ -137,7 +150,8 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
     for crd in CRDS {
         files.insert(crd.to_owned(), source.read(&format!("config/crd/{crd}"))?);
     }
-    names::check(files.keys().chain([&SUMS.to_owned()]), version)?;
+    let platforms: Vec<_> = sums.keys().copied().collect();
+    names::check(files.keys().chain([&SUMS.to_owned()]), version, &platforms)?;
     Ok(files)
 }
 

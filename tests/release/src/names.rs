@@ -10,11 +10,15 @@ pub const OPERATOR: &str = "perfvalidation-operator";
 pub const PLUG_IN: &str = "kubectl-perfval";
 /// Programs, each with the folder of its package under `crates/`.
 pub const PROGRAMS: [(&str, &str); 3] = [(OPERATOR, "operator"), ("perfval-runner", "runner"), (PLUG_IN, "cli")];
-/// Architectures of the programs: the name in files and images, and Rust's target.
-pub const ARCHITECTURES: [(&str, &str); 2] = [
-    ("amd64", "x86_64-unknown-linux-gnu"),
-    ("arm64", "aarch64-unknown-linux-gnu"),
+/// Platforms of the plug-in: its operating system and architecture as files and krew name them, and Rust's target.
+pub const PLATFORMS: [(&str, &str, &str); 4] = [
+    (LINUX, "amd64", "x86_64-unknown-linux-gnu"),
+    (LINUX, "arm64", "aarch64-unknown-linux-gnu"),
+    ("darwin", "amd64", "x86_64-apple-darwin"),
+    ("darwin", "arm64", "aarch64-apple-darwin"),
 ];
+/// Operating system of the programs that run in a cluster.
+pub const LINUX: &str = "linux";
 /// All manifests in one file, for `kubectl apply --server-side -f`.
 pub const INSTALL: &str = "install.yaml";
 /// Definitions of the resources alone.
@@ -30,8 +34,8 @@ pub const KREW: &str = "perfval.yaml";
 pub const SUMS: &str = "SHA256SUMS";
 
 /// Archive of a program.
-pub fn archive(program: &str, version: &str, architecture: &str) -> String {
-    format!("{program}-{version}-linux-{architecture}.tar.gz")
+pub fn archive(program: &str, version: &str, os: &str, architecture: &str) -> String {
+    format!("{program}-{version}-{os}-{architecture}.tar.gz")
 }
 
 /// Package of the chart, as `helm push` takes it.
@@ -49,14 +53,19 @@ pub fn bill_of_materials(program: &str) -> String {
     format!("{program}.cdx.json")
 }
 
-/// Every file of a release.
-fn all(version: &str) -> BTreeSet<String> {
+/// Operating system and architecture of the plug-in.
+pub type Platform<'a> = (&'a str, &'a str);
+
+/// Every file of a release with the plug-in for these platforms.
+fn all(version: &str, platforms: &[Platform<'_>]) -> BTreeSet<String> {
     let of_programs = PROGRAMS
         .iter()
         .flat_map(|(name, _)| [licences(name), bill_of_materials(name)]);
-    let archives = ARCHITECTURES
-        .iter()
-        .flat_map(|(architecture, _)| [OPERATOR, PLUG_IN].map(|name| archive(name, version, architecture)));
+    let archives = platforms.iter().flat_map(|(os, architecture)| {
+        let operator = (*os == LINUX).then_some(OPERATOR);
+        let names = operator.into_iter().chain([PLUG_IN]);
+        names.map(|name| archive(name, version, os, architecture))
+    });
     let single = CRDS.into_iter().chain([INSTALL, KREW, SUMS]).map(str::to_owned);
     of_programs
         .chain(archives)
@@ -66,8 +75,8 @@ fn all(version: &str) -> BTreeSet<String> {
 }
 
 /// Refuses a release that lacks a file to which a page may link, or has one that no page may link to.
-pub fn check<'a>(written: impl Iterator<Item = &'a String>, version: &str) -> Result<()> {
-    let (written, all): (BTreeSet<_>, _) = (written.cloned().collect(), all(version));
+pub fn check<'a>(written: impl Iterator<Item = &'a String>, version: &str, platforms: &[Platform<'_>]) -> Result<()> {
+    let (written, all): (BTreeSet<_>, _) = (written.cloned().collect(), all(version, platforms));
     if written == all {
         return Ok(());
     }
@@ -97,6 +106,10 @@ mod tests {
         crate::version::release_of(env!("CARGO_PKG_VERSION"))
     }
 
+    fn platforms() -> Vec<Platform<'static>> {
+        PLATFORMS.map(|(os, architecture, _)| (os, architecture)).to_vec()
+    }
+
     /// Runs from the folder of the package, as `cargo test` does.
     fn page(path: &str) -> String {
         fs::read_to_string(Path::new("../..").join(path)).expect("a page")
@@ -111,7 +124,7 @@ mod tests {
 
     #[test]
     fn pages_link_to_files_of_this_release() {
-        let (files, start) = (all(version()), format!("{REPOSITORY}/releases/download/"));
+        let (files, start) = (all(version(), &platforms()), format!("{REPOSITORY}/releases/download/"));
         let mut links = 0;
         for path in PAGES {
             for link in after(&page(path), &start) {
@@ -162,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_file_without_a_name_is_refused() {
-        let mut files = all(version());
-        assert!(check(files.iter(), version()).is_ok());
+        let mut files = all(version(), &platforms());
+        assert!(check(files.iter(), version(), &platforms()).is_ok());
         files.insert("other.yaml".to_owned());
-        let error = check(files.iter(), version()).unwrap_err();
+        let error = check(files.iter(), version(), &platforms()).unwrap_err();
         assert!(error.to_string().contains("other.yaml"), "{error}");
     }
 }

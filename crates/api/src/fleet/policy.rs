@@ -3,6 +3,7 @@
 mod status;
 mod template;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
@@ -123,12 +124,17 @@ pub struct Freshness {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::long_duration())]
     pub max_age: String,
+    /// Time from which older verdicts are stale, such as that of a change of the template. A time to come has no effect
+    /// before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_after: Option<DateTime<Utc>>,
 }
 
 impl Default for Freshness {
     fn default() -> Self {
         Self {
             max_age: default_max_age(),
+            measured_after: None,
         }
     }
 }
@@ -219,7 +225,7 @@ pub enum DueReason {
     NeverMeasured,
     /// The newest run is slow in a comparison. Another run in a new deployment confirms the loss or not.
     Confirmation,
-    /// The verdict is older than `freshness.maxAge`.
+    /// The verdict is older than `freshness.maxAge`, or than `freshness.measuredAfter`.
     Stale,
     /// The verdict is older than the last time of `schedule`.
     Scheduled,

@@ -53,6 +53,12 @@ pub struct OperatorState {
     /// the queue.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clears_first: bool,
+    /// True if the run stops because the scheduler removed one of its pods for a pod of higher priority.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gives_way: bool,
+    /// Start of the first run of those that gave way one after the other, for `timeouts.total`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_started_at: Option<DateTime<Utc>>,
     /// Time at which the run was last in the queue behind earlier runs. `timeouts.sizing` counts from this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
@@ -128,7 +134,7 @@ pub struct OperatorState {
     /// Numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Smallest loss that would have failed at least 95 of 100 such runs (percent), as in `status.metrics`.
+    /// Smallest loss that would have failed about 95 of 100 such runs (percent), as in `status.metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<String>,
     /// Work of each worker in the last valid trial, the slowest first.

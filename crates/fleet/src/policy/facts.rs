@@ -2,13 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::Resource as _;
-use perfval_api::fleet::{DueReason, PerfValidationPolicy};
+use perfval_api::fleet::DueReason;
 use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{PerfValidation, Phase, Verdict, condition};
 
 use crate::condition::created_at;
-use crate::measurement::due_reason;
+use crate::measurement::{due_reason, policy_of};
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -134,11 +133,7 @@ pub struct ValidationFacts {
 impl ValidationFacts {
     /// Reads the metadata of an object.
     pub fn new(metadata: &ObjectMeta, outline: Outline) -> Self {
-        let kind = PerfValidationPolicy::kind(&());
-        let mut owners = metadata.owner_references.iter().flatten();
-        let api_version = PerfValidationPolicy::api_version(&());
-        let owner = owners
-            .find(|owner| owner.kind == kind && owner.api_version == api_version && owner.controller == Some(true));
+        let owner = policy_of(metadata);
         let errors = metadata.annotations.as_ref().and_then(|all| all.get(ERRORS_BEFORE));
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),

@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
     fn due(&self, node: &NodeFacts, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
         match verdict {
             None => Some(DueReason::NeverMeasured),
-            Some((at, _)) if self.snapshot.now - at >= self.max_age => Some(DueReason::Stale),
+            Some((at, _)) if self.is_stale(at) => Some(DueReason::Stale),
             Some((at, _)) if self.is_suspicious(node, at) => Some(DueReason::Confirmation),
             Some((at, _)) => self
                 .times
@@ -181,6 +181,13 @@ impl<'a> Planner<'a> {
                 .is_some_and(|last| at < last)
                 .then_some(DueReason::Scheduled),
         }
+    }
+
+    /// Returns true if a verdict of this time is too old.
+    fn is_stale(&self, at: DateTime<Utc>) -> bool {
+        let now = self.snapshot.now;
+        let from = self.facts.policy.spec.freshness.measured_after;
+        now - at >= self.max_age || from.is_some_and(|from| at < from && from <= now)
     }
 
     /// Returns true if the newest run of a node, with the time of its end, is to be confirmed. The comparison may be older than

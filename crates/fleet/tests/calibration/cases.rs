@@ -9,7 +9,7 @@ use perfval_fleet::prior::Spread;
 use perfval_fleet::reading::NodePass;
 
 use crate::tally::{Goal, Tally, share};
-use crate::world::{Fault, Fleet, GPUS, QUIET, Shape, USUAL, name, slow_gpu};
+use crate::world::{Fault, Fleet, GPUS, QUIET, Shape, USUAL, name, slow_gpu, word};
 
 /// Passes for which a drift is followed.
 const LONGEST: usize = 25;
@@ -125,7 +125,7 @@ impl Faulty {
     }
 
     pub fn fleet(&self) -> &'static str {
-        if self.spread == QUIET { "quiet" } else { "usual" }
+        word(self.spread)
     }
 
     fn count(&self, fleet: &Fleet, assessment: &Assessment, bad: [usize; 2], found: &mut Found) {

@@ -7,7 +7,7 @@ use perfval_fleet::prior::Spread;
 use crate::cases::Found;
 use crate::policy::{PolicyFleet, PolicyPass};
 use crate::tally::{Tally, share};
-use crate::world::{Fault, Fleet, QUIET, Shape, USUAL, name, slow_gpu};
+use crate::world::{Fault, Fleet, QUIET, ROUGH, Shape, USUAL, name, slow_gpu, word};
 
 /// Passes for which a drift is followed.
 const LONGEST: usize = 25;
@@ -31,6 +31,8 @@ impl Loss {
             (Shape::Heavy, QUIET),
             (Shape::Heavy, USUAL),
             (Shape::Recorded, USUAL),
+            (Shape::Gaussian, ROUGH),
+            (Shape::Heavy, ROUGH),
         ];
         let cases = fleets.into_iter().flat_map(|(shape, spread)| {
             [Fault::Gpu(10.0), Fault::Node(10.0)].map(|fault| Self { shape, spread, fault })
@@ -39,10 +41,10 @@ impl Loss {
     }
 
     pub fn fleet(&self) -> &'static str {
-        if self.spread == QUIET { "quiet" } else { "usual" }
+        word(self.spread)
     }
 
-    /// Fifty passes for a quiet fleet, twenty for a usual one: 200 nodes, two of them faulty.
+    /// Fifty passes for a quiet fleet, twenty for others: 200 nodes, two of them faulty.
     pub fn play(&self) -> Found {
         const NODES: usize = 200;
         let passes = if self.spread == QUIET { 50 } else { 20 };
@@ -95,8 +97,8 @@ pub struct Healthy {
 }
 
 /// Healthy fleet of 250 nodes, 5 passes learned and 40 counted.
-pub fn healthy(shape: Shape) -> Healthy {
-    let mut fleet = PolicyFleet::new(250, USUAL, shape, 5200).learn(5);
+pub fn healthy(shape: Shape, spread: Spread) -> Healthy {
+    let mut fleet = PolicyFleet::new(250, spread, shape, 5200).learn(5);
     let nodes = fleet.fleet.len();
     let mut found = Healthy::default();
     let (mut trials, mut measured) = (0, 0);
@@ -165,11 +167,11 @@ pub fn racked(shape: Shape) -> (Tally, Tally) {
     (acted, others)
 }
 
-/// Fleets of three nodes without a past: those with a false name, and slow nodes that are found.
-pub fn three(shape: Shape, fault: Fault, fleets: u64) -> (Tally, Tally) {
+/// Fleets of three nodes after some own runs: those with a false name, and slow nodes that are found.
+pub fn three(shape: Shape, spread: Spread, runs: usize, fault: Fault, fleets: u64) -> (Tally, Tally) {
     let (mut wrong, mut right) = (Tally::default(), Tally::default());
     for seed in 0..fleets {
-        let mut fleet = PolicyFleet::new(3, USUAL, shape, 6000 + seed);
+        let mut fleet = PolicyFleet::new(3, spread, shape, 6000 + seed).learn(runs);
         let passed = fleet.pass(&|at, _| if at == 1 { fault } else { Fault::None });
         let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
         let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);

@@ -44,6 +44,17 @@ fn the_age_of_a_stale_verdict_is_the_policy_s() {
 }
 
 #[test]
+fn verdicts_from_before_a_given_time_are_stale_once_it_has_come() {
+    for (from, due) in [(ago(3), true), (ago(1), true), (ago(5), false), (ago(-1), false)] {
+        let mut world = World::new(&["n1"], &json!({"freshness": {"measuredAfter": from}}));
+        world.measure("n1", "Passed", ago(4));
+        assert_eq!(world.decide().create.len(), usize::from(due), "{from}");
+        world.measure("n1", "Passed", now());
+        assert!(world.decide().create.is_empty(), "{from}: it was measured since");
+    }
+}
+
+#[test]
 fn a_node_has_one_validation_at_a_time() {
     let mut world = World::new(&["n1"], &json!({}));
     for state in ["Pending", "Deploying", "CleaningUp"] {

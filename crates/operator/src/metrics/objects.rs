@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use kube::ResourceExt;
 use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
+use perfval_fleet::measurement::policy_of;
 use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
 use perfval_sizing::holds_node;
@@ -124,7 +125,18 @@ impl ObjectSeries {
                 namespace: object.namespace().unwrap_or_default(),
                 name: object.name_any(),
             };
-            self.set_results(&of, status);
+            if lost_results(status) {
+                let of = OnNode {
+                    namespace: of.namespace.clone(),
+                    name: of.name.clone(),
+                    node: node(status),
+                };
+                self.unsaved_results.get_or_create(&of).set(1);
+            }
+            // A policy keeps several old ones of a node, and the node's own series show the newest.
+            if policy_of(&object.metadata).is_none() {
+                self.set_results(&of, status);
+            }
             self.set_state(&of, &object.spec, status);
         }
     }
@@ -171,9 +183,6 @@ impl ObjectSeries {
             if let Some(value) = value {
                 series.get_or_create(&on(&last.node)).set(value);
             }
-        }
-        if lost_results(status) {
-            self.unsaved_results.get_or_create(&on(&node(status))).set(1);
         }
         let Some(judged) = LastVerdict::from_status(status) else {
             return;

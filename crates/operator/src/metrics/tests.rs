@@ -285,6 +285,26 @@ fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
 }
 
 #[test]
+fn results_of_a_policy_are_shown_by_its_nodes_alone() {
+    let mut object = over("h100-n1-x7", "Overdue");
+    let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100",
+        "uid": "p", "controller": true}]);
+    object.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    let text = Metrics::new(true).text([object]);
+    for series in [
+        "slow_gpu{",
+        "last_verdict{",
+        "last_verdict_timestamp_seconds{",
+        "last_output",
+    ] {
+        assert!(!text.contains(&format!("perfvalidation_{series}")), "{series}: {text}");
+    }
+    for series in ["leftovers{", "unsaved_results{", "held_gpus{"] {
+        assert!(text.contains(&format!("perfvalidation_{series}")), "{series}: {text}");
+    }
+}
+
+#[test]
 fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
     let mut object = over("h200", "Overdue");
     object.status.as_mut().unwrap().diagnosis.clear();

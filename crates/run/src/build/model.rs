@@ -48,10 +48,12 @@ pub fn cache_mount(run: &Run<'_>, read_only: bool) -> Option<VolumeMount> {
 /// Variables for a reader of the model: the mounted weights, or the token with which it downloads them. Offline with a cache,
 /// so that an incomplete one is an error and not a download; such a pod has no use for the token.
 pub fn reader_env(run: &Run<'_>) -> Vec<EnvVar> {
+    // vLLM sends anonymous usage data by default, and so does Hugging Face's library.
+    let quiet = var("DO_NOT_TRACK", "1");
     if run.spec().model.cache.is_some() {
-        return vec![var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")];
+        return vec![quiet, var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")];
     }
-    token_env(run).into_iter().collect()
+    [quiet].into_iter().chain(token_env(run)).collect()
 }
 
 /// The Hugging Face token, by reference: the operator never reads it.

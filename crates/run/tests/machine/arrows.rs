@@ -110,6 +110,7 @@ fn rows() -> Vec<Row> {
         row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
         row("rerun asked for while waiting", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.annotate(meta::RERUN, Some("x")); }) }, CleaningUp, None, "Interrupted: rerun was requested"),
         row("the trial decides", Some(Benchmarking), || settled(Benchmarking), Evaluating, None, "Running"),
+        row("preempted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.preempted = Some("w0"); }) }, CleaningUp, None, "Interrupted: higher priority"),
         row("a worker came to another GPU", Some(Benchmarking), moved, WaitingForReady, None, "Running"),
         row("workers on the wrong node, after a measured trial", Some(WaitingForReady), || { changed(moved(), |s| { s.step(); s.wrong_node = true; }) }, Evaluating, None, "Running"),
         row("what was measured is saved before an error is the verdict", Some(Benchmarking), second_trial_hangs, Evaluating, None, "Running"),

@@ -19,6 +19,7 @@ pub(super) enum Happening {
     DynamoUnreadable(bool),
     WorkersReady(bool),
     Unschedulable(bool),
+    Preempted(bool),
     Answer(bool),
     Shows(u8),
     Stuck(bool),
@@ -41,6 +42,7 @@ pub(super) fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(H::DynamoUnreadable),
         1 => any::<bool>().prop_map(H::WorkersReady),
         1 => any::<bool>().prop_map(H::Unschedulable),
+        1 => any::<bool>().prop_map(H::Preempted),
         1 => any::<bool>().prop_map(H::Answer),
         1 => any::<u8>().prop_map(H::Shows),
         1 => any::<bool>().prop_map(H::Stuck),
@@ -90,6 +92,7 @@ pub(super) fn happen(story: &mut Story, what: &Happening) {
         }
         Happening::WorkersReady(yes) => story.workers_ready = *yes,
         Happening::Unschedulable(yes) => story.unschedulable = *yes,
+        Happening::Preempted(yes) => story.preempted = yes.then_some("w0"),
         Happening::Answer(yes) => {
             story.answer = if *yes {
                 ProbeAnswer::Completion("x".into())
@@ -230,6 +233,7 @@ proptest! {
         }
         happen(&mut story, &Happening::Stuck(false));
         happen(&mut story, &Happening::Unreadable(false));
+        happen(&mut story, &Happening::Preempted(false));
         // The sum of all limits is under 90 minutes; two runs may follow each other.
         for _ in 0..180 {
             story.wait(60);

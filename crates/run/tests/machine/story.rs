@@ -66,6 +66,8 @@ pub struct Story {
     /// Every pod was replaced by another one on the same GPU.
     pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
+    /// The scheduler removes this pod for one of higher priority.
+    pub preempted: Option<&'static str>,
     pub unschedulable: bool,
     pub pods_age: i64,
     /// What the names of its pods end with.
@@ -160,6 +162,7 @@ impl Story {
             node_cpu: None,
             replaced: false,
             pod_waiting: None,
+            preempted: None,
             unschedulable: false,
             pods_age: 200,
             pod_name: "",

@@ -24,7 +24,7 @@ const LEVEL: f64 = 1.96;
 /// n straight misses then have one of 95 %.
 const BELOW: [f64; 6] = [NINETY_FIVE, 1.955, 2.121, 2.234, 2.318, 2.386];
 
-/// A change of one metric that at least 95 of 100 runs would have failed.
+/// A change of one metric that about 95 of 100 runs would have failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim<'a> {
     /// The gate that it would have missed.
@@ -34,14 +34,14 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// `throughput 40 % lower would have failed in at least 95 of 100 runs`.
+    /// `throughput 40 % lower would have failed in about 95 of 100 runs`.
     pub fn in_words(&self) -> String {
         let side = match self.gate.operator {
             GateOperator::AtLeast => "lower",
             GateOperator::AtMost => "higher",
         };
         format!(
-            "{} {:.0} % {side} would have failed in at least 95 of 100 runs",
+            "{} {:.0} % {side} would have failed in about 95 of 100 runs",
             self.gate.name,
             self.percent.ceil()
         )

@@ -18,7 +18,7 @@ async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-suspend").await;
     let run = Validation::create(&lab, quick("pause", &namespace)).await;
-    // Not before: a pod that still starts takes its whole grace of 60 s to end.
+    // Not before: a pod that still starts takes its whole grace to end.
     run.phase(Phase::Benchmarking).await;
     run.patch(json!({"spec": {"suspend": true}})).await;
     let status = run.phase(Phase::Suspended).await;

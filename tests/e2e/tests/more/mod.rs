@@ -5,6 +5,7 @@ pub mod model_cache;
 pub mod node_cpu;
 pub mod outage;
 pub mod pipelines;
+pub mod preemption;
 pub mod readiness;
 pub mod several_gpus;
 pub mod sharing;

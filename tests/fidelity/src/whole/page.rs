@@ -131,7 +131,7 @@ fn blamed(page: &mut String, missed: &mut Vec<String>) {
 fn claimed(page: &mut String, missed: &mut Vec<String>) -> String {
     page.push_str(
         "\n## What a pass rules out\n\n\
-         Runs of a healthy deployment that pass state a change that at least 95 of 100 such runs would have failed. Here the change is made, and a\n\
+         Runs of a healthy deployment that pass state a change that about 95 of 100 such runs would have failed. Here the change is made, and a\n\
          new run is played for each claim: once from what the claiming run measured, once from the true mean. A claim has to hold in 93 of 100 or\n\
          more. Two trials do not show how noisy a deployment is, so the claim assumes the noise of the noisiest healthy deployment on\n\
          [these pages](fidelity.md) (10 %). The table shows the worst of ten cases with a noise of 1 to 10 % and a correlation of 0 and 0.4.\n\

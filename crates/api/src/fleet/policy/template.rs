@@ -19,6 +19,8 @@ use crate::{PerfValidationSpec, rules};
         .message("a policy waits ten minutes for free GPUs and then tries another node: leave validationTemplate.spec.timeouts.sizing out"),
     validation = Rule::new("self.spec.gates.exists(g, g.mode == 'Enforce')")
         .message("a validation without an enforced gate has no verdict: write at least one gate of mode Enforce in validationTemplate.spec.gates"),
+    validation = Rule::new("self.spec.gates.all(g, g.metric != 'OwnPastPercent')")
+        .message("each validation of a policy is a new object without a past: leave gates on OwnPastPercent out, and read SlowerThanItself in status.outliers"),
 )]
 pub struct ValidationTemplate {
     /// Namespace, labels and annotations of the validation.

@@ -119,9 +119,13 @@ fn runtime_version(run: &Run<'_>) -> Option<String> {
     run.status().state.runtime_version.clone()
 }
 
+/// Time to end (s). Dynamo's default is 60 s, but a pod that preempts a worker should have its GPU after half a minute.
+const GRACE_SECONDS: i64 = 20;
+
 fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
         affinity: pinned.then(|| pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),

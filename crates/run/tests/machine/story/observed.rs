@@ -190,7 +190,7 @@ impl Story {
             } else {
                 "False"
             };
-            let name = &format!("{name}{}", self.pod_name);
+            let name = &*format!("{name}{}", self.pod_name);
             let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
             let refused = (self.now + TimeDelta::seconds(self.others_clock)).to_rfc3339();
             let mut conditions = vec![json!({"type": "Ready", "status": ready})];
@@ -198,6 +198,12 @@ impl Story {
                 conditions.push(
                     json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                     "message": "cannot allocate all claims", "lastTransitionTime": refused}),
+                );
+            }
+            if self.preempted == Some(name) {
+                conditions.push(
+                    json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+                    "message": "default-scheduler: preempting to accommodate a higher priority pod"}),
                 );
             }
             let state = match self.pod_waiting {

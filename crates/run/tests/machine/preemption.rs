@@ -1,0 +1,96 @@
+//! A run gives way to pods of higher priority, and is tried again.
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
+use perfval_api::{Phase, Trigger, Verdict};
+use serde_json::json;
+
+use super::moments::{at, changed};
+use super::story::Story;
+
+fn preempt(story: &mut Story, pod: &'static str) {
+    story.preempted = Some(pod);
+    story.step();
+}
+
+#[test]
+fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
+    for (phase, pod) in [(WaitingForReady, "frontend"), (Benchmarking, "w1")] {
+        let mut story = changed(at(phase), |story| {
+            story.step();
+        });
+        preempt(&mut story, pod);
+        let message = story.status().message.unwrap_or_default();
+        assert_eq!((story.phase(), story.verdict()), (Some(CleaningUp), None), "{message}");
+        assert_eq!(story.reason(), "Interrupted");
+        assert!(message.starts_with(&format!("pod {pod} was removed")), "{message}");
+        story.preempted = None;
+        story.until(Pending);
+        assert!(!story.deployed, "its GPUs are free before it asks for others");
+        story.until(Completed);
+        let run = story.status().run.expect("a run");
+        assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
+        assert_eq!(story.verdict(), Some(Verdict::Passed));
+    }
+}
+
+#[test]
+fn a_preempted_run_waits_in_the_queue_for_the_others() {
+    let mut story = at(Benchmarking);
+    preempt(&mut story, "w0");
+    story.preempted = None;
+    story.free = 0;
+    story.until(Sizing);
+    for _ in 0..3 {
+        story.step();
+    }
+    assert_eq!((story.phase(), story.reason().as_str()), (Some(Sizing), "Saturated"));
+    story.free = 8;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn runs_that_give_way_share_the_time_for_the_whole_run() {
+    let mut story = Story::with(json!({"timeouts": {"total": "10m"}}));
+    let began = story.until(Deploying).status().run.map(|run| run.started_at);
+    for _ in 0..2 {
+        story.until(Benchmarking);
+        preempt(&mut story, "w0");
+        story.preempted = None;
+        story.until(Deploying);
+    }
+    assert_eq!(story.status().state.first_started_at, began);
+    assert!(story.status().run.map(|run| run.started_at) > began);
+    for _ in 0..150 {
+        story.workers_ready = false;
+        story.wait(5);
+        story.step();
+    }
+    assert_eq!(story.reason(), "DeadlineExceeded");
+    // A run that a user asks for has its own time.
+    story.until(Completed);
+    story.workers_ready = true;
+    story.annotate(perfval_api::meta::RERUN, Some("again")).until(Pending);
+    assert_eq!(story.status().state.first_started_at, None);
+}
+
+#[test]
+fn a_measurement_that_is_complete_is_judged() {
+    let mut story = at(Evaluating);
+    preempt(&mut story, "w0");
+    story.until(Completed);
+    let run = story.status().run.expect("a run");
+    assert_eq!((story.verdict(), run.number), (Some(Verdict::Passed), 1));
+}
+
+#[test]
+fn a_suspension_while_a_run_gives_way_is_obeyed() {
+    let mut story = at(Benchmarking);
+    preempt(&mut story, "w0");
+    story.preempted = None;
+    story.spec(json!({"suspend": true}));
+    story.until(Phase::Suspended);
+    story.spec(json!({"suspend": false})).until(Completed);
+    let run = story.status().run.expect("a run");
+    assert_eq!(run.trigger, Trigger::Resumed);
+}
