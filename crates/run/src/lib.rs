@@ -18,7 +18,7 @@ pub mod observed;
 mod pass;
 mod patience;
 mod phase;
-mod preemption;
+pub mod preemption;
 pub mod progress;
 pub mod queue;
 pub mod readiness;

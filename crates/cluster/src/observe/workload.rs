@@ -13,7 +13,7 @@ use perfval_api::meta::RUN_LABEL;
 use perfval_run::diagnosis::error_logs;
 use perfval_run::diagnosis::log::wanted;
 use perfval_run::observed::{ErrorLog, PodEvent, PodLog};
-use perfval_run::{Run, readiness, time};
+use perfval_run::{Run, preemption, readiness, time};
 use perfval_sizing::Seen;
 
 use super::Workload;
@@ -55,10 +55,11 @@ impl Cluster {
         {
             let late: Vec<&Pod> = late(run, pods, self.now()).collect();
             let restarted = readiness::restarted(run, pods);
+            let lacks_pods = preemption::lacks_pods(run, pods, &late);
             // On the heap: five reads at once.
             let (events, endings, logs, (refusals, node)) = futures::join!(
                 self.pod_events(&late, "type=Warning"),
-                Box::pin(self.endings(&restarted)),
+                Box::pin(self.endings(run, &restarted, lacks_pods)),
                 self.pod_logs(run, pods),
                 Box::pin(self.surroundings(run, pods, !late.is_empty()))
             );
@@ -102,16 +103,44 @@ impl Cluster {
         stream::iter(logs).buffered(AT_ONCE).collect().await
     }
 
-    /// Events on pods that restarted. The kubelet reports as `Normal` that it ends a container for its probe.
-    async fn endings(&self, restarted: &[&Pod]) -> Seen<Vec<PodEvent>> {
-        if restarted.is_empty() {
+    /// Events on pods that restarted, and preemptions if pods are missing. The kubelet reports as `Normal` that it ends a
+    /// container for its probe.
+    async fn endings(&self, run: &Run<'_>, restarted: &[&Pod], lacks_pods: bool) -> Seen<Vec<PodEvent>> {
+        if restarted.is_empty() && !lacks_pods {
             return Seen::NotAsked;
         }
-        let (killing, unhealthy) = futures::join!(
-            self.pod_events(restarted, "reason=Killing"),
-            self.pod_events(restarted, "reason=Unhealthy")
+        let of_restarted = async |reason: &str| match restarted {
+            [] => Ok(Vec::new()),
+            _ => self.pod_events(restarted, reason).await,
+        };
+        let preempted = async {
+            if lacks_pods {
+                self.preemptions(run).await
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let (killing, unhealthy, preempted) = futures::join!(
+            of_restarted("reason=Killing"),
+            of_restarted("reason=Unhealthy"),
+            preempted
         );
-        seen(killing.and_then(|killing| Ok([killing, unhealthy?].concat())))
+        seen(killing.and_then(|killing| Ok([killing, unhealthy?, preempted?].concat())))
+    }
+
+    /// Events of the scheduler on pods of this run that it removed for others. They outlive the pods.
+    async fn preemptions(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
+        let which = format!("involvedObject.kind=Pod,reason={}", preemption::PREEMPTED);
+        let params = ListParams::default().fields(&which).limit(EVENTS_OF_ALL);
+        let call = format!("list preemptions of Pods of {}", run.namespace());
+        let found = read(&call, self.bounded(api.list(&params)).await)?;
+        let events = found.items.into_iter().filter_map(|event| {
+            let name = event.involved_object.name.clone()?;
+            let uid = event.involved_object.uid.clone().unwrap_or_default();
+            preemption::is_of_run(run, &name).then(|| read_event((name, uid), event))
+        });
+        Ok(events.collect())
     }
 
     /// Events on these pods: one list of the namespace, or one for each pod where the namespace has too many of them.

@@ -2,10 +2,12 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
 use perfval_api::{Phase, Trigger, Verdict};
+use perfval_run::observed::PodEvent;
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::moments::{at, changed};
-use super::story::Story;
+use super::story::{Showing, Story};
 
 fn preempt(story: &mut Story, pod: &'static str) {
     story.preempted = Some(pod);
@@ -31,6 +33,33 @@ fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
         assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
         assert_eq!(story.verdict(), Some(Verdict::Passed));
     }
+}
+
+#[test]
+fn a_pod_that_is_gone_already_shows_by_its_event() {
+    let mut story = changed(at(Benchmarking), |story| {
+        story.showing = Showing::Hang;
+        story.step();
+    });
+    let event = |reason: &str| PodEvent {
+        pod: "pv-worker-x".into(),
+        pod_uid: "gone".into(),
+        reason: reason.into(),
+        message: "Preempted by pod 3f47 on node n1".into(),
+        last_seen: Some(story.now),
+    };
+    let events = [event("Killing"), event("Preempted")];
+    story.endings = Seen::Present(events[..1].to_vec());
+    story.step();
+    assert_eq!(story.phase(), Some(Benchmarking), "others end pods too");
+    story.endings = Seen::Present(events.to_vec());
+    story.step();
+    assert_eq!((story.phase(), story.verdict()), (Some(CleaningUp), None));
+    story.endings = Seen::Present(Vec::new());
+    story.showing = Showing::Fast;
+    story.until(Completed);
+    let run = story.status().run.expect("a run");
+    assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
 }
 
 #[test]

@@ -12,14 +12,14 @@ const NODE: &str = "gpu-node-1";
 const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
 
 /// Takes the DRA driver away and gives the node three extended resources: the kubelet admits pods for them.
-async fn switch_to_device_plugin(lab: &Lab) {
+pub async fn switch_to_device_plugin(lab: &Lab) {
     lab.run(&["fault", "stop", DRA_PLUGIN]).await;
     lab.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"])
         .await;
     patch_node(lab, "add").await;
 }
 
-async fn switch_back(lab: &Lab) {
+pub async fn switch_back(lab: &Lab) {
     patch_node(lab, "remove").await;
     lab.run(&["fault", "start", DRA_PLUGIN]).await;
     eventually("the GPUs are published again", Duration::from_mins(1), || async {
