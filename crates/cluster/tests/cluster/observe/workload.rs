@@ -53,9 +53,9 @@ async fn events_are_read_for_pods_on_their_way() {
 async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_for_all_pods() {
     for (phase, lists) in [
         ("Sizing", 0),
-        // One more for what may not create the pods that are missing.
-        ("WaitingForReady", 2),
-        ("Benchmarking", 2),
+        // One more for what may not create the pods that are missing, and one for preemptions.
+        ("WaitingForReady", 3),
+        ("Benchmarking", 3),
         ("CleaningUp", 0),
         ("Completed", 0),
     ] {
@@ -82,8 +82,8 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_for_all_pods
 
 #[tokio::test]
 async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
-    // One list is for the pods that are missing.
-    for (strangers, lists) in [(0, 2), (300, 4)] {
+    // Two lists are for the pods that are missing.
+    for (strangers, lists) in [(0, 3), (300, 5)] {
         let world = World::new();
         let event = |name: &str, uid: &str| {
             world.server.put(json!({
@@ -112,6 +112,39 @@ async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
             lists,
             "{strangers} strangers"
         );
+    }
+}
+
+#[tokio::test]
+async fn preemptions_are_read_once_a_worker_is_gone() {
+    let world = World::new();
+    let deployment = format!("pv-{}", world.run_id());
+    let event = |name: &str, pod: &str, reason: &str| {
+        world.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
+            "involvedObject": {"kind": "Pod", "name": pod, "uid": "gone"},
+            "type": "Normal", "reason": reason, "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
+        }));
+    };
+    event("ours", &format!("{deployment}-worker-x"), "Preempted");
+    event("another's", "pv-00000000-worker-x", "Preempted");
+    event("killed", &format!("{deployment}-worker-x"), "Killing");
+    let known = |uid: &str| json!([{"pod": "w", "uid": uid, "restarts": 0, "devices": []}]);
+    let pod = world.put_child("v1", "Pod", "there", &json!({}));
+    let mut pod = pod.clone();
+    pod["spec"]["nodeName"] = "n1".into();
+    world.server.put(pod.clone());
+    for (uid, expected) in [(&pod["metadata"]["uid"], None), (&json!("gone"), Some(["ours"]))] {
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["phase"] = "Benchmarking".into();
+            object["status"]["operatorState"] = json!({"workerPods": known(uid.as_str().unwrap())});
+        });
+        let seen = world.observe(Need::Workload).await;
+        let texts = seen.endings.present().map(|events| {
+            let texts = events.iter().map(|event| event.message.as_str());
+            texts.collect::<Vec<_>>()
+        });
+        assert_eq!(texts.as_deref(), expected.as_ref().map(<[&str; 1]>::as_slice));
     }
 }
 
