@@ -116,6 +116,11 @@ fn invalid_values_are_refused_with_the_remedy() {
         ("/freshness/maxAge".into(), json!("8761h"), "from 1h to 8760h"),
         ("/freshness/maxAge".into(), json!("7d"), "from 1h to 8760h"),
         (
+            "/freshness/measuredAfter".into(),
+            json!("2026-11-25T12:00:00+25:00"),
+            "",
+        ),
+        (
             format!("{spec}/gates"),
             json!([{"name": "a", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"},
                 {"name": "b", "metric": "OwnPastPercent", "operator": ">=", "threshold": "90"}]),

@@ -65,6 +65,7 @@ struct Workload {
     pods: Seen<Vec<Pod>>,
     events: Seen<Vec<PodEvent>>,
     endings: Seen<Vec<PodEvent>>,
+    preemptions: Seen<Vec<PodEvent>>,
     refusals: Seen<Vec<PodEvent>>,
     node: Seen<NodeSeen>,
     logs: Vec<PodLog>,
@@ -221,4 +222,5 @@ fn put_workload(observed: &mut Observed, workload: Workload) {
     (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
     (observed.refusals, observed.node) = (workload.refusals, workload.node);
     (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
+    observed.preemptions = workload.preemptions;
 }

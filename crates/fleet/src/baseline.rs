@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::centre::{hodges_lehmann, trimmed_deviation};
 use crate::metric::{FleetMetric, count};
-use crate::peers::{Deviation, node_variance, node_variance_once};
+use crate::peers::{Deviation, node_variance};
 use crate::prior::Spread;
 use crate::reading::{Average, NodePass, Summary};
 use crate::scale::Scale;
@@ -148,7 +148,7 @@ impl Norm {
         let deviation = Deviation {
             value: summary.whole.mean - effect - centre,
             variance: node_variance(summary, spread) + variance,
-            once: node_variance_once(summary, spread) + variance,
+            once: node_variance(summary, spread) + variance,
             past: None,
         };
         (deviation, self.node_scale(summary, spread))

@@ -299,6 +299,11 @@ impl<'a> Level<'a> {
             );
         };
         let node_past = self.node_past(group, summary).and_then(|deviation| {
+            let of_screen = screen.and_then(|screen| self.node_past(group, screen));
+            let deviation = Deviation {
+                once: of_screen.map_or(deviation.once, |screen| screen.variance),
+                ..deviation
+            };
             let scale = known(self.scales.node_past, self.few_pasts(at, again))?;
             Some((deviation, scale))
         });
@@ -324,9 +329,12 @@ impl<'a> Level<'a> {
         found
     }
 
+    /// Scale of few nodes' pasts: from all but that of the node at `at`. `again` as for the peers.
     fn few_pasts(&self, at: usize, again: Option<f64>) -> Scale {
-        let known: Vec<f64> = self.node_pasts.iter().map(|past| past.unwrap_or_default()).collect();
-        Scale::fit_others(&known, at, again)
+        let others = self.node_pasts.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = others.filter_map(|(_, past)| *past).chain(again.map(f64::sqrt));
+        let others: Vec<f64> = others.collect();
+        Scale::from_few(others.iter().map(|past| past * past).sum(), others.len())
     }
 
     /// Statistics with this pass; the common shift does not enter.

@@ -49,6 +49,16 @@ impl Evidence {
         !self.confirmed.is_empty()
     }
 
+    /// True if a comparison of the whole node has no answer in the fresh trials: the nodes are few, and noisier than the prior
+    /// assumes.
+    pub(crate) fn lacks_an_answer(&self) -> bool {
+        let whole = |candidate: &&Candidate| candidate.gpu.is_none();
+        let key = |candidate: &Candidate| (candidate.metric, candidate.reference);
+        let answered: BTreeSet<_> = self.confirmed.iter().filter(whole).map(key).collect();
+        let mut asked = self.screened.iter().filter(whole).map(key);
+        self.is_confirmed() && asked.any(|asked| !answered.contains(&asked))
+    }
+
     /// p-value of the fresh trials, with all choices; 1 without them.
     pub(crate) fn confirmed(&self, effect: f64, acts: bool) -> f64 {
         if acts {

@@ -274,6 +274,11 @@ fn judge(
         let odd = evidence.screened(if cold { effect(rules.report) } else { 0.0 }) < rules.screen;
         if stratum.fresh.contains_key(name) {
             pasts.values_mut().for_each(settle);
+            if odd && node.findings.is_empty() && evidence.lacks_an_answer() {
+                // Neither healthy nor slow: it stays a suspicion, and is not learned as normal.
+                node.suspicion = evidence.suspicion();
+                pasts.clear();
+            }
         } else if odd || !node.drifting.is_empty() {
             node.step = Step::Confirm;
             node.suspicion = evidence.suspicion();

@@ -22,7 +22,8 @@ pub struct Deviation {
     pub value: f64,
     /// Variance of it for a healthy subject with the prior's spread.
     pub variance: f64,
-    /// The same after one trial. More trials of one deployment do not average what differs between deployments.
+    /// The same for the screen, to which scales are fitted. More trials of one deployment do not average what differs between
+    /// deployments.
     pub once: f64,
     /// Own past, and the variance of one of its passes with the prior's spread.
     pub past: Option<(Past, f64)>,
@@ -35,7 +36,7 @@ impl Deviation {
     }
 
     /// Standard deviation in a stratum with this scale; a GPU that was noisier than others has a larger one. Noise far beyond the
-    /// prior's is taken for that of deployments: where five starts varied by 7 %, one start varied by less.
+    /// prior's may be that of deployments, as where five starts varied by 7 %.
     pub fn deviation(&self, scale: Scale) -> f64 {
         let excess = self.past.map_or(1.0, |(past, pass)| past.excess(pass * scale.variance));
         let averaged = scale.variance.min(USUAL_SCALE);
@@ -114,11 +115,11 @@ pub(crate) fn node_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Op
     let passes = f64::from(whole.past.count);
     let pass = spread.pass.powi(2);
     let trial = pass_variance(summary, spread) - pass;
-    let variance = |trials: f64| pass * (1.0 + 1.0 / passes) + trial * (1.0 / trials + 1.0 / passes);
+    let variance = pass * (1.0 + 1.0 / passes) + trial * (1.0 / whole.trials + 1.0 / passes);
     Some(Deviation {
         value: residual,
-        variance: variance(whole.trials),
-        once: variance(1.0),
+        variance,
+        once: variance,
         past: Some((whole.past, pass + trial)),
     })
 }
@@ -137,16 +138,8 @@ pub(crate) fn difference(screen: &Summary, fresh: &Summary, spread: &Spread) -> 
 
 /// Variance of a healthy node's value in one pass.
 pub(crate) fn node_variance(summary: &Summary, spread: &Spread) -> f64 {
-    variance_after(summary.whole.trials, summary, spread)
-}
-
-/// The same after one trial.
-pub(crate) fn node_variance_once(summary: &Summary, spread: &Spread) -> f64 {
-    variance_after(1.0, summary, spread)
-}
-
-fn variance_after(trials: f64, summary: &Summary, spread: &Spread) -> f64 {
     let gpus = count(summary.gpus.len().max(1));
+    let trials = summary.whole.trials;
     let gpu = (spread.gpu.powi(2) + spread.noise.powi(2) / trials) / gpus;
     spread.node.powi(2) + spread.pass.powi(2) + spread.trial.powi(2) / trials + gpu
 }
@@ -172,8 +165,8 @@ impl Peers {
         }
     }
 
-    /// Scale of few nodes: from all but the one at `at`, so that a slow node does not widen its own limit. `again`: see
-    /// [`Scale::fit_others`].
+    /// Scale of few nodes: from all but the one at `at`, so that a slow node does not widen its own limit. `again` is the square
+    /// of the difference between two measurements of that one: a slow node is as slow again, and noise is not.
     pub(crate) fn scale_without(&self, at: usize, again: Option<f64>) -> Scale {
         let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<(f64, f64)> = others.map(|(_, node)| *node).collect();
@@ -195,14 +188,9 @@ impl Peers {
         if self.nodes.len() < least.max(2) {
             return None;
         }
-        let (value, variance, once) = match fresh {
-            Some((summary, effect)) => (
-                summary.whole.mean - effect,
-                node_variance(summary, spread),
-                node_variance_once(summary, spread),
-            ),
-            // The scale was fitted to these.
-            None => (self.nodes[at].0, self.nodes[at].1, self.nodes[at].1),
+        let (value, variance) = match fresh {
+            Some((summary, effect)) => (summary.whole.mean - effect, node_variance(summary, spread)),
+            None => self.nodes[at],
         };
         let centre = if let Some(centre) = self.centre {
             centre
@@ -214,7 +202,8 @@ impl Peers {
         Some(Deviation {
             value: value - centre,
             variance: variance + TRIMMED * shared,
-            once: once + TRIMMED * shared,
+            // The scale was fitted to the screen.
+            once: self.nodes[at].1 + TRIMMED * shared,
             past: None,
         })
     }

@@ -67,15 +67,6 @@ impl Scale {
         }
     }
 
-    /// Fit to all deviations but the one at `at`, for strata of few nodes: a slow node must not widen its own limit. `again` is
-    /// the square of the difference between two measurements of that one: a slow node is as slow again, and noise is not.
-    pub fn fit_others(deviations: &[f64], at: usize, again: Option<f64>) -> Self {
-        let others = deviations.iter().enumerate().filter(|(other, _)| *other != at);
-        let squares: f64 = others.map(|(_, deviation)| deviation * deviation).sum();
-        let degrees = deviations.len().saturating_sub(1) + usize::from(again.is_some());
-        Self::from_few(squares + again.unwrap_or_default(), degrees)
-    }
-
     /// True if outliers are to be expected.
     pub fn is_heavy(self) -> bool {
         self.degrees < NORMAL
@@ -158,7 +149,7 @@ mod tests {
     fn few_deviations_hardly_move_the_prior() {
         assert_eq!(Scale::fit(&[9.0, -9.0]), Scale::default());
         // 12 degrees of the prior and two of the others.
-        let found = Scale::fit_others(&[-100.0, 2.0, 2.0], 0, None);
+        let found = Scale::from_few(8.0, 2);
         assert!((found.variance - 20.0 / 14.0).abs() < 1e-9, "{found:?}");
     }
 }

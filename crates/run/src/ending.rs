@@ -15,7 +15,7 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Exit codes of a process that crashed by a signal of its own: ILL, TRAP, ABRT, BUS, FPE, SEGV.
 const CRASHED: [i32; 6] = [132, 133, 134, 135, 136, 139];
-/// Time from the last failure of a probe that a kubelet reports to the end of the container: Kubernetes gives 30 s to
+/// Time from the last failure of a probe that a kubelet reports to the end of the container: workers have 20 s to
 /// end, and the probe runs again in that time.
 const AFTER_PROBE: TimeDelta = TimeDelta::seconds(60);
 

@@ -122,8 +122,11 @@ pub struct Observed {
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
     /// Events on workers that restarted since they were recorded ([`restarted`](crate::readiness::restarted)), while a run
-    /// measures; and preemptions of pods of the run, once one is missing ([`lacks_pods`](crate::preemption::lacks_pods)).
+    /// measures.
     pub endings: Seen<Vec<PodEvent>>,
+    /// Preemptions of workers that are gone; looked for only while one is missing
+    /// ([`lacks_pods`](crate::preemption::lacks_pods)).
+    pub preemptions: Seen<Vec<PodEvent>>,
     /// Events on what has to create this run's pods and may not (`FailedCreate`); looked for only while pods are missing.
     pub refusals: Seen<Vec<PodEvent>>,
     /// The node of this run; looked at only while pods are missing or not ready.

@@ -2,11 +2,12 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt;
-use perfval_api::meta::RUN_LABEL;
 use perfval_api::{Phase, Reason};
 
+use crate::dynamo::names::WORKER;
 use crate::names;
 use crate::pass::{Pass, Step};
+use crate::readiness::Pods;
 use crate::run::Run;
 
 /// Reason of the scheduler's Event on a pod that it removes for another one.
@@ -14,23 +15,23 @@ pub const PREEMPTED: &str = "Preempted";
 /// Reason of the condition `DisruptionTarget` of such a pod.
 const BY_SCHEDULER: &str = "PreemptionByScheduler";
 
-/// Stops a run when the scheduler removes a pod of it. Its other pods measure nothing any more, and others want the node.
-/// The next run waits in the queue, so no verdict is lost.
+/// Stops a run when the scheduler removes a worker of it. Its other workers measure nothing any more, and others want the node.
+/// The next run waits for GPUs.
 pub(crate) fn give_way(pass: &mut Pass<'_>, current: Phase) -> Option<Step> {
     if !matches!(current, Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking) {
         return None;
     }
-    let id = pass.run.id();
-    let mut pods = pass.seen.pods.present()?.iter();
-    let visible = pods.find(|pod| pod.labels().get(RUN_LABEL) == Some(&id) && is_preempted(pod));
-    let mut events = pass.seen.endings.present().into_iter().flatten();
+    let pods = pass.seen.pods.present()?;
+    let workers = Pods::new(pods, &pass.run.id()).workers;
+    let visible = workers
+        .into_iter()
+        .find(|pod| is_preempted(pod))
+        .map(ResourceExt::name_any);
     // A pod that ends at once is gone before the next look.
-    let pod = visible.map(ResourceExt::name_any).or_else(|| {
-        let event = events.find(|event| event.reason == PREEMPTED)?;
-        Some(event.pod.clone())
-    })?;
+    let mut events = pass.seen.preemptions.present().into_iter().flatten();
+    let pod = visible.or_else(|| events.next().map(|event| event.pod.clone()))?;
     let message = format!(
-        "pod {pod} was removed for a pod of higher priority: this run stops and gives its GPUs back; a new one follows when GPUs are free"
+        "pod {pod} was removed for a pod of higher priority: this run stops and gives its GPUs back; a new one waits for GPUs, for timeouts.sizing at most"
     );
     pass.status.state.gives_way = true;
     Some(Step::go(Phase::CleaningUp, Reason::Interrupted, message))
@@ -44,9 +45,10 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod], late: &[&Pod]) -> bool {
     known.any(|worker| is_gone(&worker.uid)) || late.iter().any(waits)
 }
 
-/// Returns true if an object belongs to the run by its name: the deployment's and the Jobs' begin alike.
-pub fn is_of_run(run: &Run<'_>, name: &str) -> bool {
-    name.starts_with(&format!("{}-", names::deployment(&run.id())))
+/// Returns true if an Event is on a worker of the run that is gone. A load generator holds no GPU.
+pub fn is_of_missing_worker(run: &Run<'_>, pods: &[Pod], name: &str, uid: &str) -> bool {
+    let is_gone = pods.iter().all(|pod| pod.metadata.uid.as_deref() != Some(uid));
+    is_gone && name.starts_with(&format!("{}-{WORKER}-", names::deployment(&run.id())))
 }
 
 fn is_preempted(pod: &Pod) -> bool {

@@ -72,6 +72,8 @@ pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
 pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfValidationStatus {
     let last = run.status();
     let number = last.run.as_ref().map_or(1, |run| run.number + 1);
+    // A run that gave way measured nothing to compare with. Its time counts for the next one.
+    let before = last.run.as_ref().filter(|_| trigger == Trigger::Preempted);
     let mut status = PerfValidationStatus {
         observed_generation: run.generation(),
         conditions: last.conditions.clone(),
@@ -88,12 +90,13 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         state: Box::new(OperatorState {
             digests: Some(spec_digests::digests(run.spec())),
             clears_first: number > 1,
-            first_started_at: last
-                .run
-                .as_ref()
-                .filter(|_| trigger == Trigger::Preempted)
-                .map(|run| last.state.first_started_at.unwrap_or(run.started_at)),
-            history: history::with_last(last, now),
+            first_started_at: before.map(|run| last.state.first_started_at.unwrap_or(run.started_at)),
+            unattended_seconds: before.map_or(0, |_| last.state.unattended_seconds),
+            history: if before.is_some() {
+                last.state.history.clone()
+            } else {
+                history::with_last(last, now)
+            },
             last_passed: history::last_passed(last),
             ..OperatorState::default()
         }),

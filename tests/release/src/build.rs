@@ -62,7 +62,11 @@ fn linker(triple: &str) -> Result<Option<String>> {
 /// What a program is made of, in `CycloneDX`.
 pub fn bill_of_materials(source: &Source, package: &str) -> Result<Vec<u8>> {
     let manifest = format!("crates/{package}/Cargo.toml");
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    // The plug-in has other parts on macOS.
+    let triple = match package {
+        "cli" => "all".to_owned(),
+        _ => format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
+    };
     let mut cyclonedx = source.command("cargo-cyclonedx");
     cyclonedx
         .args([

@@ -125,8 +125,10 @@ pub struct Freshness {
     #[x_kube(validation = rules::long_duration())]
     pub max_age: String,
     /// Time from which older verdicts are stale, such as that of a change of the template. A time to come has no effect
-    /// before it.
+    /// before it. Write UTC, such as `2026-11-25T12:00:00Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    // The API server takes offsets that chrono refuses.
+    #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))]
     pub measured_after: Option<DateTime<Utc>>,
 }
 

@@ -92,7 +92,9 @@ impl Reason {
             ),
             Self::RunOver => Help::Own("nothing: read the verdict"),
             Self::Suspended => Help::Own("set spec.suspend to false to run"),
-            Self::Interrupted => Help::Own("nothing: this is what was asked for"),
+            Self::Interrupted => {
+                Help::Own("nothing: a new run follows; after a preemption it waits for GPUs up to timeouts.sizing")
+            }
             Self::NoCleanupRequested => {
                 Help::Own("remove the annotation perfvalidation.dev/no-cleanup once you have seen enough")
             }

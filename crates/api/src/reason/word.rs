@@ -96,7 +96,7 @@ words! {
     Interrupted {
         place: Run, severity: Warning,
         meaning: "The spec changed, a user requested a rerun, a pod of higher priority needs the node, or the object is being deleted. A new run follows, except after a deletion.",
-        remedy: "nothing: the new run starts by itself, after a preemption once GPUs are free",
+        remedy: "nothing: the new run starts by itself; after a preemption it waits for GPUs up to `timeouts.sizing`",
     }
     // ── a run in progress, or at rest ──
     Running {

@@ -41,6 +41,7 @@ impl Cluster {
         let mut workload = Workload {
             events: Seen::NotAsked,
             endings: Seen::NotAsked,
+            preemptions: Seen::NotAsked,
             refusals: Seen::NotAsked,
             node: Seen::NotAsked,
             logs: Vec::new(),
@@ -57,14 +58,21 @@ impl Cluster {
             let restarted = readiness::restarted(run, pods);
             let lacks_pods = preemption::lacks_pods(run, pods, &late);
             // On the heap: five reads at once.
-            let (events, endings, logs, (refusals, node)) = futures::join!(
+            let (events, endings, preemptions, logs, (refusals, node)) = futures::join!(
                 self.pod_events(&late, "type=Warning"),
-                Box::pin(self.endings(run, &restarted, lacks_pods)),
+                Box::pin(self.endings(&restarted)),
+                async {
+                    if lacks_pods {
+                        seen(Box::pin(self.preemptions(run, pods)).await)
+                    } else {
+                        Seen::NotAsked
+                    }
+                },
                 self.pod_logs(run, pods),
                 Box::pin(self.surroundings(run, pods, !late.is_empty()))
             );
             workload.events = seen(events);
-            workload.endings = endings;
+            (workload.endings, workload.preemptions) = (endings, preemptions);
             (workload.logs, workload.refusals, workload.node) = (logs, refusals, node);
         }
         workload
@@ -103,42 +111,28 @@ impl Cluster {
         stream::iter(logs).buffered(AT_ONCE).collect().await
     }
 
-    /// Events on pods that restarted, and preemptions if pods are missing. The kubelet reports as `Normal` that it ends a
-    /// container for its probe.
-    async fn endings(&self, run: &Run<'_>, restarted: &[&Pod], lacks_pods: bool) -> Seen<Vec<PodEvent>> {
-        if restarted.is_empty() && !lacks_pods {
+    /// Events on pods that restarted. The kubelet reports as `Normal` that it ends a container for its probe.
+    async fn endings(&self, restarted: &[&Pod]) -> Seen<Vec<PodEvent>> {
+        if restarted.is_empty() {
             return Seen::NotAsked;
         }
-        let of_restarted = async |reason: &str| match restarted {
-            [] => Ok(Vec::new()),
-            _ => self.pod_events(restarted, reason).await,
-        };
-        let preempted = async {
-            if lacks_pods {
-                self.preemptions(run).await
-            } else {
-                Ok(Vec::new())
-            }
-        };
-        let (killing, unhealthy, preempted) = futures::join!(
-            of_restarted("reason=Killing"),
-            of_restarted("reason=Unhealthy"),
-            preempted
+        let (killing, unhealthy) = futures::join!(
+            self.pod_events(restarted, "reason=Killing"),
+            self.pod_events(restarted, "reason=Unhealthy")
         );
-        seen(killing.and_then(|killing| Ok([killing, unhealthy?, preempted?].concat())))
+        seen(killing.and_then(|killing| Ok([killing, unhealthy?].concat())))
     }
 
-    /// Events of the scheduler on pods of this run that it removed for others. They outlive the pods.
-    async fn preemptions(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
+    /// Events of the scheduler on workers of this run that it removed for others. They outlive the pods.
+    async fn preemptions(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
         let which = format!("involvedObject.kind=Pod,reason={}", preemption::PREEMPTED);
-        let params = ListParams::default().fields(&which).limit(EVENTS_OF_ALL);
-        let call = format!("list preemptions of Pods of {}", run.namespace());
-        let found = read(&call, self.bounded(api.list(&params)).await)?;
-        let events = found.items.into_iter().filter_map(|event| {
+        let found = self.list(&api, ListParams::default().fields(&which)).await;
+        let found = read(&format!("list preemptions of Pods of {}", run.namespace()), found)?;
+        let events = found.into_iter().filter_map(|event| {
             let name = event.involved_object.name.clone()?;
-            let uid = event.involved_object.uid.clone().unwrap_or_default();
-            preemption::is_of_run(run, &name).then(|| read_event((name, uid), event))
+            let uid = event.involved_object.uid.clone()?;
+            preemption::is_of_missing_worker(run, pods, &name, &uid).then(|| read_event((name, uid), event))
         });
         Ok(events.collect())
     }

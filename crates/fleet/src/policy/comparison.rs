@@ -8,7 +8,7 @@ use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, Outlier, Outlie
 
 use crate::baseline::Approved;
 use crate::calibration::Calibration;
-use crate::findings::{Answer, Certainty, FleetFinding, FleetRules, Known, LevelRule, NodeAssessment, assess};
+use crate::findings::{Answer, Certainty, FleetFinding, FleetRules, Known, LevelRule, NodeAssessment, Step, assess};
 use crate::measurement::whole;
 use crate::prior::prior;
 use crate::strata::strata;
@@ -55,7 +55,7 @@ pub fn compare_nodes(
         found.too_many = found.too_many.max(assessed.too_many);
         for (name, node) in assessed.nodes.iter().filter(|(name, _)| is_selected(name)) {
             let Some(status) = measured.get(name) else { continue };
-            if node.suspicion.is_some() {
+            if node.step == Step::Confirm {
                 found.suspects.insert(name.clone(), status.measured_at);
             }
             let least = f64::from(rules.report.minimum_effect_percent);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use kube::ResourceExt;
-use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
+use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, Verdict};
 use perfval_fleet::measurement::policy_of;
 use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
@@ -133,8 +133,10 @@ impl ObjectSeries {
                 };
                 self.unsaved_results.get_or_create(&of).set(1);
             }
-            // A policy keeps several old ones of a node, and the node's own series show the newest.
-            if policy_of(&object.metadata).is_none() {
+            // A policy keeps several old ones of a node, and the node's own series show the newest. They do not show a run that
+            // could not be judged.
+            let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
+            if policy_of(&object.metadata).is_none() || is_unjudged {
                 self.set_results(&of, status);
             }
             self.set_state(&of, &object.spec, status);

@@ -167,7 +167,7 @@ pub(super) const LAST_VERDICT: Series = series(
     Kind::Gauge,
     "last_verdict",
     &["namespace", "name", "node", "verdict"],
-    "1 for the verdict of the last run that has one",
+    "1 for the verdict of the last run that has one; of a policy's validations only Error and Inconclusive have results here",
 );
 pub(super) const LAST_VERDICT_TIME: Series = with_unit(
     "timestamp_seconds",

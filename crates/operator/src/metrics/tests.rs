@@ -287,21 +287,27 @@ fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
 #[test]
 fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     let mut object = over("h100-n1-x7", "Overdue");
+    let own = Metrics::new(true).text([object.clone()]);
     let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100",
         "uid": "p", "controller": true}]);
     object.metadata.owner_references = serde_json::from_value(owner).unwrap();
-    let text = Metrics::new(true).text([object]);
+    let text = Metrics::new(true).text([object.clone()]);
+    let has = |text: &str, series: &str| text.contains(&format!("\nperfvalidation_{series}"));
     for series in [
         "slow_gpu{",
         "last_verdict{",
         "last_verdict_timestamp_seconds{",
-        "last_output",
+        "last_throughput",
     ] {
-        assert!(!text.contains(&format!("perfvalidation_{series}")), "{series}: {text}");
+        assert!(has(&own, series) && !has(&text, series), "{series}: {text}");
     }
     for series in ["leftovers{", "unsaved_results{", "held_gpus{"] {
-        assert!(text.contains(&format!("perfvalidation_{series}")), "{series}: {text}");
+        assert!(has(&text, series), "{series}: {text}");
     }
+    // The alert on these ends a day after the run.
+    object.status.as_mut().unwrap().verdict = Some(Verdict::Error);
+    let text = Metrics::new(true).text([object]);
+    assert!(text.contains("verdict=\"Error\"} 1"), "{text}");
 }
 
 #[test]

@@ -73,6 +73,7 @@ fn container(run: &Run<'_>) -> Container {
         var("HF_HOME", CACHE_PATH),
         var("HF_HUB_OFFLINE", "0"),
         var("HOME", "/tmp"),
+        var("DO_NOT_TRACK", "1"),
     ];
     let env = dynamo.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {

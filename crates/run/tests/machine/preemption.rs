@@ -16,7 +16,7 @@ fn preempt(story: &mut Story, pod: &'static str) {
 
 #[test]
 fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
-    for (phase, pod) in [(WaitingForReady, "frontend"), (Benchmarking, "w1")] {
+    for (phase, pod) in [(WaitingForReady, "w0"), (Benchmarking, "w1")] {
         let mut story = changed(at(phase), |story| {
             story.step();
         });
@@ -41,25 +41,35 @@ fn a_pod_that_is_gone_already_shows_by_its_event() {
         story.showing = Showing::Hang;
         story.step();
     });
+    let now = story.now;
     let event = |reason: &str| PodEvent {
         pod: "pv-worker-x".into(),
         pod_uid: "gone".into(),
         reason: reason.into(),
         message: "Preempted by pod 3f47 on node n1".into(),
-        last_seen: Some(story.now),
+        last_seen: Some(now),
     };
-    let events = [event("Killing"), event("Preempted")];
-    story.endings = Seen::Present(events[..1].to_vec());
+    story.endings = Seen::Present(vec![event("Killing")]);
     story.step();
     assert_eq!(story.phase(), Some(Benchmarking), "others end pods too");
-    story.endings = Seen::Present(events.to_vec());
+    story.preemptions = Seen::Present(vec![event("Preempted")]);
     story.step();
     assert_eq!((story.phase(), story.verdict()), (Some(CleaningUp), None));
-    story.endings = Seen::Present(Vec::new());
+    story.preemptions = Seen::NotAsked;
     story.showing = Showing::Fast;
     story.until(Completed);
     let run = story.status().run.expect("a run");
     assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
+}
+
+#[test]
+fn a_pod_without_a_gpu_does_not_end_the_run() {
+    let mut story = changed(at(WaitingForReady), |story| {
+        story.step();
+    });
+    preempt(&mut story, "frontend");
+    story.until(Completed);
+    assert_eq!(story.status().run.map(|run| run.number), Some(1));
 }
 
 #[test]
@@ -69,8 +79,8 @@ fn a_preempted_run_waits_in_the_queue_for_the_others() {
     story.preempted = None;
     story.free = 0;
     story.until(Sizing);
-    for _ in 0..3 {
-        story.step();
+    for _ in 0..90 {
+        story.wait(5).step();
     }
     assert_eq!((story.phase(), story.reason().as_str()), (Some(Sizing), "Saturated"));
     story.free = 8;
@@ -87,6 +97,7 @@ fn runs_that_give_way_share_the_time_for_the_whole_run() {
         preempt(&mut story, "w0");
         story.preempted = None;
         story.until(Deploying);
+        assert_eq!(story.status().state.history, [], "it is no run to compare with");
     }
     assert_eq!(story.status().state.first_started_at, began);
     assert!(story.status().run.map(|run| run.started_at) > began);

@@ -59,6 +59,8 @@ pub struct Story {
     pub ended: (i32, &'static str),
     /// Events on the workers that restarted.
     pub endings: Seen<Vec<PodEvent>>,
+    /// Preemptions of workers that are gone.
+    pub preemptions: Seen<Vec<PodEvent>>,
     /// Last lines of the workload in trials with errors.
     pub error_logs: Vec<ErrorLog>,
     /// CPUs of the node during the trials.
@@ -158,6 +160,7 @@ impl Story {
             restarts: 0,
             ended: (139, "Error"),
             endings: Seen::Present(Vec::new()),
+            preemptions: Seen::NotAsked,
             error_logs: Vec::new(),
             node_cpu: None,
             replaced: false,

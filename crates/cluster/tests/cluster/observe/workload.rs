@@ -128,6 +128,7 @@ async fn preemptions_are_read_once_a_worker_is_gone() {
     };
     event("ours", &format!("{deployment}-worker-x"), "Preempted");
     event("another's", "pv-00000000-worker-x", "Preempted");
+    event("generator", &format!("{deployment}-t1-x"), "Preempted");
     event("killed", &format!("{deployment}-worker-x"), "Killing");
     let known = |uid: &str| json!([{"pod": "w", "uid": uid, "restarts": 0, "devices": []}]);
     let pod = world.put_child("v1", "Pod", "there", &json!({}));
@@ -140,7 +141,7 @@ async fn preemptions_are_read_once_a_worker_is_gone() {
             object["status"]["operatorState"] = json!({"workerPods": known(uid.as_str().unwrap())});
         });
         let seen = world.observe(Need::Workload).await;
-        let texts = seen.endings.present().map(|events| {
+        let texts = seen.preemptions.present().map(|events| {
             let texts = events.iter().map(|event| event.message.as_str());
             texts.collect::<Vec<_>>()
         });

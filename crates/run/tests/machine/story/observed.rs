@@ -69,6 +69,7 @@ impl Story {
                     seen.pods = Seen::Present(pods.collect());
                     seen.pod_events = Seen::Present(self.events());
                     seen.endings = self.endings.clone();
+                    seen.preemptions = self.preemptions.clone();
                     seen.error_logs.clone_from(&self.error_logs);
                     let frontend = self.frontend_log.map(|text| log("frontend", "main", text));
                     let filler = self.around.filler_log.map(|text| log("filler", "fill", text));
