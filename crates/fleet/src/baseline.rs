@@ -145,10 +145,11 @@ impl Norm {
     /// Deviation of a node as a whole from this norm, after the effect (logarithm) of its group is taken out.
     pub(crate) fn beside(&self, summary: &Summary, effect: f64, spread: &Spread) -> (Deviation, Scale) {
         let (centre, variance) = self.node_centre(spread);
+        let variance = node_variance(summary, spread) + variance;
         let deviation = Deviation {
             value: summary.whole.mean - effect - centre,
-            variance: node_variance(summary, spread) + variance,
-            once: node_variance(summary, spread) + variance,
+            variance,
+            once: variance,
             past: None,
         };
         (deviation, self.node_scale(summary, spread))

@@ -70,7 +70,7 @@ impl Candidate {
     }
 
     /// True if a loss may be a reason to act: a change against the own past. Where deployments vary far more than the prior
-    /// assumes, 0.2 % of healthy nodes changed as much (heavy tails, docs/evidence/fleet-simulated.md).
+    /// assumes, whole nodes are left out: 0.2 % of healthy ones were acted on without that (simulated, 7 %, heavy tails).
     pub(crate) fn may_act(&self) -> bool {
         let is_noise = self.gpu.is_none() && self.scale.variance > USUAL_SCALE;
         self.reference == Reference::Past && !is_noise

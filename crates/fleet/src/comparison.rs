@@ -84,8 +84,8 @@ impl<'a> Stratum<'a> {
     }
 }
 
-/// Scale of few nodes from which on a confirmation shows nothing: healthy nodes with the prior's noise reach it in one of
-/// thirty comparisons.
+/// Scale of few nodes from which on a confirmation shows nothing. Of three healthy nodes with the prior's noise one of ninety
+/// comparisons reaches it (computed).
 const FEW_AND_NOISY: f64 = 1.5;
 
 fn with_pasts<'a>(fresh: Summary<'a>, screen: &Summary<'a>) -> Summary<'a> {

@@ -3,7 +3,7 @@
 //! ```text
 //! Pending → Sizing → Deploying → WaitingForReady → Benchmarking → Evaluating → CleaningUp → Completed
 //!                ↖──── lost race ────┘  ↖── other GPUs ──┘                           ↑   └→ Suspended, or the next run
-//!    └── deletion, suspend, spec change, rerun, preemption, deadline: from any phase ┘
+//!    └─ deletion, suspend, spec change, rerun, preemption, deadline, guard: any phase ┘
 //!                    Completed → Evaluating → Completed: changed gates judge the saved trials again
 //! ```
 //!

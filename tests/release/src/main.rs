@@ -126,11 +126,13 @@ fn contents(source: &Source, args: &Args) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut sums = BTreeMap::new();
     for (os, architecture, triple) in PLATFORMS {
         let is_linux = os == LINUX;
-        let built = match &args.macos {
-            _ if is_linux => build::programs(source, &args.target, triple)?,
+        let built = if is_linux {
+            build::programs(source, &args.target, triple)?
+        } else if let Some(folder) = &args.macos {
             // Apple's frameworks are on its own machines only, so a macOS machine built it.
-            Some(folder) => vec![(PLUG_IN.to_owned(), fs::read(folder.join(architecture).join(PLUG_IN))?)],
-            None => continue,
+            vec![(PLUG_IN.to_owned(), fs::read(folder.join(architecture).join(PLUG_IN))?)]
+        } else {
+            continue;
         };
         for (name, program) in built {
             let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };

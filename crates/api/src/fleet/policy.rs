@@ -40,7 +40,7 @@ pub use template::{TemplateMetadata, ValidationTemplate};
         name = "FRESH",
         type_ = "integer",
         json_path = ".status.freshPercent",
-        description = "Nodes whose verdict is not older than maxAge (percent)"
+        description = "Nodes whose verdict is not older than freshness allows (percent)"
     ),
     printcolumn(
         name = "FAILED",

@@ -53,7 +53,7 @@ pub struct OperatorState {
     /// the queue.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clears_first: bool,
-    /// True if the run stops because the scheduler removed one of its pods for a pod of higher priority.
+    /// True if the run stops because the scheduler removed one of its workers for a pod of higher priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gives_way: bool,
     /// Start of the first run of those that gave way one after the other, for `timeouts.total`.

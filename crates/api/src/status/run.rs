@@ -19,7 +19,7 @@ pub enum Trigger {
     /// The settings that judge trials changed. The operator judges the saved trials of an earlier run again and
     /// measures nothing.
     GatesChanged,
-    /// The previous run gave way: the scheduler removed one of its pods for a pod of higher priority.
+    /// The previous run gave way: the scheduler removed one of its workers for a pod of higher priority.
     Preempted,
 }
 

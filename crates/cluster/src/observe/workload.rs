@@ -57,7 +57,7 @@ impl Cluster {
             let late: Vec<&Pod> = late(run, pods, self.now()).collect();
             let restarted = readiness::restarted(run, pods);
             let lacks_pods = preemption::lacks_pods(run, pods, &late);
-            // On the heap: five reads at once.
+            // On the heap: six reads at once.
             let (events, endings, preemptions, logs, (refusals, node)) = futures::join!(
                 self.pod_events(&late, "type=Warning"),
                 Box::pin(self.endings(&restarted)),

@@ -20,7 +20,7 @@ impl Page {
              new deployment on each suspected node, and the statistics in `NodePerformance`. It compares the decode speed alone, without racks and cold\n\
              machines. With the default rule a run has two trials or more, and varies less.\n\n\
              * *Reported* is `Confirmed` or `Actionable`. *Acted* is `Actionable`.\n\
-             * **Rough**: as usual, but a trial varies by 7 % in common (6 % of it from the deployment), as on the noisiest host on record.\n\
+             * **Rough**: as usual, but a trial varies by 7 % in common (6 % of it from the deployment, assumed), as on the noisiest host on record.\n\
              * Losses: 200 nodes, two of them faulty. Healthy fleets: 250 nodes, 40 passes.\n\
              * Cold machines are healthy and lose 5 to 9 %: four beside 36 others.\n\
              * Five nodes drift after 20 healthy passes. Median and largest number of passes; 26 is more than 25. A drift is close to the smallest loss\n\

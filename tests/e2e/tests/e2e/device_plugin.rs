@@ -12,14 +12,14 @@ const NODE: &str = "gpu-node-1";
 const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
 
 /// Takes the DRA driver away and gives the node three extended resources: the kubelet admits pods for them.
-pub async fn switch_to_device_plugin(lab: &Lab) {
+async fn switch_to_device_plugin(lab: &Lab) {
     lab.run(&["fault", "stop", DRA_PLUGIN]).await;
     lab.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"])
         .await;
     patch_node(lab, "add").await;
 }
 
-pub async fn switch_back(lab: &Lab) {
+async fn switch_back(lab: &Lab) {
     patch_node(lab, "remove").await;
     lab.run(&["fault", "start", DRA_PLUGIN]).await;
     eventually("the GPUs are published again", Duration::from_mins(1), || async {
@@ -46,15 +46,20 @@ async fn patch_node(lab: &Lab, op: &str) {
     .await;
 }
 
+/// Runs a test while a device plugin gives out the GPUs of the node.
+pub async fn with_device_plugin(lab: &Lab, test: impl Future<Output = ()> + Send + 'static) {
+    switch_to_device_plugin(lab).await;
+    // A task of its own: the lab is put right again whatever comes out.
+    let outcome = tokio::spawn(test).await;
+    switch_back(lab).await;
+    outcome.expect("the run is as it should be");
+}
+
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
 async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
     let (lab, _operator) = ready().await;
-    switch_to_device_plugin(&lab).await;
-    // A task of its own: the lab is put right again whatever comes out.
-    let outcome = tokio::spawn(run_next_to_another(lab.clone())).await;
-    switch_back(&lab).await;
-    outcome.expect("the run is as it should be");
+    with_device_plugin(&lab, Box::pin(run_next_to_another(lab.clone()))).await;
 }
 
 async fn run_next_to_another(lab: Lab) {

@@ -7,18 +7,14 @@ use perfval_api::{Phase, Trigger, Verdict};
 use perfval_e2e::{Holder, Lab, Validation, quick};
 use serde_json::json;
 
-use crate::e2e::device_plugin::{switch_back, switch_to_device_plugin};
+use crate::e2e::device_plugin::with_device_plugin;
 use crate::ready;
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e-all"]
 async fn a_run_gives_way_to_a_pod_of_higher_priority() {
     let (lab, _operator) = ready().await;
-    switch_to_device_plugin(&lab).await;
-    // A task of its own: the lab is put right again whatever comes out.
-    let outcome = tokio::spawn(gives_way(lab.clone())).await;
-    switch_back(&lab).await;
-    outcome.expect("the run is as it should be");
+    with_device_plugin(&lab, Box::pin(gives_way(lab.clone()))).await;
 }
 
 async fn gives_way(lab: Lab) {

@@ -41,7 +41,7 @@ pub struct PerfValidationPolicyStatus {
 pub struct PolicyNodes {
     /// Nodes with GPUs that the policy selects, without those of an older policy.
     pub selected: i64,
-    /// Nodes whose verdict is not older than `freshness.maxAge`.
+    /// Nodes whose verdict is not older than `freshness` allows.
     pub fresh: i64,
     /// Nodes whose newest verdict is Passed.
     pub passed: i64,
@@ -51,7 +51,7 @@ pub struct PolicyNodes {
     pub inconclusive: i64,
     /// Nodes without a verdict.
     pub never_measured: i64,
-    /// Nodes whose verdict is older than `freshness.maxAge`.
+    /// Nodes whose verdict is older than `freshness` allows.
     pub stale: i64,
     /// Nodes with an active validation of this policy.
     pub running: i64,
