@@ -119,22 +119,24 @@ async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
 async fn preemptions_are_read_once_a_worker_is_gone() {
     let world = World::new();
     let deployment = format!("pv-{}", world.run_id());
-    let event = |name: &str, pod: &str, reason: &str| {
+    let event = |name: &str, pod: &str, uid: &str, reason: &str| {
         world.server.put(json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
-            "involvedObject": {"kind": "Pod", "name": pod, "uid": "gone"},
+            "involvedObject": {"kind": "Pod", "name": pod, "uid": uid},
             "type": "Normal", "reason": reason, "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
         }));
     };
-    event("ours", &format!("{deployment}-worker-x"), "Preempted");
-    event("another's", "pv-00000000-worker-x", "Preempted");
-    event("generator", &format!("{deployment}-t1-x"), "Preempted");
-    event("killed", &format!("{deployment}-worker-x"), "Killing");
+    event("ours", &format!("{deployment}-worker-x"), "gone", "Preempted");
+    event("another's", "pv-00000000-worker-x", "gone", "Preempted");
+    event("generator", &format!("{deployment}-t1-x"), "gone", "Preempted");
+    event("killed", &format!("{deployment}-worker-x"), "gone", "Killing");
     let known = |uid: &str| json!([{"pod": "w", "uid": uid, "restarts": 0, "devices": []}]);
     let pod = world.put_child("v1", "Pod", "there", &json!({}));
     let mut pod = pod.clone();
     pod["spec"]["nodeName"] = "n1".into();
     world.server.put(pod.clone());
+    let uid = pod["metadata"]["uid"].as_str().unwrap();
+    event("kept", &format!("{deployment}-worker-y"), uid, "Preempted");
     for (uid, expected) in [(&pod["metadata"]["uid"], None), (&json!("gone"), Some(["ours"]))] {
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
             object["status"]["phase"] = "Benchmarking".into();
