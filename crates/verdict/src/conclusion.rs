@@ -41,13 +41,13 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
             (verdict, reason, None)
         }
     };
-    let finding = match cause {
-        Some(cause) => finding_of(status, cause.as_str()),
-        None => deciding_finding(status, reason),
+    let findings = match cause {
+        Some(cause) => Vec::from_iter(finding_of(status, cause.as_str())),
+        None => deciding_findings(status, reason),
     };
     Some((
         verdict,
-        Why::new(reason, message(spec, status, verdict, reason, finding)),
+        Why::new(reason, message(spec, status, verdict, reason, &findings)),
     ))
 }
 
@@ -95,11 +95,21 @@ fn reasons(trial: &TrialState) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// The finding that explains the last trial: the first that matches the reason, else the first of all.
-fn deciding_finding(status: &PerfValidationStatus, reason: Reason) -> Option<&Finding> {
-    let causes = &status.state.trials.last()?.causes;
-    let stands_for_it = |cause: &&String| Cause::from_word(cause).and_then(Cause::reason) == Some(reason);
-    finding_of(status, causes.iter().find(stands_for_it).or(causes.first())?)
+/// The findings that explain the last trial: the first that matches the reason, else the first of all. A worker that crashed
+/// or stalled stands before the requests that it failed.
+fn deciding_findings(status: &PerfValidationStatus, reason: Reason) -> Vec<&Finding> {
+    let Some(TrialState { causes, .. }) = status.state.trials.last() else {
+        return Vec::new();
+    };
+    let reason_of = |cause: &str| Cause::from_word(cause).and_then(Cause::reason);
+    let (first, matching) = (
+        causes.first(),
+        causes.iter().find(|cause| reason_of(cause) == Some(reason)),
+    );
+    let source =
+        first.filter(|first| reason == Reason::RequestErrors && reason_of(first).is_some_and(|own| own != reason));
+    let deciding = source.into_iter().chain(matching.or(first));
+    deciding.filter_map(|cause| finding_of(status, cause)).collect()
 }
 
 fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a Finding> {
@@ -213,6 +223,17 @@ mod tests {
         let (_, reason, message) = concluded(&status("MMMM", &causes, "5934", GateResult::Met));
         assert_eq!(reason, Reason::RequestErrors);
         assert!(message.starts_with("RequestErrors: 35 % of 511"), "{message}");
+    }
+
+    #[test]
+    fn a_crash_goes_before_the_requests_that_it_failed() {
+        let crash = "worker w restarted: its container ended with exit code 1 (Error)";
+        let errors = "3.2 % of 7964 requests failed or came back short (allowed: 1 %): 21 × HTTP 500";
+        let causes = [(Cause::WorkerCrashed, crash), (Cause::RequestErrors, errors)];
+        let (_, reason, message) = concluded(&status("M", &causes, "5934", GateResult::Met));
+        assert_eq!(reason, Reason::RequestErrors);
+        let both = format!("WorkerCrashed: {crash}; RequestErrors: 3.2 % of 7964");
+        assert!(message.starts_with(&both), "{message}");
     }
 
     #[test]

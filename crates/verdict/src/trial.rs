@@ -201,9 +201,10 @@ fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<Ga
 fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationSpec) -> JudgedTrial {
     let workers = named(&evidence.record.workers, evidence.after);
     let lost = lost(evidence, &workers);
+    let gpu = |worker: &Worker<'_>| evidence.gpu_of(worker);
     let stalled = || {
-        let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, evidence.after, evidence.devices);
-        let stalled = peers::stalled(&workers, spec.dynamo().router_mode, gpu).or_else(|| peers::held_up(&workers));
+        let stalled =
+            peers::stalled(&workers, spec.dynamo().router_mode, gpu).or_else(|| peers::held_up(&workers, gpu));
         stalled.map(|text| (Cause::WorkerStall, text))
     };
     let (outcome, why) = match lost.is_none().then(stalled).flatten() {
@@ -214,7 +215,7 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
         ),
     };
     let unexplained = outcome == TrialOutcome::Invalid;
-    let still = peers::stood_still(&workers).map(|text| (Cause::TransientStall, text));
+    let still = peers::stood_still(&workers, gpu).map(|text| (Cause::TransientStall, text));
     let compared = speed::compared(&workers, evidence.after, evidence.devices);
     let slow = speed::slower(&compared).map(|text| (Cause::SlowWorker, text));
     let aside = still.into_iter().chain(slow).filter(|_| unexplained);

@@ -128,6 +128,26 @@ fn a_worker_that_stood_still_is_compared_by_the_seconds_in_which_it_worked() {
 }
 
 #[test]
+fn a_standstill_of_an_engine_whose_metrics_answer_is_no_part_of_its_speed() {
+    // Stopped for ten seconds with a hundred requests, whose next tokens have waited as long.
+    let stopped = 20..30;
+    let batch = |second| if stopped.contains(&second) { 0 } else { 100 };
+    let mut frozen = worker("b", 60, batch, |_| 10.0);
+    for Sample(second, scrape) in &mut frozen.samples {
+        if let Scrape::Reading(reading) = scrape {
+            reading.in_flight = 100;
+            let waited_us = if *second > stopped.end { 100 * 10_000_000 } else { 0 };
+            reading.engine.gap_us = reading.engine.gap_us.map(|us| us + waited_us);
+        }
+    }
+    let found = peers(&[worker("a", 60, |_| 100, |_| 10.0), frozen]);
+    assert!(
+        found.iter().all(|found| (percent(*found) - 100.0).abs() < 0.5),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn counters_of_an_engine_become_rates_and_shares() {
     let mut series = worker("a", 20, |_| 100, |_| 10.0);
     for Sample(second, scrape) in &mut series.samples {

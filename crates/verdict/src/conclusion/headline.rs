@@ -53,7 +53,7 @@ pub fn message(
     status: &PerfValidationStatus,
     verdict: Verdict,
     reason: Reason,
-    finding: Option<&Finding>,
+    findings: &[&Finding],
 ) -> String {
     let missing = status
         .placement
@@ -100,10 +100,9 @@ pub fn message(
             mean.abs()
         )
     });
-    let essential: Vec<String> = [near, gates, decisive, finding.map(in_words), further]
-        .into_iter()
-        .flatten()
-        .collect();
+    let found = findings.iter().map(|finding| in_words(finding));
+    let before = [near, gates, decisive].into_iter().flatten();
+    let essential: Vec<String> = before.chain(found).chain(further).collect();
     within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))
 }
 

@@ -192,20 +192,29 @@ impl Moving {
 
 /// A worker that stood still for a good part of a trial that ran out of time. What it held is cancelled in the end, so its
 /// own metrics may show that it went on.
-pub fn held_up(workers: &[Worker<'_>]) -> Option<String> {
+pub fn held_up(workers: &[Worker<'_>], gpu: impl Fn(&Worker<'_>) -> String) -> Option<String> {
     let long = |worker: &Worker<'_>| worker.load.still_seconds * GOOD_PART >= worker.load.seconds;
-    stood_still(workers).filter(|_| workers.iter().any(long))
+    stood_still(workers, gpu).filter(|_| workers.iter().any(long))
 }
 
-/// A worker that stood still under load and went on, while its peers did not.
-pub fn stood_still(workers: &[Worker<'_>]) -> Option<String> {
+/// The worker that stood still longest under load and went on, while its peers did not stand still.
+pub fn longest_still<'a, 'b>(workers: &'b [Worker<'a>]) -> Option<&'b Worker<'a>> {
     let worker = workers.iter().max_by_key(|worker| worker.load.still_seconds)?;
     let peers = workers.iter().filter(|peer| peer.load.address != worker.load.address);
     let theirs = median(peers.map(|peer| peer.load.still_seconds.into()).collect());
-    let (name, still, held) = (worker.name, worker.load.still_seconds, worker.load.still_in_flight);
+    let still = worker.load.still_seconds;
     let own = Decimal::from(still) > theirs * Decimal::from(OWN_STANDSTILL);
-    (still >= STANDSTILL && own)
-        .then(|| format!("worker {name} stood still for {still} s with {held} requests in work, then went on"))
+    (still >= STANDSTILL && own).then_some(worker)
+}
+
+/// That worker, in words; `gpu` as in [`stalled`].
+pub fn stood_still(workers: &[Worker<'_>], gpu: impl Fn(&Worker<'_>) -> String) -> Option<String> {
+    let worker = longest_still(workers)?;
+    let (name, still, held) = (worker.name, worker.load.still_seconds, worker.load.still_in_flight);
+    Some(format!(
+        "worker {name}{} stood still for {still} s with {held} requests in work, then went on",
+        gpu(worker)
+    ))
 }
 
 /// A worker that was given nothing and served nothing while others did.

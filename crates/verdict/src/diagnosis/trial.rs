@@ -4,7 +4,7 @@ use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, Route
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
-use super::peers::{Worker, gone, stood_still};
+use super::peers::{Worker, gone, longest_still};
 use super::roofline::Reached;
 use super::speed::{alike, any_slow, compared, unexplained};
 use crate::aiperf::{ErrorKind, Report};
@@ -177,8 +177,7 @@ pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Re
 /// Returns true if a worker that stood still for a while explains the miss: `below` is the distance of the worst rate
 /// from its gate (percent). All others may wait for it, and catch up later at no better rate.
 fn held_up_enough(workers: &[Worker<'_>], below: Option<Decimal>) -> bool {
-    let stood_still = stood_still(workers).and_then(|_| workers.iter().max_by_key(|worker| worker.load.still_seconds));
-    stood_still.is_some_and(|worker| {
+    longest_still(workers).is_some_and(|worker| {
         let (still, all) = (
             Decimal::from(worker.load.still_seconds),
             Decimal::from(worker.load.seconds),

@@ -2,6 +2,8 @@
 
 use perfval_api::{DeviceStatus, WorkerPod};
 
+use crate::diagnosis::peers::Worker;
+use crate::diagnosis::speed::gpu_in_words;
 use crate::frame::TrialRecord;
 use crate::gate::Share;
 
@@ -20,4 +22,11 @@ pub struct Evidence<'a> {
     pub devices: &'a [DeviceStatus],
     /// Product name of the GPUs, where it is known.
     pub product: Option<&'a str>,
+}
+
+impl Evidence<'_> {
+    /// Text behind a worker's name for its GPUs; empty if they are unknown.
+    pub(super) fn gpu_of(&self, worker: &Worker<'_>) -> String {
+        gpu_in_words(worker, self.after, self.devices)
+    }
 }

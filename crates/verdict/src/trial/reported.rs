@@ -217,8 +217,7 @@ impl ReportedTrial<'_> {
     }
 
     fn stalled(self) -> Option<String> {
-        let Evidence { after, devices, .. } = self.evidence;
-        let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, after, devices);
+        let gpu = |worker: &Worker<'_>| self.evidence.gpu_of(worker);
         peers::stalled(self.workers, self.spec.dynamo().router_mode, gpu)
     }
 
@@ -230,7 +229,8 @@ impl ReportedTrial<'_> {
     }
 
     fn stood_still(self) -> Option<Explained> {
-        peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
+        let text = peers::stood_still(self.workers, |worker| self.evidence.gpu_of(worker))?;
+        Some((Cause::TransientStall, text))
     }
 
     fn slower(self) -> Option<Explained> {

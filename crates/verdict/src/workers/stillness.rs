@@ -33,25 +33,32 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
         if let Some(still) = stood_still(second - since, &then, &now, pace, usual) {
             span += still;
             held = held.max(then.in_flight);
-        } else {
+        } else if !dropped(&then, &now, pace) {
             (span, held) = (Decimal::ZERO, 0);
         }
         if whole(span) > longest.recovered {
             (longest.recovered, longest.held) = (whole(span), held);
         }
     }
-    let Some((since, last)) = before else {
+    let Some((since, _)) = before else {
         return longest;
     };
     let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.last));
     longest.to_the_end = (asked - since).max(0);
-    if last.in_flight > 0 && span > Decimal::ZERO {
+    if span > Decimal::ZERO {
         longest.to_the_end += whole(span);
         if longest.recovered == whole(span) {
             (longest.recovered, longest.held) = (0, 0);
         }
     }
     longest
+}
+
+/// Returns true if a worker has no requests, or lost them without an answer: they timed out while it stood still, and it
+/// has not gone on.
+fn dropped(then: &Reading, now: &Reading, pace: Option<Pace>) -> bool {
+    let unit = pace.map_or(Unit::Requests, |pace| pace.unit);
+    then.in_flight == 0 && unit != Unit::Requests && unit.count(then) == unit.count(now)
 }
 
 /// The part of an interval in which the worker did not move; `None` if it moved.

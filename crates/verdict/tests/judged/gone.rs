@@ -83,7 +83,7 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
     };
     for (odd, explained) in [
         (frozen, "worker c (GPU n1/c) stood still for the last 20 s"),
-        (cancelled, "worker c stood still for 20 s with 32 requests"),
+        (cancelled, "worker c (GPU n1/c) stood still for 20 s with 32 requests"),
         (
             worker("c", 0, 32),
             "worker c (GPU n1/c) held up to 32 requests and finished none",

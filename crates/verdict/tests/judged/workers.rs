@@ -141,7 +141,7 @@ fn a_freeze_that_ended_is_reported_and_is_no_miss() {
     );
     let evidence = &verdict.findings[0].1.evidence;
     assert!(
-        evidence.contains("worker c stood still for 10 s with 32 requests"),
+        evidence.contains("worker c (GPU n1/c) stood still for 10 s with 32 requests"),
         "{evidence}"
     );
     // Long prompts stop all of them now and then.

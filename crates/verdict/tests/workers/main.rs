@@ -134,6 +134,38 @@ fn a_worker_that_never_moves_again_is_frozen_to_the_end() {
 }
 
 #[test]
+fn a_frozen_worker_whose_requests_time_out_has_not_gone_on() {
+    // An engine on an H100 was stopped for good: its metrics answered, its 256 requests ended at their time-out after 285 s.
+    let frozen = |s: i64| match s {
+        ..50 => Some(moving(s.min(12))),
+        _ => Some(Reading {
+            in_flight: 0,
+            finished: moving(12).finished + 16,
+            ..moving(12)
+        }),
+    };
+    // AIPerf measures until the last answer: the peer's in second 20, or of requests that the frontend gave only to the peer.
+    for answered in [20, 59] {
+        let peer = |s: i64| {
+            Some(Reading {
+                in_flight: if s < answered { 16 } else { 0 },
+                ..moving(s.min(answered))
+            })
+        };
+        let both = summarize(
+            &[series("a", (0..60).map(frozen)), series("peer", (0..60).map(peer))],
+            Some(Decimal::from(answered)),
+        );
+        assert_eq!((both[0].frozen_seconds, both[0].still_seconds), (38, 0), "{both:?}");
+        assert_eq!(
+            (both[1].frozen_seconds, both[1].served),
+            (0, answered * 2),
+            "the load counts: {both:?}"
+        );
+    }
+}
+
+#[test]
 fn bytes_show_progress_where_tokens_are_not_counted_and_finished_requests_do_not() {
     let long = |s: i64| Reading {
         bytes: Some(s * 7_000),

@@ -5,7 +5,8 @@
     cluster.py run NAME           applies validation.yaml under this name and follows it until it ends
     cluster.py run NAME --burn 0.3 --gpu 1     the same while another process computes on a GPU for a share of the time
     cluster.py run NAME --memory 70 --gpu 1    … or holds so many GiB of its memory
-    cluster.py run NAME --freeze 10 --gpu 1    the worker on a GPU stands still for so many seconds in each trial
+    cluster.py run NAME --freeze 10 --gpu 1    the worker on a GPU stands still for so many seconds in each trial; inf: for good
+    cluster.py run NAME --kill-worker --gpu 1  its engine is killed in the first trial
     cluster.py run NAME --kill-operator        the operator is killed in the first trial
     cluster.py run NAME --manifest one-gpu.yaml --soak 10m     another manifest, a soak after its trials
     cluster.py run NAME          again: a rerun of what is there
@@ -253,7 +254,8 @@ def main() -> int:
     command.add_argument("--manifest", type=Path, default=HERE / "validation.yaml")
     command.add_argument("--burn", type=float, help="share of the time that another process computes")
     command.add_argument("--memory", type=float, help="memory that another process holds (GiB)")
-    command.add_argument("--freeze", type=float, help="seconds for which a worker stands still in each trial")
+    command.add_argument("--freeze", type=float, help="seconds for which a worker stands still in each trial; inf: for good")
+    command.add_argument("--kill-worker", action="store_true")
     command.add_argument("--kill-operator", action="store_true")
     command.add_argument("--gpu", type=int, default=1, help="where")
     command.add_argument("--soak", help="one more trial of this length after those that passed, such as 10m")

@@ -3,11 +3,12 @@
 import base64
 import gzip
 import json
+import math
 import os
 from datetime import datetime
 
 # Faults by the name that tests/fidelity/src/fault.rs gives them.
-HEALTHY, SLOW_GPU, FROZEN = "Healthy", "SlowGpu", "FrozenTenSeconds"
+HEALTHY, SLOW_GPU, FROZEN, FROZEN_FOR_GOOD, DEAD = "Healthy", "SlowGpu", "FrozenTenSeconds", "FrozenForGood", "Dead"
 
 PLAIN = str.maketrans("", "", "-:Z")
 
@@ -34,13 +35,21 @@ def seconds(run: dict) -> int:
     return round((ended - began).total_seconds())
 
 
+def injected(options) -> tuple[str, dict]:
+    """The fault of a run and how strong it was."""
+    if options.kill_worker:
+        return DEAD, {}
+    if options.freeze:
+        return (FROZEN_FOR_GOOD, {}) if options.freeze == math.inf else (FROZEN, {"seconds": options.freeze})
+    return (SLOW_GPU, {"share": options.burn}) if options.burn else (HEALTHY, {})
+
+
 def record(found: dict, results: dict, options, victims: dict[int, str]) -> dict:
     """One line of records.jsonl; `victims` are the workers that were struck, by trial."""
     status = found["status"]
     own, placement = state(status), status["placement"]
     devices = own.get("plan", {}).get("deviceIds", [])
-    fault = FROZEN if options.freeze else SLOW_GPU if options.burn else HEALTHY
-    conditions = {"share": options.burn} if options.burn else {"seconds": options.freeze} if options.freeze else {}
+    fault, conditions = injected(options)
     pods, known = own.get("workerPods", []), payloads(results)
     # Devices are sorted by their name here, as GPUs are by their number on the bus.
     names = sorted(f"{device['pool']}/{device['name']}" for device in devices)

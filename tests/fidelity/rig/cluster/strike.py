@@ -1,5 +1,6 @@
-"""Faults of a run on real GPUs: foreign work or memory on a GPU, a worker that stands still, an operator that dies."""
+"""Faults of a run on real GPUs: foreign work or memory on a GPU, a worker that stands still or is killed, an operator that dies."""
 
+import math
 import os
 import signal
 import sys
@@ -41,7 +42,8 @@ class Strikes:
         if words[:1] != ["trial"] or not words[1].isdigit() or int(words[1]) <= self.struck:
             return
         self.struck = int(words[1])
-        if self.options.freeze or (self.options.kill_operator and self.struck == 1):
+        first_only = self.options.kill_operator or self.options.kill_worker
+        if self.options.freeze or (first_only and self.struck == 1):
             threading.Thread(target=self.strike, args=(self.struck,), daemon=True).start()
 
     def strike(self, trial: int) -> None:
@@ -51,15 +53,22 @@ class Strikes:
             for pid in operators:
                 os.kill(pid, signal.SIGKILL)
             say(f"killed {len(operators)} operator")
-        if self.options.freeze:
-            stopped = on_gpu(self.options.gpu)
-            for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
-                self.victims[trial] = hostname(pid) or self.victims.get(trial, "")
-            say(f"stopped {stopped} of {self.victims.get(trial)} for {self.options.freeze:.0f} s")
-            time.sleep(self.options.freeze)
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
+        if self.options.freeze or self.options.kill_worker:
+            self.hit(trial)
+
+    def hit(self, trial: int) -> None:
+        """Kills the engine on a GPU, or lets it stand still."""
+        found = on_gpu(self.options.gpu)
+        for pid in found:
+            self.victims[trial] = hostname(pid) or self.victims.get(trial, "")
+            os.kill(pid, signal.SIGKILL if self.options.kill_worker else signal.SIGSTOP)
+        did = "killed" if self.options.kill_worker else f"for {self.options.freeze:.0f} s stopped"
+        say(f"{did} {found} of {self.victims.get(trial)}")
+        if self.options.kill_worker or self.options.freeze == math.inf:
+            return
+        time.sleep(self.options.freeze)
+        for pid in found:
+            os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> None:
         if self.burner:
