@@ -4,10 +4,14 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use kube::core::ResourceExt as _;
 use perfval_api::meta::RUN_LABEL;
 
+use crate::diagnosis::obstacle::Obstacle;
+use crate::diagnosis::pods::Trouble;
 use crate::run::Run;
 
 /// Condition of a Job that succeeded.
 pub const COMPLETE: &str = "Complete";
+/// Label with the name of a queue of Kueue.
+const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Condition of a Job that failed.
 pub const FAILED: &str = "Failed";
 
@@ -50,6 +54,17 @@ pub fn has(job: &Job, condition: &str) -> bool {
 /// Returns true if a Job is over.
 pub fn is_over(job: &Job) -> bool {
     has(job, COMPLETE) || has(job, FAILED)
+}
+
+/// The trouble of a Job that another controller suspended, as Kueue does until its queue has room.
+pub fn queued(job: &Job, pods_of: &str) -> Option<Trouble> {
+    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let queue = job.labels().get(QUEUE_LABEL);
+    let queue = queue.map_or(String::new(), |queue| format!(" in queue {queue}"));
+    is_suspended.then(|| Trouble {
+        obstacle: Obstacle::Queued,
+        evidence: format!("the Job {} of {pods_of} is suspended{queue}", job.name_any()),
+    })
 }
 
 /// Reason why a Job failed, in the Job controller's words.

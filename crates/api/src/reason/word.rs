@@ -106,8 +106,8 @@ words! {
     }
     InLine {
         place: Run, severity: Info,
-        meaning: "Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.",
-        remedy: "wait for the runs in the message, or delete or suspend one of them",
+        meaning: "Earlier runs come first; this time does not count towards `timeouts.sizing`. Or a queue such as Kueue's holds a pod or Job of the run.",
+        remedy: "wait for the runs in the message, or delete or suspend one of them; give the queue room",
     }
     RunOver {
         place: Run, severity: Info,

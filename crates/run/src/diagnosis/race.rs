@@ -11,6 +11,7 @@ use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{self as sizing, Holder, Naming};
 use rust_decimal::Decimal;
 
+use super::scheduling;
 use crate::readiness::Pods;
 use crate::run::Run;
 
@@ -26,8 +27,11 @@ struct Taker {
     has: String,
 }
 
-/// Returns true if the scheduler finds no place for a pod now.
+/// Returns true if the scheduler finds no place for a pod now. It has not looked for one while a queue holds the pod.
 pub fn is_unschedulable(pod: &Pod) -> bool {
+    if !scheduling::gates(pod).is_empty() {
+        return false;
+    }
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions
         .into_iter()

@@ -18,7 +18,19 @@ const VOLUME: [&str; 4] = [
     "persistentvolumeclaim \"",
 ];
 
+/// Scheduling gates that still hold a pod: those of a queue such as Kueue's.
+pub(super) fn gates(pod: &Pod) -> Vec<&str> {
+    let gates = pod.spec.iter().flat_map(|spec| spec.scheduling_gates.iter().flatten());
+    gates.map(|gate| gate.name.as_str()).collect()
+}
+
 pub(super) fn sign(pod: &Pod) -> Option<Sign> {
+    let (name, gates) = (pod.name_any(), gates(pod));
+    if !gates.is_empty() {
+        let evidence = format!("pod {name}: queued behind its scheduling gate {}", gates.join(", "));
+        // No time makes it sure: the run waits for the queue.
+        return Some(Sign::new(Obstacle::Queued, name, evidence, Proof::Missing));
+    }
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let scheduled = conditions
         .iter()
@@ -26,7 +38,6 @@ pub(super) fn sign(pod: &Pod) -> Option<Sign> {
     let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
     // The rest only explains why no other pod can be removed for this one.
     let words = words.split(" preemption:").next().unwrap_or(words);
-    let name = pod.name_any();
     let evidence = format!("pod {name}: {words}");
     Some(Sign {
         normal_for: ALLOCATING,

@@ -5,7 +5,7 @@ mod result;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, Why, Word, WorkerPod};
 use perfval_sizing::Seen;
@@ -30,6 +30,9 @@ use crate::{build, job, patience, progress, time};
 use open::{before_trial, claims, confirm_again, open, try_open, unread};
 
 pub(super) use open::begin;
+
+/// A Job that starts so much later than its trial was opened was held by a queue.
+const HELD: TimeDelta = TimeDelta::seconds(30);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -119,6 +122,17 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
     };
     if let Some(open) = pass.status.state.trials.last_mut() {
         open.job_uid = found.uid();
+        // The Job's own limit counts from here too, without the time in a queue that held it.
+        let started = found.status.as_ref().and_then(|status| status.start_time.as_ref());
+        if let Some(started) = started
+            .map(time::from_kubernetes)
+            .filter(|started| *started - open.started_at > HELD)
+        {
+            open.started_at = started;
+        }
+    }
+    if let Some(trouble) = job::queued(found, &format!("trial {number}")) {
+        return Step::Wait(trouble.why());
     }
     if !job::is_over(found) {
         // The node first: where it is gone, nothing else of the trial ever comes.

@@ -217,7 +217,9 @@ fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
         }
     };
     pass.status.state.cache_job_uid = fill.uid();
-    if job::has(fill, job::COMPLETE) {
+    if let Some(trouble) = job::queued(fill, "the model cache") {
+        Some(Step::Wait(trouble.why()))
+    } else if job::has(fill, job::COMPLETE) {
         None
     } else if job::has(fill, job::FAILED) {
         Some(cache_failed(pass, fill))

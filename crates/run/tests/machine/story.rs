@@ -98,6 +98,10 @@ pub struct Story {
     pub job_owner: Option<&'static str>,
     /// Changes when another client replaces the Jobs.
     pub job_uid: &'static str,
+    /// Whether a queue holds the trials' Jobs and the workers back.
+    pub queued: bool,
+    /// When the queue let the open trial's Job go.
+    pub job_started: Option<DateTime<Utc>>,
     /// A load generator that outlived its Job.
     pub stray_generator: bool,
     pub children: Vec<Child>,
@@ -187,6 +191,8 @@ impl Story {
             gpu_exporter: Seen::Absent,
             job_owner: None,
             job_uid: "first",
+            queued: false,
+            job_started: None,
             stray_generator: false,
             children: Vec::new(),
             stuck: false,

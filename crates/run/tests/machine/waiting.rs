@@ -11,7 +11,7 @@ use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::moments::at;
-use super::story::Story;
+use super::story::{Showing, Story};
 
 #[test]
 fn a_deleted_object_is_released_once_everything_is_gone() {
@@ -146,4 +146,59 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
     );
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("failed calling webhook"), "{message}");
+}
+
+#[test]
+fn workers_that_a_queue_holds_are_waited_for_and_not_blamed() {
+    let mut story = at(WaitingForReady);
+    (story.queued, story.workers_ready) = (true, false);
+    for _ in 0..20 {
+        story.wait(10).step();
+    }
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(WaitingForReady), "InLine".into())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("queued behind its scheduling gate kueue.x-k8s.io/admission"),
+        "{message}"
+    );
+    (story.queued, story.workers_ready) = (false, true);
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
+}
+
+#[test]
+fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
+    let mut story = at(Benchmarking);
+    story.step();
+    (story.queued, story.showing) = (true, Showing::Hang);
+    story.wait(600).step();
+    assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "InLine".into()));
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("of trial 1 is suspended"), "{message}");
+    (story.queued, story.job_started) = (false, Some(story.now));
+    story.step();
+    story.wait(600).step();
+    assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "Running".into()));
+    story.showing = Showing::Fast;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
+}
+
+#[test]
+fn a_queue_that_never_lets_a_job_go_ends_the_run_without_a_verdict_on_the_gpus() {
+    let mut story = at(Benchmarking);
+    story.step();
+    story.queued = true;
+    story.step();
+    story.wait(4000).step();
+    story.until(Completed);
+    assert_eq!((story.verdict(), story.reason()), (Some(Error), "InLine".into()));
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("is suspended") && message.contains("timeouts.benchmark passed"),
+        "{message}"
+    );
 }

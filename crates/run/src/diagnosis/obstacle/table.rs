@@ -31,6 +31,12 @@ obstacles! {
         seen: "pod condition `PodScheduled=False`",
         remedy: "see the scheduler's words: free CPU and memory, or correct placement.tolerations and nodeSelector",
     }
+    /// A queue outside of this operator, such as Kueue, holds a pod or a Job back.
+    Queued {
+        reason: InLine, response: Wait, patience: 20,
+        seen: "`schedulingGates` of a pod, `suspend: true` of a Job",
+        remedy: "wait for the queue (kubectl get workloads.kueue.x-k8s.io -n NAMESPACE), give it room, or take these pods and Jobs out of it",
+    }
     /// A GPU that was free at sizing was given to another pod, or vanished.
     LostRace {
         reason: LostRace, response: SizeAgain, patience: 20,

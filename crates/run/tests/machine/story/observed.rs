@@ -186,7 +186,8 @@ impl Story {
             return Vec::new();
         }
         let pod = |name: &str, component: &str| {
-            let ready = if self.workers_ready && !self.unschedulable {
+            let held = self.queued && component == "worker";
+            let ready = if self.workers_ready && !self.unschedulable && !held {
                 "True"
             } else {
                 "False"
@@ -201,6 +202,17 @@ impl Story {
                     "message": "cannot allocate all claims", "lastTransitionTime": refused}),
                 );
             }
+            if held {
+                conditions.push(
+                    json!({"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates"}),
+                );
+            }
+            let gates = if held {
+                json!([{"name": "kueue.x-k8s.io/admission"}])
+            } else {
+                json!([])
+            };
             if self.preempted == Some(name) {
                 conditions.push(
                     json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
@@ -220,7 +232,7 @@ impl Story {
             serde_json::from_value(json!({
                 "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created,
                     "labels": {"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component}},
-                "spec": {"nodeName": node, "containers": []},
+                "spec": {"nodeName": node, "containers": [], "schedulingGates": gates},
                 "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
                     "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state, "lastState": last}]},
             })).expect("well-formed")

@@ -91,7 +91,8 @@ impl Story {
                     "controller": true,
                 }],
             },
-            "status": {"conditions": [
+            "spec": {"suspend": self.queued, "template": {}},
+            "status": {"startTime": self.job_started.map(|started| started.to_rfc3339()), "conditions": [
                 {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": reason},
             ]},
         }))
