@@ -106,7 +106,7 @@ words! {
     }
     InLine {
         place: Run, severity: Info,
-        meaning: "Earlier runs come first; this time does not count towards `timeouts.sizing`. Or a queue such as Kueue's holds a pod or Job of the run.",
+        meaning: "Earlier runs come first, or a queue such as Kueue's holds a pod or Job of the run.",
         remedy: "wait for the runs in the message, or delete or suspend one of them; give the queue room",
     }
     RunOver {

@@ -11,7 +11,7 @@ use crate::rules;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplate {
-    /// Labels and annotations, such as the queue name of Kueue.
+    /// Labels and annotations. The Jobs get Kueue's labels too, such as the name of a queue.
     #[serde(default)]
     pub metadata: PodMetadata,
     /// Security, priority and images.

@@ -2,7 +2,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::meta::{labels, metadata, pod_metadata};
+use super::meta::{job_metadata, labels, pod_metadata};
 use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
 use super::pod::{
     mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
@@ -27,7 +27,7 @@ main.write_text(snapshot.name)
 pub fn cache_job(run: &Run<'_>) -> Job {
     let deadline = time::duration(&run.spec().timeouts.model_cache).as_secs();
     Job {
-        metadata: metadata(run, names::cache_job(&run.id()), names::MODEL_CACHE),
+        metadata: job_metadata(run, names::cache_job(&run.id()), names::MODEL_CACHE),
         spec: Some(JobSpec {
             // A retry would restart the download.
             backoff_limit: Some(0),

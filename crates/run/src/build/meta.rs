@@ -10,6 +10,9 @@ use crate::Run;
 /// Label: which part of a run an object or pod is.
 pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
 
+/// Domain of Kueue's labels.
+const KUEUE: &str = "kueue.x-k8s.io/";
+
 /// Longest label value that the API server takes.
 const LABEL_VALUE_MAX: usize = 63;
 
@@ -51,6 +54,18 @@ pub fn pod_metadata(run: &Run<'_>, ours: BTreeMap<String, String>) -> ObjectMeta
         annotations: Some(template.annotations).filter(|annotations| !annotations.is_empty()),
         ..ObjectMeta::default()
     }
+}
+
+/// Metadata of a Job. Kueue reads its queue there, and holds a Job without one where an administrator says so.
+pub fn job_metadata(run: &Run<'_>, name: String, component: &str) -> ObjectMeta {
+    let template = &run.spec().pod_template.metadata.labels;
+    let queue = template.iter().filter(|(key, _)| key.starts_with(KUEUE));
+    let mut metadata = metadata(run, name, component);
+    metadata
+        .labels
+        .get_or_insert_default()
+        .extend(queue.map(|(key, value)| (key.clone(), value.clone())));
+    metadata
 }
 
 /// Our own labels alone, for pods that another operator makes: Grove selects its pods by

@@ -10,7 +10,7 @@ use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
 use super::load::extra_seconds;
-use super::meta::{labels, metadata, pod_metadata};
+use super::meta::{job_metadata, labels, pod_metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{
     mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
@@ -36,7 +36,7 @@ const START_SECONDS: i64 = 90;
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     Job {
-        metadata: metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
+        metadata: job_metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
         spec: Some(JobSpec {
             backoff_limit: Some(0),
             active_deadline_seconds: Some(limit_seconds(run, trial).saturating_add(START_SECONDS)),

@@ -52,6 +52,23 @@ fn nothing_of_the_spec_is_interpreted() {
 }
 
 #[test]
+fn jobs_have_the_queue_of_their_pods_and_none_of_the_other_labels() {
+    let mut object = typical();
+    let labels = json!({"kueue.x-k8s.io/queue-name": "gpus", "team": "ml"});
+    object.spec.pod_template.metadata.labels = serde_json::from_value(labels).expect("well-formed");
+    let settings = settings();
+    let run = Run::new(&object, &settings);
+    for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
+        let labels = job.metadata.labels.unwrap_or_default();
+        assert_eq!(
+            labels.get("kueue.x-k8s.io/queue-name").map(String::as_str),
+            Some("gpus")
+        );
+        assert_eq!(labels.get("team"), None);
+    }
+}
+
+#[test]
 fn pods_of_our_own_are_restricted() {
     let object = typical();
     let settings = settings();

@@ -214,7 +214,7 @@ fn every_object_is_named_labelled_and_owned() {
             .keys()
             .map(String::as_str)
             .collect();
-        let expected = BTreeSet::from([
+        let mut expected = BTreeSet::from([
             "app.kubernetes.io/component",
             "app.kubernetes.io/instance",
             "app.kubernetes.io/managed-by",
@@ -225,6 +225,7 @@ fn every_object_is_named_labelled_and_owned() {
             "perfvalidation.dev/name",
             "perfvalidation.dev/run",
         ]);
+        expected.extend(kind.ends_with("_job").then_some("kueue.x-k8s.io/queue-name"));
         assert_eq!(labels, expected, "{kind}");
         let spoken_for = [metadata["labels"].clone(), value["spec"]["metadata"]["labels"].clone()];
         for label in spoken_for.iter().filter_map(Value::as_object).flatten() {
