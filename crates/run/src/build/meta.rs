@@ -56,7 +56,7 @@ pub fn pod_metadata(run: &Run<'_>, ours: BTreeMap<String, String>) -> ObjectMeta
     }
 }
 
-/// Metadata of a Job. Kueue reads its queue there, and holds a Job without one where an administrator says so.
+/// Metadata of a Job. Kueue reads its queue there. With `manageJobsWithoutQueueName` it never starts a Job without one.
 pub fn job_metadata(run: &Run<'_>, name: String, component: &str) -> ObjectMeta {
     let template = &run.spec().pod_template.metadata.labels;
     let queue = template.iter().filter(|(key, _)| key.starts_with(KUEUE));

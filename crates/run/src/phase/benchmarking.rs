@@ -31,7 +31,7 @@ use open::{before_trial, claims, confirm_again, open, try_open, unread};
 
 pub(super) use open::begin;
 
-/// A Job that starts so much later than its trial was opened was held by a queue.
+/// Time between the opening of a trial and the start of its Job from which a queue held the Job.
 const HELD: TimeDelta = TimeDelta::seconds(30);
 
 pub(super) const PHASE: Definition = Definition {
