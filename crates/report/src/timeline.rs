@@ -127,10 +127,7 @@ impl Timeline {
         } else {
             self.seconds + BETWEEN
         };
-        let shown = Phase {
-            first: (load.first - AROUND).max(0),
-            last: load.last + AROUND,
-        };
+        let shown = Phase::between((load.first - AROUND).max(0), load.last + AROUND);
         let clock = Clock {
             trial: trial.status.number,
             shown,

@@ -13,7 +13,7 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// Reads counters once a second, until it is stopped.
 struct Readings<T> {
     stop: Sender<()>,
-    thread: JoinHandle<Vec<T>>,
+    thread: JoinHandle<Vec<(i64, T)>>,
 }
 
 impl<T: Send + 'static> Readings<T> {
@@ -25,7 +25,7 @@ impl<T: Send + 'static> Readings<T> {
             let mut readings = Vec::new();
             loop {
                 let second = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
-                readings.extend(read(second));
+                readings.extend(read(second).map(|reading| (second, reading)));
                 let next = started + Duration::from_secs(started.elapsed().as_secs() + 1);
                 let wait = next.saturating_duration_since(Instant::now());
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
@@ -36,9 +36,13 @@ impl<T: Send + 'static> Readings<T> {
         Self { stop, thread }
     }
 
-    fn stop(self) -> Vec<T> {
+    /// Stops, and returns all readings but those of the last `waited` seconds.
+    fn stop(self, waited: i64) -> Vec<T> {
         drop(self.stop);
-        self.thread.join().unwrap_or_default() // one that panicked is no evidence
+        let readings = self.thread.join().unwrap_or_default(); // one that panicked is no evidence
+        let until = readings.last().map_or(0, |(second, _)| second - waited);
+        let before = readings.into_iter().filter(|(second, _)| *second <= until);
+        before.map(|(_, reading)| reading).collect()
     }
 }
 
@@ -64,9 +68,10 @@ impl Cpu {
         })
     }
 
-    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
-    pub fn stop(self, measured: Option<Decimal>) -> Option<GeneratorCpu> {
-        GeneratorCpu::new(&self.readings.stop(), self.limit, measured)
+    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds and ended `waited` seconds before
+    /// the last request did.
+    pub fn stop(self, measured: Option<Decimal>, waited: i64) -> Option<GeneratorCpu> {
+        GeneratorCpu::new(&self.readings.stop(waited), self.limit, measured)
     }
 }
 
@@ -91,9 +96,9 @@ impl NodeSampler {
         Some(Self { name, readings })
     }
 
-    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
-    pub fn stop(self, measured: Option<Decimal>) -> Option<NodeCpu> {
-        NodeCpu::new(&self.name, &self.readings.stop(), measured)
+    /// Stops, and returns the use in the measured phase, as [`Cpu::stop`] does.
+    pub fn stop(self, measured: Option<Decimal>, waited: i64) -> Option<NodeCpu> {
+        NodeCpu::new(&self.name, &self.readings.stop(waited), measured)
     }
 }
 

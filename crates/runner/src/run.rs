@@ -8,7 +8,7 @@ use perfval_verdict::aiperf::Measure;
 use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
 use perfval_verdict::gpus::{self, GpuRecord, GpuSeries, Recorder};
 use perfval_verdict::node_facts::NodeFacts;
-use perfval_verdict::workers::{WorkerSeries, summarize};
+use perfval_verdict::workers::{Phase, WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
@@ -114,8 +114,9 @@ fn measure(options: &Options) -> Result<Payload, Error> {
 
     let mut judged = outcome::judge(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
-    let cpu = cpu.and_then(|cpu| cpu.stop(measured));
-    let node_cpu = node.and_then(|node| node.stop(measured));
+    let waited = Phase::new(&series, measured).waited();
+    let cpu = cpu.and_then(|cpu| cpu.stop(measured, waited));
+    let node_cpu = node.and_then(|node| node.stop(measured, waited));
     if let Outcome::Report(report) = &mut judged.outcome {
         report.generator.cpu = cpu;
     }

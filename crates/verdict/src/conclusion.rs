@@ -95,8 +95,8 @@ fn reasons(trial: &TrialState) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// The findings that explain the last trial: the first that matches the reason, else the first of all. A worker that crashed
-/// or stalled stands before the requests that it failed.
+/// The findings that explain the last trial: the first that matches the reason, else the first of all. The worker that
+/// crashed or stalled stands behind the requests that it failed.
 fn deciding_findings(status: &PerfValidationStatus, reason: Reason) -> Vec<&Finding> {
     let Some(TrialState { causes, .. }) = status.state.trials.last() else {
         return Vec::new();
@@ -108,7 +108,7 @@ fn deciding_findings(status: &PerfValidationStatus, reason: Reason) -> Vec<&Find
     );
     let source =
         first.filter(|first| reason == Reason::RequestErrors && reason_of(first).is_some_and(|own| own != reason));
-    let deciding = source.into_iter().chain(matching.or(first));
+    let deciding = matching.or(first).into_iter().chain(source);
     deciding.filter_map(|cause| finding_of(status, cause)).collect()
 }
 
@@ -226,14 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_goes_before_the_requests_that_it_failed() {
-        let crash = "worker w restarted: its container ended with exit code 1 (Error)";
+    fn a_crash_is_named_behind_the_requests_that_it_failed() {
+        let crash = "worker pv-e1993e18-worker-f7b7b98dd-r4xkg restarted: its container ended with exit code 1 (Error)";
         let errors = "3.2 % of 7964 requests failed or came back short (allowed: 1 %): 21 × HTTP 500";
         let causes = [(Cause::WorkerCrashed, crash), (Cause::RequestErrors, errors)];
-        let (_, reason, message) = concluded(&status("M", &causes, "5934", GateResult::Met));
+        let (_, reason, message) = concluded(&status("MMMM", &causes, "90", GateResult::Missed));
         assert_eq!(reason, Reason::RequestErrors);
-        let both = format!("WorkerCrashed: {crash}; RequestErrors: 3.2 % of 7964");
-        assert!(message.starts_with(&both), "{message}");
+        let both = "throughput 90 tok/s, 91 % below 1000; RequestErrors: 3.2 % of 7964 requests failed or came back short; \
+                    WorkerCrashed: worker pv-e1993e18-worker-f7b7b98dd-r4xkg restarted";
+        assert!(message.starts_with(both), "{message}");
     }
 
     #[test]

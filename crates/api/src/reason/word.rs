@@ -105,7 +105,7 @@ words! {
         remedy: "nothing: the run goes on by itself",
     }
     InLine {
-        place: Run, severity: Info,
+        place: Both, severity: Info,
         meaning: "Earlier runs come first, or a queue such as Kueue's holds a pod or Job of the run.",
         remedy: "wait for the runs in the message, or delete or suspend one of them; give the queue room",
     }

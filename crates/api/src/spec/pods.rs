@@ -11,7 +11,7 @@ use crate::rules;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplate {
-    /// Labels and annotations. The Jobs get Kueue's labels too, such as the name of a queue.
+    /// Labels and annotations. The Jobs get Kueue's queue name and priority class too.
     #[serde(default)]
     pub metadata: PodMetadata,
     /// Security, priority and images.

@@ -10,8 +10,8 @@ use crate::Run;
 /// Label: which part of a run an object or pod is.
 pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
 
-/// Domain of Kueue's labels.
-const KUEUE: &str = "kueue.x-k8s.io/";
+/// Kueue's labels that a Job has as well as a pod.
+const QUEUE: [&str; 2] = ["kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"];
 
 /// Longest label value that the API server takes.
 const LABEL_VALUE_MAX: usize = 63;
@@ -56,15 +56,13 @@ pub fn pod_metadata(run: &Run<'_>, ours: BTreeMap<String, String>) -> ObjectMeta
     }
 }
 
-/// Metadata of a Job. Kueue reads its queue there. With `manageJobsWithoutQueueName` it never starts a Job without one.
+/// Metadata of a Job. Kueue reads the queue of a Job there.
 pub fn job_metadata(run: &Run<'_>, name: String, component: &str) -> ObjectMeta {
     let template = &run.spec().pod_template.metadata.labels;
-    let queue = template.iter().filter(|(key, _)| key.starts_with(KUEUE));
+    let queue = template.iter().filter(|(key, _)| QUEUE.contains(&key.as_str()));
     let mut metadata = metadata(run, name, component);
-    metadata
-        .labels
-        .get_or_insert_default()
-        .extend(queue.map(|(key, value)| (key.clone(), value.clone())));
+    let labels = metadata.labels.get_or_insert_default();
+    labels.extend(queue.map(|(key, value)| (key.clone(), value.clone())));
     metadata
 }
 

@@ -5,7 +5,7 @@ mod result;
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, Why, Word, WorkerPod};
 use perfval_sizing::Seen;
@@ -30,9 +30,6 @@ use crate::{build, job, patience, progress, time};
 use open::{before_trial, claims, confirm_again, open, try_open, unread};
 
 pub(super) use open::begin;
-
-/// Time between the opening of a trial and the start of its Job from which a queue held the Job.
-const HELD: TimeDelta = TimeDelta::seconds(30);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -120,21 +117,19 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
             return close(pass, number, &judged, workers, pods);
         }
     };
+    let is_over = job::is_over(found);
+    let queued = job::queued(found, &format!("trial {number}")).filter(|_| !is_over);
+    let mut started = false;
     if let Some(open) = pass.status.state.trials.last_mut() {
+        started = open.job_uid.is_some() && !open.queued;
         open.job_uid = found.uid();
-        // The Job's own limit counts from here too, without the time in a queue that held it.
-        let started = found.status.as_ref().and_then(|status| status.start_time.as_ref());
-        if let Some(started) = started
-            .map(time::from_kubernetes)
-            .filter(|started| *started - open.started_at > HELD)
-        {
-            open.started_at = started;
+        // The Job's own limit counts from its start too.
+        if open.queued && queued.is_none() {
+            open.started_at = pass.now;
         }
+        open.queued = queued.is_some() && !started;
     }
-    if let Some(trouble) = job::queued(found, &format!("trial {number}")) {
-        return Step::Wait(trouble.why());
-    }
-    if !job::is_over(found) {
+    if !is_over {
         // The node first: where it is gone, nothing else of the trial ever comes.
         if let Some(sign) = signs::worst(pass, trial.pod.as_ref()) {
             let why = mark_generator(sign.trouble).why();
@@ -142,6 +137,13 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
                 Step::End(perfval_api::Verdict::Error, why)
             } else {
                 Step::Wait(why)
+            };
+        }
+        if let Some(trouble) = queued {
+            return if started {
+                stopped(&trouble)
+            } else {
+                Step::Wait(trouble.why())
             };
         }
         let said = trial.progress.as_ref();
@@ -160,6 +162,16 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
         pass.look_again_in(Duration::from_secs(1));
         Step::wait(Reason::Running, format!("reading the result of trial {number}"))
     }
+}
+
+/// A Job that was stopped after its start would send the same prompts again, and the engines have cached them.
+fn stopped(trouble: &Trouble) -> Step {
+    let cause = Cause::LoadGeneratorEvicted;
+    let evidence = format!(
+        "{} after it had started, as by a queue that needs its place; run again",
+        trouble.evidence
+    );
+    Step::error(cause.reason().unwrap_or(Reason::BenchmarkFailed), evidence)
 }
 
 /// Marks a trouble of the load generator's pod as such. A trouble of the node affects all pods.

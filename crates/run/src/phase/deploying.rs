@@ -217,12 +217,12 @@ fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
         }
     };
     pass.status.state.cache_job_uid = fill.uid();
-    if let Some(trouble) = job::queued(fill, "the model cache") {
-        Some(Step::Wait(trouble.why()))
-    } else if job::has(fill, job::COMPLETE) {
+    if job::has(fill, job::COMPLETE) {
         None
     } else if job::has(fill, job::FAILED) {
         Some(cache_failed(pass, fill))
+    } else if let Some(trouble) = job::queued(fill, "the model cache") {
+        Some(Step::Wait(trouble.why()))
     } else {
         Some(still_filling(pass))
     }

@@ -254,6 +254,7 @@ fn the_largest_status_fits() {
     largest.state.workers = (0..16).map(load).collect();
     let trial = |number: i64| TrialState {
         number,
+        queued: false,
         job_uid: Some("00000000-0000-4000-8000-000000000000".into()),
         outcome: Some(TrialOutcome::Invalid),
         throughput: Some("110847.123".into()),

@@ -100,8 +100,6 @@ pub struct Story {
     pub job_uid: &'static str,
     /// Whether a queue holds the trials' Jobs and the workers back.
     pub queued: bool,
-    /// When the queue let the open trial's Job go.
-    pub job_started: Option<DateTime<Utc>>,
     /// A load generator that outlived its Job.
     pub stray_generator: bool,
     pub children: Vec<Child>,
@@ -192,7 +190,6 @@ impl Story {
             job_owner: None,
             job_uid: "first",
             queued: false,
-            job_started: None,
             stray_generator: false,
             children: Vec::new(),
             stuck: false,

@@ -169,8 +169,8 @@ fn workers_that_a_queue_holds_are_waited_for_and_not_blamed() {
     assert_eq!(story.verdict(), Some(Passed));
 }
 
-#[test]
-fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
+/// A run whose first trial's Job is held by a queue since its creation.
+fn queued() -> Story {
     let mut story = at(Benchmarking);
     story.step();
     (story.queued, story.showing) = (true, Showing::Hang);
@@ -178,7 +178,13 @@ fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
     assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "InLine".into()));
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("of trial 1 is suspended"), "{message}");
-    (story.queued, story.job_started) = (false, Some(story.now));
+    story
+}
+
+#[test]
+fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
+    let mut story = queued();
+    story.queued = false;
     story.step();
     story.wait(600).step();
     assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "Running".into()));
@@ -188,11 +194,8 @@ fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
 }
 
 #[test]
-fn a_queue_that_never_lets_a_job_go_ends_the_run_without_a_verdict_on_the_gpus() {
-    let mut story = at(Benchmarking);
-    story.step();
-    story.queued = true;
-    story.step();
+fn a_queue_that_never_lets_a_job_go_ends_the_run_without_blame() {
+    let mut story = queued();
     story.wait(4000).step();
     story.until(Completed);
     assert_eq!((story.verdict(), story.reason()), (Some(Error), "InLine".into()));
@@ -201,4 +204,34 @@ fn a_queue_that_never_lets_a_job_go_ends_the_run_without_a_verdict_on_the_gpus()
         message.contains("is suspended") && message.contains("timeouts.benchmark passed"),
         "{message}"
     );
+}
+
+#[test]
+fn a_job_that_a_queue_stops_after_its_start_is_not_measured_again_with_cached_prompts() {
+    for held_before in [false, true] {
+        let mut story = if held_before { queued() } else { at(Benchmarking) };
+        (story.queued, story.showing) = (false, Showing::Hang);
+        for _ in 0..3 {
+            story.wait(20).step();
+        }
+        assert_eq!(story.reason(), "Running");
+        assert!(story.status().state.trials[0].job_uid.is_some(), "its Job was seen");
+        story.queued = true;
+        story.step();
+        story.until(Completed);
+        assert_eq!(
+            (story.verdict(), story.reason()),
+            (Some(Error), "BenchmarkFailed".into())
+        );
+        let message = story.status().message.unwrap_or_default();
+        assert!(message.contains("is suspended after it had started"), "{message}");
+    }
+}
+
+#[test]
+fn a_result_counts_although_the_finished_job_is_suspended() {
+    let mut story = queued();
+    story.showing = Showing::Fast;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
 }

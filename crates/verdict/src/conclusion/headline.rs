@@ -100,7 +100,15 @@ pub fn message(
             mean.abs()
         )
     });
-    let found = findings.iter().map(|finding| in_words(finding));
+    let found = findings.iter().map(|finding| match findings {
+        [_] => in_words(finding),
+        // Both fit into the line without the details in brackets.
+        _ => in_words(finding)
+            .split(" (allowed")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    });
     let before = [near, gates, decisive].into_iter().flatten();
     let essential: Vec<String> = before.chain(found).chain(further).collect();
     within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))

@@ -70,7 +70,7 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>], name: &str) -> Option<String>
     if load.frozen_seconds >= STANDSTILL && (others_go_on || all.len() == 1) {
         let (frozen, held, timeouts) = (load.frozen_seconds, load.peak_in_flight, load.timeouts);
         return Some(format!(
-            "worker {name} stood still for the last {frozen} s ({timeouts} time-outs of its metrics port), with up to {held} \
+            "worker {name} stood still for {frozen} s and did not go on ({timeouts} time-outs of its metrics port), with up to {held} \
              requests in work before"
         ));
     }
@@ -197,7 +197,7 @@ pub fn held_up(workers: &[Worker<'_>], gpu: impl Fn(&Worker<'_>) -> String) -> O
     stood_still(workers, gpu).filter(|_| workers.iter().any(long))
 }
 
-/// The worker that stood still longest under load and went on, while its peers did not stand still.
+/// The worker that stood still longest under load and went on, more than three times as long as its peers.
 pub fn longest_still<'a, 'b>(workers: &'b [Worker<'a>]) -> Option<&'b Worker<'a>> {
     let worker = workers.iter().max_by_key(|worker| worker.load.still_seconds)?;
     let peers = workers.iter().filter(|peer| peer.load.address != worker.load.address);

@@ -45,10 +45,7 @@ impl Drift {
 pub(super) fn minutes(series: &[WorkerSeries], phase: Phase) -> Option<[Phase; 3]> {
     let sent_last = series.iter().filter_map(sent_last).max()?.min(phase.last);
     let first = phase.first + RAMP;
-    let window = |first: i64| Phase {
-        first,
-        last: first + MINUTE,
-    };
+    let window = |first: i64| Phase::between(first, first + MINUTE);
     let last = sent_last - MINUTE;
     (sent_last - first >= LONG).then(|| [window(first), window(last - MINUTE), window(last)])
 }

@@ -4,6 +4,9 @@ use rust_decimal::prelude::ToPrimitive;
 use super::pace::Unit;
 use super::{Reading, Sample, Scrape, Silence, WorkerSeries};
 
+/// Time between the last answer and the end of the last request from which requests waited for a worker that stood still (s).
+const WAITED: i64 = 5;
+
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,26 +15,41 @@ pub struct Phase {
     pub first: i64,
     /// The last one.
     pub last: i64,
+    /// Second in which the last request ended, answered or not.
+    pub over: i64,
 }
 
 impl Phase {
-    /// The phase of `seconds`, and what waited for a worker that stood still after it; without a length, everything since the
-    /// first request.
+    /// The phase of `seconds`; without a length, everything from the first request to the end of the last.
     ///
-    /// AIPerf's length ends with the last answer. Requests that a frozen engine holds end at their time-out: 285 s later on
-    /// an H100, while the other worker had none.
+    /// AIPerf's length ends with the last answer. Requests in a frozen engine end at their time-out: 285 s later on an H100.
     pub fn new(series: &[WorkerSeries], seconds: Option<Decimal>) -> Self {
         let busy: Vec<i64> = series.iter().flat_map(busy_seconds).collect();
-        let (first, last) = (
+        let (first, over) = (
             busy.iter().min().copied().unwrap_or(0),
             busy.iter().max().copied().unwrap_or(0),
         );
-        let answered = series.iter().filter_map(last_answer).max().unwrap_or(last);
-        let length = seconds.and_then(|seconds| seconds.ceil().to_i64());
+        let Some(length) = seconds.and_then(|seconds| seconds.ceil().to_i64()) else {
+            return Self::between(first, over);
+        };
+        let answered = series.iter().filter_map(last_answer).max();
+        let last = answered.filter(|answered| over - answered >= WAITED).unwrap_or(over);
+        let first = last.saturating_sub(length).max(first);
+        Self { first, last, over }
+    }
+
+    /// The seconds from one to another.
+    pub fn between(first: i64, last: i64) -> Self {
         Self {
-            first: length.map_or(first, |length| answered.saturating_sub(length).max(first)),
+            first,
             last,
+            over: last,
         }
+    }
+
+    /// Time after the phase in which the last requests waited for their time-out (s).
+    pub fn waited(self) -> i64 {
+        self.over - self.last
     }
 
     /// Its length (s); a burst within one sample still took up to a second.
@@ -45,12 +63,13 @@ impl Phase {
     }
 }
 
-/// Last second in which a worker got on with its answers.
+/// Last second in which a worker added to its answers.
 fn last_answer(series: &WorkerSeries) -> Option<i64> {
     let readings: Vec<(i64, Reading)> = series.readings().collect();
     let moved = |pair: &&[(i64, Reading)]| {
         let unit = Unit::finest(&pair[1].1);
-        unit.count(&pair[1].1) != unit.count(&pair[0].1)
+        let [then, now] = [&pair[0].1, &pair[1].1].map(|reading| unit.count(reading));
+        then.zip(now).is_some_and(|(then, now)| now > then)
     };
     readings.windows(2).filter(moved).map(|pair| pair[1].0).next_back()
 }

@@ -18,9 +18,6 @@ const GAP: i64 = 4;
 const TOKENS: f64 = 50.0;
 /// Windows with a smaller part of the worker's largest batch are the ends of waves.
 const FULL: f64 = 0.25;
-/// A window whose requests waited longer for their tokens than twice its length holds the end of a standstill, and none of the
-/// engine's speed: 2,743 s for 256 requests in 2 s after an engine on an H100 was stopped for 10 s.
-const WAITED: f64 = 2.0;
 /// Fewest windows that give an interval.
 const WINDOWS: usize = 4;
 /// Growth of the time per token with the batch, as a power of it, until a trial shows its own: 0 while memory is the
@@ -110,12 +107,20 @@ fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
         // Dynamo's mocker does not count its steps.
         None => f64::midpoint(then.in_flight, now.in_flight),
     };
-    let requests = batch.max(then.in_flight).max(now.in_flight);
-    let stood_still = ms > requests * number(end - start) * 1000.0 * WAITED;
-    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !stood_still).then(|| Window {
+    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !stood_still(readings, start, end)).then(|| Window {
         tokens,
         token_ms: ms / tokens,
         batch,
+    })
+}
+
+/// Returns true if the engine had requests and gave no token in a step of this window, or in the one before it. The tokens
+/// after a stop have waited as long: 10 s on an H100, 70 times the usual, and the time of the window is none of its speed.
+fn stood_still(readings: &[(i64, Reading)], start: i64, end: i64) -> bool {
+    readings.windows(2).any(|pair| {
+        let [(since, then), (until, now)] = [pair[0], pair[1]];
+        let beside = since < end && until >= start;
+        beside && then.in_flight > 0 && now.in_flight > 0 && then.engine.gaps == now.engine.gaps
     })
 }
 

@@ -7,6 +7,9 @@ use super::{Reading, WorkerSeries};
 /// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
 const STEP: i64 = 2;
 
+/// A worker with a smaller part of its usual requests does not stand still.
+const FEW: Decimal = Decimal::from_parts(4, 0, 0, false, 0);
+
 /// Time during which a worker had requests and did not move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stillness {
@@ -14,7 +17,7 @@ pub(super) struct Stillness {
     pub recovered: i64,
     /// Requests it held in that span.
     pub held: i64,
-    /// Span without progress or answer that lasted to the end of the phase (s).
+    /// Span without progress or answer after which it did not go on (s).
     pub to_the_end: i64,
 }
 
@@ -23,7 +26,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
     let mut longest = Stillness::default();
     let (mut span, mut held) = (Decimal::ZERO, 0);
     let mut before: Option<(i64, Reading)> = None;
-    for (second, now) in series.readings().filter(|(second, _)| *second <= phase.last) {
+    for (second, now) in series.readings().filter(|(second, _)| *second <= phase.over) {
         let Some((since, then)) = before.replace((second, now)) else {
             continue;
         };
@@ -43,7 +46,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
     let Some((since, _)) = before else {
         return longest;
     };
-    let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.last));
+    let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.over));
     longest.to_the_end = (asked - since).max(0);
     if span > Decimal::ZERO {
         longest.to_the_end += whole(span);
@@ -63,7 +66,8 @@ fn dropped(then: &Reading, now: &Reading, pace: Option<Pace>) -> bool {
 
 /// The part of an interval in which the worker did not move; `None` if it moved.
 fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, usual: Decimal) -> Option<Decimal> {
-    if then.in_flight == 0 {
+    // One request of hundreds that never ends is no standstill of the worker.
+    if Decimal::from(then.in_flight) * FEW < usual.max(Decimal::ONE) {
         return None;
     }
     let unit = pace.map_or(Unit::Requests, |pace| pace.unit);

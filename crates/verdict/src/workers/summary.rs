@@ -87,7 +87,7 @@ impl WorkerSummary {
 }
 
 /// Sums up what the workers did, in order of their address. `measured` is the length of AIPerf's measured phase (s), which
-/// ends with the last request; without it the warm-up counts too.
+/// ends with the last answer; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
     let phase = Phase::new(series, measured);
     let minutes = minutes(series, phase);

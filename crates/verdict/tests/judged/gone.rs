@@ -82,7 +82,7 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
         ..worker("c", 17, 32)
     };
     for (odd, explained) in [
-        (frozen, "worker c (GPU n1/c) stood still for the last 20 s"),
+        (frozen, "worker c (GPU n1/c) stood still for 20 s and did not go on"),
         (cancelled, "worker c (GPU n1/c) stood still for 20 s with 32 requests"),
         (
             worker("c", 0, 32),

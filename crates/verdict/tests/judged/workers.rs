@@ -50,7 +50,7 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
         ),
         (
             odd_one(frozen, peer),
-            "worker c (GPU n1/c) stood still for the last 20 s",
+            "worker c (GPU n1/c) stood still for 20 s and did not go on",
         ),
         (odd_one(never_answered, peer), "worker c (GPU n1/c) never answered"),
     ] {

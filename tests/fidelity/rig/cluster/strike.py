@@ -57,12 +57,13 @@ class Strikes:
             self.hit(trial)
 
     def hit(self, trial: int) -> None:
-        """Kills the engine on a GPU, or lets it stand still."""
+        """Kills the engine on a GPU, or stops it."""
         found = on_gpu(self.options.gpu)
         for pid in found:
             self.victims[trial] = hostname(pid) or self.victims.get(trial, "")
             os.kill(pid, signal.SIGKILL if self.options.kill_worker else signal.SIGSTOP)
-        did = "killed" if self.options.kill_worker else f"for {self.options.freeze:.0f} s stopped"
+        long = "good" if self.options.freeze == math.inf else f"{self.options.freeze} s"
+        did = "killed" if self.options.kill_worker else f"for {long} stopped"
         say(f"{did} {found} of {self.victims.get(trial)}")
         if self.options.kill_worker or self.options.freeze == math.inf:
             return

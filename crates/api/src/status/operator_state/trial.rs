@@ -28,6 +28,9 @@ pub struct TrialState {
     /// Uid of the trial's Job, once the operator has seen it. Other Jobs of this name do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
+    /// True while another controller, such as Kueue, has not let the Job start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
     /// Seed of the trial's prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
@@ -41,7 +44,7 @@ pub struct TrialState {
     /// Distances of two to six enforced gates on averages, in the order of `spec.gates`, each as in `marginPercent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<String>,
-    /// Time at which the operator requested the trial's Job.
+    /// Time at which the operator requested the trial's Job, or at which a queue let it start.
     pub started_at: DateTime<Utc>,
     /// Time at which the operator read the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]

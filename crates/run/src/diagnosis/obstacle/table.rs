@@ -33,7 +33,7 @@ obstacles! {
     }
     /// A queue outside of this operator, such as Kueue, holds a pod or a Job back.
     Queued {
-        reason: InLine, response: Wait, patience: 20,
+        reason: InLine, response: Wait, patience: 0,
         seen: "`schedulingGates` of a pod, `suspend: true` of a Job",
         remedy: "wait for the queue (kubectl get workloads.kueue.x-k8s.io -n NAMESPACE), give it room, or take these pods and Jobs out of it",
     }

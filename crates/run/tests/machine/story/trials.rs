@@ -92,7 +92,7 @@ impl Story {
                 }],
             },
             "spec": {"suspend": self.queued, "template": {}},
-            "status": {"startTime": self.job_started.map(|started| started.to_rfc3339()), "conditions": [
+            "status": {"conditions": [
                 {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": reason},
             ]},
         }))
