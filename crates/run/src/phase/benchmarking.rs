@@ -124,7 +124,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
         started = open.job_uid.is_some() && !open.queued;
         open.job_uid = found.uid();
         // The Job's own limit counts from its start too.
-        if open.queued && queued.is_none() {
+        if open.queued && queued.is_none() && !is_over {
             open.started_at = pass.now;
         }
         open.queued = queued.is_some() && !started;

@@ -107,7 +107,10 @@ fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
         // Dynamo's mocker does not count its steps.
         None => f64::midpoint(then.in_flight, now.in_flight),
     };
-    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !stood_still(readings, start, end)).then(|| Window {
+    // Requests can wait no longer than the window for a token of it, unless they waited before.
+    let requests = batch.max(then.in_flight).max(now.in_flight);
+    let waited = ms > requests * number(end - start) * 1000.0 && stood_still(readings, start, end);
+    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !waited).then(|| Window {
         tokens,
         token_ms: ms / tokens,
         batch,

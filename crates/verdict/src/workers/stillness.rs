@@ -36,7 +36,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
         if let Some(still) = stood_still(second - since, &then, &now, pace, usual) {
             span += still;
             held = held.max(then.in_flight);
-        } else if !dropped(&then, &now, pace) {
+        } else if !dropped(&then, &now, pace, usual) {
             (span, held) = (Decimal::ZERO, 0);
         }
         if whole(span) > longest.recovered {
@@ -57,17 +57,20 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
     longest
 }
 
-/// Returns true if a worker has no requests, or lost them without an answer: they timed out while it stood still, and it
-/// has not gone on.
-fn dropped(then: &Reading, now: &Reading, pace: Option<Pace>) -> bool {
+/// Returns true if a worker lost its requests without an answer: they timed out while it stood still, and it has not gone on.
+fn dropped(then: &Reading, now: &Reading, pace: Option<Pace>, usual: Decimal) -> bool {
     let unit = pace.map_or(Unit::Requests, |pace| pace.unit);
-    then.in_flight == 0 && unit != Unit::Requests && unit.count(then) == unit.count(now)
+    has_few(then, usual) && unit != Unit::Requests && unit.count(then) == unit.count(now)
+}
+
+/// One request of hundreds that never ends is no standstill of the worker.
+fn has_few(reading: &Reading, usual: Decimal) -> bool {
+    Decimal::from(reading.in_flight) * FEW < usual.max(Decimal::ONE)
 }
 
 /// The part of an interval in which the worker did not move; `None` if it moved.
 fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, usual: Decimal) -> Option<Decimal> {
-    // One request of hundreds that never ends is no standstill of the worker.
-    if Decimal::from(then.in_flight) * FEW < usual.max(Decimal::ONE) {
+    if has_few(then, usual) {
         return None;
     }
     let unit = pace.map_or(Unit::Requests, |pace| pace.unit);

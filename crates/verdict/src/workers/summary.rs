@@ -68,7 +68,7 @@ pub struct WorkerSummary {
     /// Requests it held in that span.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub still_in_flight: i64,
-    /// Span without progress or answer that lasted to the end of the phase (s).
+    /// Span without progress or answer after which it did not go on (s).
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub frozen_seconds: i64,
     /// Most requests that waited for its engine in any sample, where that is exported.
@@ -131,7 +131,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
             let restarted = now.finished < then.finished || now.started < then.started;
             summary.resets += i64::from(restarted);
             let then = if restarted { zero_of(&then) } else { then };
-            if second > phase.first {
+            if second > phase.first && second <= phase.last {
                 summary.served = summary.served.saturating_add(now.finished - then.finished);
                 busy_ms = busy_ms
                     .zip(now.busy_ms.zip(then.busy_ms))
