@@ -11,7 +11,7 @@ use crate::run::Run;
 /// Condition of a Job that succeeded.
 pub const COMPLETE: &str = "Complete";
 /// Label with the name of a queue of Kueue.
-const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+pub(crate) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Condition of a Job that failed.
 pub const FAILED: &str = "Failed";
 
@@ -56,14 +56,14 @@ pub fn is_over(job: &Job) -> bool {
     has(job, COMPLETE) || has(job, FAILED)
 }
 
-/// The trouble of a Job that another controller suspended, as Kueue does until its queue has room.
-pub fn queued(job: &Job, pods_of: &str) -> Option<Trouble> {
+/// The trouble of a Job that another controller suspended, as Kueue does until its queue has room. `part`: what the Job is for.
+pub fn queued(job: &Job, part: &str) -> Option<Trouble> {
     let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
     let queue = job.labels().get(QUEUE_LABEL);
     let queue = queue.map_or(String::new(), |queue| format!(" in queue {queue}"));
     is_suspended.then(|| Trouble {
         obstacle: Obstacle::Queued,
-        evidence: format!("the Job {} of {pods_of} is suspended{queue}", job.name_any()),
+        evidence: format!("the Job {} of {part} is suspended{queue}", job.name_any()),
     })
 }
 

@@ -40,10 +40,14 @@ impl<T: Send + 'static> Readings<T> {
     fn stop(self, waited: i64) -> Vec<T> {
         drop(self.stop);
         let readings = self.thread.join().unwrap_or_default(); // one that panicked is no evidence
-        let until = readings.last().map_or(0, |(second, _)| second - waited);
-        let before = readings.into_iter().filter(|(second, _)| *second <= until);
-        before.map(|(_, reading)| reading).collect()
+        without_the_last(readings, waited)
     }
+}
+
+fn without_the_last<T>(readings: Vec<(i64, T)>, seconds: i64) -> Vec<T> {
+    let until = readings.last().map_or(0, |(second, _)| second - seconds);
+    let before = readings.into_iter().filter(|(second, _)| *second <= until);
+    before.map(|(_, reading)| reading).collect()
 }
 
 /// CPU counters of this container's cgroup.
@@ -110,4 +114,17 @@ fn own() -> Option<PathBuf> {
     let unified = path.map(|path| Path::new(CGROUPS).join(path));
     let unified = unified.filter(|folder| folder.join("cpu.max").is_file());
     unified.or_else(|| Some(Path::new(CGROUPS).join("cpu")).filter(|folder| folder.join("cpu.stat").is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_the_last;
+
+    #[test]
+    fn seconds_in_which_requests_waited_for_their_time_out_are_left_out() {
+        let readings = || (0..40).map(|second| (second, second)).collect();
+        assert_eq!(without_the_last(readings(), 0).last(), Some(&39));
+        assert_eq!(without_the_last(readings(), 30).last(), Some(&9));
+        assert!(without_the_last(readings(), 300).is_empty());
+    }
 }

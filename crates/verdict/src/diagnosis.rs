@@ -13,14 +13,14 @@ pub mod trial;
 #[cfg(test)]
 mod tests {
     use super::cause::Cause;
-    use super::{decay, peers, trial};
+    use super::{decay, trial};
     use crate::aiperf::both_ends;
 
     #[test]
     fn the_page_has_the_figures_of_the_code() {
         let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
         for (cause, figure) in [
-            (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),
+            (Cause::TransientStall, format!("{} s", crate::workers::STANDSTILL)),
             (Cause::SlowWorker, format!("below {} %", super::speed::ALIKE)),
             (Cause::ThroughputDecay, format!("{} %", decay::TOGETHER)),
             (Cause::ThroughputDecay, format!("{} %", decay::ALONE)),

@@ -15,5 +15,6 @@ pub use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use speed::{AgainstPeers, Speed};
+pub(crate) use stillness::STANDSTILL;
 pub use summary::{WorkerSummary, summarize};
 pub use work::EngineWork;

@@ -72,7 +72,7 @@ impl Reason {
                  what it keeps (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed)",
             ),
             Self::InLine => Help::Own(
-                "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`; give the queue room that holds its pods or Jobs",
+                "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`",
             ),
             Self::DeploymentRejected => {
                 Help::Own("correct what the words name in the object, or the policy of the namespace")

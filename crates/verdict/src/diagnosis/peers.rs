@@ -5,10 +5,8 @@ use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
 use crate::gate::show;
-use crate::workers::WorkerSummary;
+use crate::workers::{STANDSTILL, WorkerSummary};
 
-/// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
-pub(super) const STANDSTILL: i64 = 5;
 /// Requests that the peers must have finished (median) before a worker is compared with them.
 const COMPARABLE: i64 = 10;
 /// A standstill longer than this many of the peers' is the worker's own: long prompts stop every worker now and then.

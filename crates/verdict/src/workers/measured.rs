@@ -2,10 +2,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use super::pace::Unit;
-use super::{Reading, Sample, Scrape, Silence, WorkerSeries};
-
-/// Time between the last answer and the end of the last request from which requests waited for a worker that stood still (s).
-const WAITED: i64 = 5;
+use super::{Reading, STANDSTILL, Sample, Scrape, Silence, WorkerSeries};
 
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
@@ -33,7 +30,9 @@ impl Phase {
             return Self::between(first, over);
         };
         let answered = series.iter().filter_map(last_answer).max();
-        let last = answered.filter(|answered| over - answered >= WAITED).unwrap_or(over);
+        let last = answered
+            .filter(|answered| over - answered >= STANDSTILL)
+            .unwrap_or(over);
         let first = last.saturating_sub(length).max(first);
         Self { first, last, over }
     }

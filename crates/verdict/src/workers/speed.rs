@@ -107,19 +107,20 @@ fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
         // Dynamo's mocker does not count its steps.
         None => f64::midpoint(then.in_flight, now.in_flight),
     };
-    // Requests can wait no longer than the window for a token of it, unless they waited before.
+    // More time than fits into the window began before it.
     let requests = batch.max(then.in_flight).max(now.in_flight);
-    let waited = ms > requests * number(end - start) * 1000.0 && stood_still(readings, start, end);
-    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !waited).then(|| Window {
+    let began_before = ms > requests * number(end - start) * 1000.0;
+    let after_a_stop = began_before && had_a_stop(readings, start, end);
+    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0 && !after_a_stop).then(|| Window {
         tokens,
         token_ms: ms / tokens,
         batch,
     })
 }
 
-/// Returns true if the engine had requests and gave no token in a step of this window, or in the one before it. The tokens
-/// after a stop have waited as long: 10 s on an H100, 70 times the usual, and the time of the window is none of its speed.
-fn stood_still(readings: &[(i64, Reading)], start: i64, end: i64) -> bool {
+/// Returns true if the engine had requests and gave no token in a step of this window, or in the step before it. The tokens
+/// after a stop of 10 s on an H100 took 16 times as long as usual: no speed of its GPU.
+fn had_a_stop(readings: &[(i64, Reading)], start: i64, end: i64) -> bool {
     readings.windows(2).any(|pair| {
         let [(since, then), (until, now)] = [pair[0], pair[1]];
         let beside = since < end && until >= start;
