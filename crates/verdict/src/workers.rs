@@ -15,6 +15,8 @@ pub use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use speed::{AgainstPeers, Speed};
-pub(crate) use stillness::STANDSTILL;
 pub use summary::{WorkerSummary, summarize};
 pub use work::EngineWork;
+
+/// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
+pub(crate) const STANDSTILL: i64 = 5;

@@ -7,8 +7,6 @@ use super::{Reading, WorkerSeries};
 /// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
 const STEP: i64 = 2;
 
-/// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
-pub(crate) const STANDSTILL: i64 = 5;
 /// A worker with a smaller part of its usual requests, one in this many, does not stand still.
 const FEW: Decimal = Decimal::from_parts(4, 0, 0, false, 0);
 
