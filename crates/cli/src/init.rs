@@ -54,7 +54,7 @@ fn ask(screen: &mut Screen, flags: &CommonCase) -> CommonCase {
 fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error> {
     let preset = Preset::find(flags.preset.as_deref().unwrap_or(PRESETS[0].name))?;
     let object = preset.object()?;
-    let mut text = preset.manifest.to_owned();
+    let mut text = preset.for_gpus(flags.max_gpus);
     let mut set = |before: String, after: Option<String>| {
         if let Some(after) = after {
             text = text.replacen(&before, &after, 1);
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_run_would_create_with_the_same_flags() {
-        for preset in &PRESETS {
+        for (preset, max_gpus) in PRESETS.iter().flat_map(|preset| [(preset, 1), (preset, 2)]) {
             let flags = CommonCase {
                 preset: Some(preset.name.to_owned()),
                 name: Some("mine".to_owned()),
                 model: Some("org/other".to_owned()),
                 image: Some("registry/vllm:1.4.2".to_owned()),
-                max_gpus: Some(2),
+                max_gpus: Some(max_gpus),
                 node: Some("gpu-7".to_owned()),
             };
             let read = |namespace| -> perfval_api::PerfValidation {

@@ -34,6 +34,17 @@ pub const PRESETS: [Preset; 5] = [
     preset!("rtx-pro-6000"),
 ];
 
+/// The lines of every preset that compare workers with each other. One worker alone has no peer.
+const COMPARISON: [&str; 2] = [
+    "    minGPUs: 2 # the gate on the slowest worker needs a peer\n",
+    concat!(
+        "    - name: slowest-worker # the throughput hardly shows one slow GPU among many\n",
+        "      metric: SlowestWorkerPercent\n",
+        "      operator: \">=\"\n",
+        "      threshold: \"90\" # percent of its peers\n",
+    ),
+];
+
 impl Preset {
     /// The preset of a name.
     pub fn find(name: &str) -> Result<&'static Self, Error> {
@@ -46,7 +57,18 @@ impl Preset {
 
     /// As an object.
     pub fn object(&self) -> Result<PerfValidation, Error> {
-        serde_saphyr::from_str(self.manifest).map_err(|error| Error::Render(error.to_string()))
+        parsed(self.manifest)
+    }
+
+    /// The manifest for at most so many GPUs: for one, without the comparison of workers.
+    pub fn for_gpus(&self, most: Option<i64>) -> String {
+        let mut text = self.manifest.to_owned();
+        if most == Some(1) {
+            for lines in COMPARISON {
+                text = text.replacen(lines, "", 1);
+            }
+        }
+        text
     }
 
     /// The label of the nodes that it is for.
@@ -54,6 +76,10 @@ impl Preset {
         let placement = self.object().ok()?.spec.placement;
         placement.node_selector.get(PRODUCT).cloned()
     }
+}
+
+fn parsed(manifest: &str) -> Result<PerfValidation, Error> {
+    serde_saphyr::from_str(manifest).map_err(|error| Error::Render(error.to_string()))
 }
 
 /// Label of a node with the product name of its GPUs, as NVIDIA's feature discovery sets it.
@@ -101,7 +127,7 @@ pub fn from_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
                 .to_owned(),
         ));
     };
-    let mut object = Preset::find(name)?.object()?;
+    let mut object = parsed(&Preset::find(name)?.for_gpus(flags.max_gpus))?;
     if let Some(name) = &flags.name {
         object.metadata.name = Some(name.clone());
     }
@@ -121,4 +147,25 @@ pub fn from_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
             .insert("kubernetes.io/hostname".to_owned(), node.clone());
     }
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::Metric;
+
+    use super::*;
+
+    #[test]
+    fn every_preset_compares_its_workers_unless_there_is_one() {
+        for preset in &PRESETS {
+            let of = |most: Option<i64>| {
+                let object = parsed(&preset.for_gpus(most)).expect("a preset");
+                let gates = object.spec.gates.iter();
+                let compares = gates.filter(|gate| gate.metric == Metric::SlowestWorkerPercent).count();
+                (object.spec.placement.min_gpus, compares)
+            };
+            assert_eq!((of(None), of(Some(8))), ((2, 1), (2, 1)), "{}", preset.name);
+            assert_eq!(of(Some(1)), (1, 0), "{}", preset.name);
+        }
+    }
 }

@@ -84,6 +84,27 @@ fn a_gpu_that_is_slow_is_seen_among_two_to_sixteen_workers() {
     }
 }
 
+/// Four H100s of one host decoded the same batches for 40 s, and again six seconds later. The first one overheated.
+#[test]
+fn a_real_gpu_that_overheats_is_slower_the_longer_it_works() {
+    let text = std::fs::read_to_string("tests/fixtures/telemetry/h100-overheating-token-ms.csv").expect("a recording");
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|value| value.parse().expect("a number")).collect())
+        .collect();
+    for (trial, expected) in [(1.0, 92.6), (2.0, 82.6)] {
+        let rows: Vec<&Vec<f64>> = rows.iter().filter(|row| (row[0] - trial).abs() < 0.1).collect();
+        let token_ms = |gpu: usize, second: i64| rows[usize::try_from(second).expect("a second").min(39)][gpu + 2];
+        let series: Vec<WorkerSeries> = (0..4)
+            .map(|gpu| worker(&format!("10.0.0.{gpu}"), 41, |_| 64, |second| token_ms(gpu, second)))
+            .collect();
+        let found = peers(&series);
+        assert!((percent(found[0]) - expected).abs() < 0.5, "{found:?}");
+        assert!(found[1..].iter().all(|peer| percent(*peer) > 99.0), "{found:?}");
+    }
+}
+
 #[test]
 fn a_longer_queue_is_no_slower_gpu() {
     // Round-robin: the second worker decodes more at once, and each step takes it longer, as it would take anyone.
