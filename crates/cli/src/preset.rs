@@ -60,7 +60,7 @@ impl Preset {
         parsed(self.manifest)
     }
 
-    /// The manifest for at most so many GPUs: for one, without the comparison of workers.
+    /// The manifest for at most `most` GPUs. For one GPU it does not compare workers.
     pub fn for_gpus(&self, most: Option<i64>) -> String {
         let mut text = self.manifest.to_owned();
         if most == Some(1) {
