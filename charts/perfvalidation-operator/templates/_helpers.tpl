@@ -95,4 +95,40 @@ subjects:
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}
 {{- end }}
+{{- with .Values.secureMetrics }}
+{{- if and .enabled (not .secretName) }}
+{{- fail "secureMetrics.enabled: write a Secret of type kubernetes.io/tls into secureMetrics.secretName" }}
+{{- end }}
+{{- if and .enabled (not .authorization) $.Values.podMonitor.enabled }}
+{{- fail "secureMetrics.authorization: a PodMonitor cannot send Prometheus' own token; use serviceMonitor, or name a Secret with a token" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Port, scheme and credentials of a monitor. */ -}}
+{{- define "perfval.scrape" -}}
+{{- $context := index . 0 }}
+{{- $secure := $context.Values.secureMetrics }}
+{{- if $secure.enabled -}}
+port: https
+scheme: https
+tlsConfig:
+  {{- if $secure.tlsConfig }}
+  {{- toYaml $secure.tlsConfig | nindent 2 }}
+  {{- else }}
+  serverName: {{ include "perfval.fullname" $context }}-metrics.{{ $context.Release.Namespace }}.svc
+  ca:
+    secret:
+      name: {{ $secure.secretName }}
+      key: ca.crt
+  {{- end }}
+{{- if $secure.authorization }}
+authorization:
+  {{- toYaml $secure.authorization | nindent 2 }}
+{{- else }}
+bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+{{- end }}
+{{- else -}}
+port: http
+{{- end }}
 {{- end }}

@@ -34,14 +34,21 @@ pub const PRESETS: [Preset; 5] = [
     preset!("rtx-pro-6000"),
 ];
 
-/// The lines of every preset that compare workers with each other. One worker alone has no peer.
-const COMPARISON: [&str; 2] = [
-    "    minGPUs: 2 # the gate on the slowest worker needs a peer\n",
-    concat!(
-        "    - name: slowest-worker # the throughput hardly shows one slow GPU among many\n",
-        "      metric: SlowestWorkerPercent\n",
-        "      operator: \">=\"\n",
-        "      threshold: \"90\" # percent of its peers\n",
+/// The lines of every preset that compare workers with each other, and those that replace them for one GPU.
+const NEEDS_A_PEER: [(&str, &str); 3] = [
+    (
+        "# For one GPU, without the gate on the slowest worker: kubectl perfval run --preset NAME --max-gpus 1\n",
+        "# For one GPU, so without the gate on the slowest worker.\n",
+    ),
+    ("    minGPUs: 2 # the gate on the slowest worker needs a peer\n", ""),
+    (
+        concat!(
+            "    - name: slowest-worker # the throughput hardly shows one slow GPU among many\n",
+            "      metric: SlowestWorkerPercent\n",
+            "      operator: \">=\"\n",
+            "      threshold: \"90\" # percent of its peers\n",
+        ),
+        "",
     ),
 ];
 
@@ -60,12 +67,12 @@ impl Preset {
         parsed(self.manifest)
     }
 
-    /// The manifest for at most `most` GPUs. For one GPU it does not compare workers.
-    pub fn for_gpus(&self, most: Option<i64>) -> String {
+    /// The manifest for at most `max_gpus` GPUs. For one GPU it does not compare workers.
+    pub fn for_gpus(&self, max_gpus: Option<i64>) -> String {
         let mut text = self.manifest.to_owned();
-        if most == Some(1) {
-            for lines in COMPARISON {
-                text = text.replacen(lines, "", 1);
+        if max_gpus == Some(1) {
+            for (lines, instead) in NEEDS_A_PEER {
+                text = text.replacen(lines, instead, 1);
             }
         }
         text
@@ -158,8 +165,10 @@ mod tests {
     #[test]
     fn every_preset_compares_its_workers_unless_there_is_one() {
         for preset in &PRESETS {
-            let of = |most: Option<i64>| {
-                let object = parsed(&preset.for_gpus(most)).expect("a preset");
+            let of = |max_gpus: Option<i64>| {
+                let text = preset.for_gpus(max_gpus);
+                assert_eq!(text.contains("--max-gpus 1"), max_gpus != Some(1), "{text}");
+                let object = parsed(&text).expect("a preset");
                 let gates = object.spec.gates.iter();
                 let compares = gates.filter(|gate| gate.metric == Metric::SlowestWorkerPercent).count();
                 (object.spec.placement.min_gpus, compares)

@@ -67,7 +67,15 @@ fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
         object.metadata.name = Some(name.clone());
     }
     if let Some(gpus) = args.common.max_gpus {
-        object.spec.placement.max_gpus = i32::try_from(gpus).ok();
+        let placement = &mut object.spec.placement;
+        placement.max_gpus = i32::try_from(gpus).ok();
+        if placement.max_gpus < Some(placement.min_gpus) {
+            return Err(Error::BadInput(format!(
+                "--max-gpus {gpus} is below placement.minGPUs of the manifest, {}: lower it there; for one GPU remove the gate on the \
+                 slowest worker too",
+                placement.min_gpus
+            )));
+        }
     }
     if let Some(node) = &args.common.node {
         let selector = &mut object.spec.placement.node_selector;

@@ -83,6 +83,14 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
     pub metrics_addr: SocketAddr,
 
+    /// Address of /metrics over TLS, for readers whose bearer token may get this path; --metrics-addr has no /metrics then
+    #[arg(long, env = "PERFVAL_SECURE_METRICS_ADDR", requires = "metrics_tls_folder")]
+    pub secure_metrics_addr: Option<SocketAddr>,
+
+    /// Folder with tls.crt and tls.key for it, such as a mounted Secret of type kubernetes.io/tls
+    #[arg(long, env = "PERFVAL_METRICS_TLS_FOLDER", requires = "secure_metrics_addr")]
+    pub metrics_tls_folder: Option<PathBuf>,
+
     /// Series of every object in /metrics: its last numbers and verdict, and the GPUs it holds
     #[arg(long, env = "PERFVAL_OBJECT_METRICS", default_value_t = true, action = clap::ArgAction::Set)]
     pub object_metrics: bool,

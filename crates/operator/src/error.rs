@@ -1,6 +1,7 @@
 //! Errors of the process itself.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
@@ -50,12 +51,20 @@ pub enum Error {
         source: kube::Error,
     },
     /// The HTTP address is taken, or belongs to another machine.
-    #[error("--metrics-addr {address} cannot be listened on: choose a free one")]
+    #[error("address {address} cannot be listened on: choose a free one")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// Error of the system.
         source: std::io::Error,
+    },
+    /// The certificate of the metrics cannot be used.
+    #[error("{} cannot be used: --metrics-tls-folder needs the tls.crt and tls.key of a Secret of type kubernetes.io/tls", file.display())]
+    Certificate {
+        /// File with the certificate or the key.
+        file: PathBuf,
+        /// Error of the file system, or of the format.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The HTTP server ended.
     #[error("the server of /healthz and /metrics ended")]

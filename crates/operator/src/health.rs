@@ -55,12 +55,19 @@ impl Health {
     }
 }
 
-/// Serves until the process ends: the last scrape comes after the signal to stop.
-pub async fn serve(listener: TcpListener, health: Health, end: CancellationToken) -> Result<(), Error> {
+/// Serves until the process ends: the last scrape comes after the signal to stop. `has_metrics`: anybody may read the metrics
+/// here.
+pub async fn serve(
+    listener: TcpListener,
+    health: Health,
+    has_metrics: bool,
+    end: CancellationToken,
+) -> Result<(), Error> {
+    let metrics = if has_metrics { get(metrics) } else { get(elsewhere) };
     let router = Router::new()
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+        .route("/metrics", metrics)
         .with_state(health);
     axum::serve(listener, router)
         .with_graceful_shutdown(end.cancelled_owned())
@@ -76,6 +83,18 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
 }
 
 async fn metrics(State(health): State<Health>) -> impl IntoResponse {
+    page(&health)
+}
+
+async fn elsewhere() -> impl IntoResponse {
+    (
+        StatusCode::NOT_FOUND,
+        "the metrics are served over TLS, on --secure-metrics-addr\n",
+    )
+}
+
+/// The page of metrics.
+pub(crate) fn page(health: &Health) -> impl IntoResponse + use<> {
     (
         [(
             header::CONTENT_TYPE,

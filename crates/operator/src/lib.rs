@@ -31,6 +31,7 @@ pub mod ready;
 mod resting;
 pub mod rights;
 mod room;
+mod secure_metrics;
 pub mod server_clock;
 mod setbacks;
 mod shutdown;

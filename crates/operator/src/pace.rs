@@ -1,8 +1,8 @@
 //! Pace of the passes over one object while its run waits: changes of its pods wake it at once, but not without end.
 //!
-//! A pod that starts changes about six times, and a run has ten of them. Each pass reads the deployment and the pods. What
-//! decides comes after a quiet time: a pod that is ready, a Job that is over. Eight passes at once and then one every 8 s
-//! made a run of the lab 12 s longer, because pods that start had taken all of them.
+//! A pod that starts changes about six times, and a run has ten of them. Each pass reads the deployment and the pods. The end of
+//! a trial comes after a quiet time and has its pass at once. With eight passes at once and then one every 8 s, pods that start
+//! took all of them, and a run of the lab was 12 s longer.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,25 +13,43 @@ use perfval_api::Phase;
 use perfval_run::Run;
 use tokio::time::Instant;
 
-/// Shortest time between two passes. It doubles with each pass, while changes come.
+/// Shortest time between two passes. Each pass doubles the time until the next one.
 const SHORTEST: Duration = Duration::from_millis(250);
-/// Longest time between two passes.
+/// Longest time between two passes. In as long without a pass the time between them halves, so that no rhythm of changes has
+/// more than one pass in 4 s in the long run.
 const LONGEST: Duration = Duration::from_secs(4);
-/// After as long without a change the next one has its pass at once.
-const QUIET: Duration = Duration::from_secs(2);
 
 /// Last pass over each object, by its uid.
 #[derive(Default)]
 pub struct Pace(Mutex<HashMap<String, Last>>);
 
 struct Last {
-    /// Version of the object at the last pass: a change of the object itself has its pass at once.
+    /// Version of the object.
     version: Option<String>,
     at: Instant,
     /// Time from it to the next.
     pause: Duration,
-    /// Time of the last change, which may have had no pass yet.
-    changed: Instant,
+}
+
+impl Last {
+    fn new(version: Option<String>) -> Self {
+        Self {
+            version,
+            at: Instant::now(),
+            pause: SHORTEST,
+        }
+    }
+
+    fn take(&mut self) -> Option<Duration> {
+        let passed = self.at.elapsed();
+        if passed < self.pause {
+            return Some(self.pause.saturating_sub(passed));
+        }
+        let halvings = passed.as_secs_f64() / LONGEST.as_secs_f64();
+        self.pause = (self.pause * 2).mul_f64((-halvings).exp2()).clamp(SHORTEST, LONGEST);
+        self.at = Instant::now();
+        None
+    }
 }
 
 impl Pace {
@@ -46,35 +64,15 @@ impl Pace {
             all.remove(run.uid());
             return None;
         }
-        let (now, version) = (Instant::now(), run.object.resource_version());
-        let Some(last) = all.get_mut(run.uid()) else {
-            all.insert(
-                run.uid().to_owned(),
-                Last {
-                    version,
-                    at: now,
-                    pause: SHORTEST,
-                    changed: now,
-                },
-            );
-            return None;
-        };
-        let is_quiet = now.duration_since(std::mem::replace(&mut last.changed, now)) >= QUIET;
-        if last.version != version {
-            last.version = version;
-            return None;
+        let version = run.object.resource_version();
+        match all.get_mut(run.uid()) {
+            // A change of the object itself has its pass at once. A run makes 25.
+            Some(last) if last.version == version => last.take(),
+            _ => {
+                all.insert(run.uid().to_owned(), Last::new(version));
+                None
+            }
         }
-        let passed = now.duration_since(last.at);
-        if !is_quiet && passed < last.pause {
-            return Some(last.pause.saturating_sub(passed));
-        }
-        last.pause = if is_quiet {
-            SHORTEST
-        } else {
-            LONGEST.min(last.pause * 2)
-        };
-        last.at = now;
-        None
     }
 
     /// The object is gone.
@@ -107,43 +105,62 @@ mod tests {
         .expect("well-formed")
     }
 
-    /// Passes over an object that a change wakes every 50 ms, and the longest time from one to the next.
-    async fn passes(pace: &Pace, run: &Run<'_>, lasts: Duration) -> (u32, Duration) {
-        let (began, mut last) = (Instant::now(), Instant::now());
-        let (mut count, mut longest) = (0, Duration::ZERO);
-        while began.elapsed() < lasts {
-            if pace.take(run).is_none() {
-                (count, longest) = (count + 1, longest.max(last.elapsed()));
-                last = Instant::now();
-            }
-            tokio::time::advance(Duration::from_millis(50)).await;
-        }
-        (count, longest)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn changes_without_end_get_ever_fewer_passes() {
+    /// Passes within a time over an object that changes after each of these pauses (ms), again and again.
+    async fn passes(changes: &[u64], lasts: Duration) -> u32 {
         let (pace, settings) = (Pace::default(), Settings::default());
         let object = object("WaitingForReady", "1");
         let run = Run::new(&object, &settings);
-        let (count, _) = passes(&pace, &run, Duration::from_secs(8)).await;
-        assert_eq!(count, 6);
-        let (count, longest) = passes(&pace, &run, Duration::from_mins(4)).await;
-        assert_eq!((count, longest), (60, LONGEST));
+        let (began, mut count, mut due) = (Instant::now(), 0, None);
+        for pause in changes.iter().cycle() {
+            let next = Instant::now() + Duration::from_millis(*pause);
+            // A change that has to wait has its pass later, as the controller wakes the object again.
+            while let Some(at) = due.filter(|at| *at <= next) {
+                tokio::time::advance(at - Instant::now()).await;
+                due = pace.take(&run).map(|wait| Instant::now() + wait);
+                count += u32::from(due.is_none());
+            }
+            tokio::time::advance(next - Instant::now()).await;
+            if began.elapsed() > lasts {
+                break;
+            }
+            let wait = pace.take(&run);
+            count += u32::from(wait.is_none());
+            due = wait.map(|wait| Instant::now() + wait);
+        }
+        count
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_after_a_quiet_time_is_seen_at_once() {
+    async fn no_rhythm_of_changes_gets_more_than_a_pass_in_four_seconds() {
+        for changes in [
+            &[50][..],
+            &[1900],
+            &[2000],
+            &[3900],
+            &[100, 100, 2600],
+            &[100, 2200],
+            &[100, 100, 100, 100, 100, 4500],
+        ] {
+            let count = passes(changes, Duration::from_mins(10)).await;
+            assert!((100..=155).contains(&count), "{changes:?}: {count}");
+        }
+        assert_eq!(passes(&[50], Duration::from_secs(8)).await, 6);
+        assert_eq!(passes(&[5000], Duration::from_secs(61)).await, 12, "each has its pass");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_trial_is_seen_at_once_after_a_burst() {
         let (pace, settings) = (Pace::default(), Settings::default());
         let object = object("Benchmarking", "1");
         let run = Run::new(&object, &settings);
-        passes(&pace, &run, Duration::from_secs(20)).await;
-        tokio::time::advance(QUIET).await;
-        // The load generator ends, and its Job one second later.
-        assert_eq!(pace.take(&run), None);
-        assert_eq!(pace.take(&run), Some(SHORTEST));
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(pace.take(&run), None);
+        for _ in 0..100 {
+            pace.take(&run);
+            tokio::time::advance(Duration::from_millis(50)).await;
+        }
+        tokio::time::advance(Duration::from_secs(12)).await;
+        assert_eq!(pace.take(&run), None, "the load generator ends");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(pace.take(&run), None, "its Job is over");
     }
 
     #[tokio::test(start_paused = true)]

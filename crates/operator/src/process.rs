@@ -29,6 +29,7 @@ use crate::objects::{self, Scope};
 use crate::planner;
 use crate::rbac::{Duties, Right};
 use crate::rights::Rights;
+use crate::secure_metrics::{self, Readers};
 use crate::server_clock::ServerClock;
 use crate::suspects::Suspects;
 use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
@@ -59,7 +60,8 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let (objects, scopes) = objects::watched(args.scopes());
     let health = Health::new(metrics, objects, rights);
     let end = CancellationToken::new();
-    let served = tokio::spawn(serve(&args, health.clone(), end.clone()).await?);
+    let readers = Readers::new(unfenced.clone());
+    let served = tokio::spawn(serve(&args, health.clone(), readers, end.clone()).await?);
     let duties = Duties {
         namespaces: args.scopes(),
         lease: args.leader_elect.then(|| namespace.clone()),
@@ -226,14 +228,26 @@ fn look_after_rights(health: &Health, client: Client, needed: Vec<Right>) -> imp
 async fn serve(
     args: &RunArgs,
     health: Health,
+    readers: Readers,
     end: CancellationToken,
 ) -> Result<impl Future<Output = ()> + use<>, Error> {
     let address = args.metrics_addr;
     let listener = TcpListener::bind(address)
         .await
         .map_err(|source| Error::Listen { address, source })?;
+    let secured = match args.secure_metrics_addr.zip(args.metrics_tls_folder.as_deref()) {
+        Some((address, folder)) => Some(secure_metrics::Listener::bind(address, folder).await?),
+        None => None,
+    };
+    let open = health::serve(listener, health.clone(), secured.is_none(), end.clone());
+    let secured = async move {
+        match secured {
+            Some(listener) => secure_metrics::serve(listener, health, readers, end).await,
+            None => Ok(()),
+        }
+    };
     Ok(async move {
-        if let Err(error) = health::serve(listener, health, end).await {
+        if let Err(error) = tokio::try_join!(open, secured) {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "no health and no metrics from now on"

@@ -4,6 +4,7 @@
 mod admission {
     mod commands;
     mod limits;
+    mod metrics;
     mod people;
     mod priority;
 }

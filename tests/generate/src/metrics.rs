@@ -8,7 +8,8 @@ use crate::page::section;
 pub fn metrics() -> String {
     let mut page = String::from(
         "<!-- Generated from the code: run `just generate`. -->\n# Metrics\n\n\
-         The operator serves `/metrics` on port 8080 in the OpenMetrics text format. A follower serves them too; only the leader has objects.\n",
+         The operator serves `/metrics` on port 8080 in the OpenMetrics text format, or on port 8443 with [`secureMetrics`](install.md#secure-metrics). A\n\
+         follower serves them too; only the leader has objects.\n",
     );
     section(
         &mut page,

@@ -52,7 +52,7 @@ impl Reason {
                 Help::Own("correct workload.dynamo.worker.resources or the LimitRange of the namespace")
             }
             Self::NoCandidateNode => Help::Own(
-                "correct placement.nodeSelector and placement.tolerations, or the node that the message names",
+                "correct placement.nodeSelector, placement.tolerations or placement.minGPUs, or the node that the message names",
             ),
             Self::PoolUnsettled => {
                 Help::Own("wait for the GPU driver; if it lasts, see the log of its DRA kubelet plugin")

@@ -39,7 +39,7 @@ pub struct CommonCase {
     /// Image of the workers, of the same major and minor version as Dynamo's operator
     #[arg(long)]
     pub image: Option<String>,
-    /// At most this many GPUs
+    /// At most this many GPUs; with 1 a preset has no gate on the slowest worker
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=64))]
     pub max_gpus: Option<i64>,
     /// Run on this node, by its kubernetes.io/hostname

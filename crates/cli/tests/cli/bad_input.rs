@@ -35,6 +35,24 @@ async fn a_cluster_without_the_definition() {
 }
 
 #[tokio::test]
+async fn fewer_gpus_than_the_manifest_needs() {
+    let desk = Desk::new();
+    let answer = desk
+        .types("run -f ../../config/samples/gpu-h200.yaml --max-gpus 1")
+        .await;
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert!(
+        answer
+            .err
+            .contains("--max-gpus 1 is below placement.minGPUs of the manifest, 2")
+            && answer.err.contains("remove the gate on the slowest worker"),
+        "{}",
+        answer.err
+    );
+    assert!(desk.server.objects("perfvalidations").is_empty(), "nothing is created");
+}
+
+#[tokio::test]
 async fn rights_that_are_missing() {
     let desk = Desk::with("passed");
     desk.server.fail(Fault::refuse("list", "perfvalidations", 403));

@@ -29,7 +29,7 @@ async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let end = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, health.clone(), end.clone()));
+    let serving = tokio::spawn(serve(listener, health.clone(), true, end.clone()));
 
     assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
     assert!(
@@ -87,7 +87,7 @@ async fn a_missing_right_is_named_by_leader_and_follower() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let end = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, health.clone(), end.clone()));
+    let serving = tokio::spawn(serve(listener, health.clone(), true, end.clone()));
     eventually(&server, "known", |_| rights.complaint().is_some()).await;
     for _ in ["follower", "leader"] {
         let answer = get(address, "/readyz").await;

@@ -9,8 +9,8 @@ use super::{Reading, WorkerSeries};
 const MINUTE: i64 = 60;
 /// First seconds that belong to none: every slot begins with a prefill at once.
 const RAMP: i64 = 10;
-/// Shortest span between first and last request in which minutes are compared (s). An H100 that overheated lost 7 % in 40 s
-/// and 17 % in the next 40 s. In shorter trials only the comparison with its peers is exact enough.
+/// Shortest span between first and last request in which minutes are compared (s): the last two must not touch the first. An
+/// H100 that overheated still became slower after 80 s.
 const LONG: i64 = 240;
 /// Shortest span of answers within a minute (s).
 const ENOUGH: i64 = 30;

@@ -25,6 +25,19 @@ fn a_misspelt_value_is_named() {
 }
 
 #[test]
+fn metrics_without_a_certificate_or_a_token_are_refused() {
+    refused(
+        &json!({"secureMetrics": {"enabled": true}}),
+        &["secureMetrics.secretName"],
+    );
+    let secure = json!({"enabled": true, "secretName": "metrics-tls"});
+    refused(
+        &json!({"secureMetrics": secure, "podMonitor": {"enabled": true}}),
+        &["secureMetrics.authorization", "serviceMonitor"],
+    );
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_named() {
     refused(&json!({"replicas": "2"}), &["replicas", "integer"]);
     refused(&json!({"watchNamespaces": "perf"}), &["watchNamespaces", "array"]);

@@ -252,3 +252,52 @@ fn a_scrape_keeps_the_namespace_of_the_object() {
         );
     }
 }
+
+#[test]
+fn secure_metrics_have_a_port_a_certificate_and_readers() {
+    let values = |monitor: &str, more: &Value| {
+        let mut secure = json!({"enabled": true, "secretName": "metrics-tls"});
+        secure
+            .as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().expect("an object").clone());
+        json!({"secureMetrics": secure, (monitor): {"enabled": true}, "networkPolicy": {"enabled": true}})
+    };
+    let objects_of_service = objects(&values("serviceMonitor", &json!({})));
+    let of = |kind: &str, name: &str| objects_of_service[&format!("{kind} {name}")].clone();
+    let name = "perfvalidation-system/perfvalidation-operator";
+    assert_eq!(
+        of("ServiceMonitor", name)["spec"]["endpoints"][0],
+        json!({
+            "port": "https", "scheme": "https", "path": "/metrics", "interval": "30s", "scrapeTimeout": "10s", "honorLabels": true,
+            "tlsConfig": {
+                "serverName": "perfvalidation-operator-metrics.perfvalidation-system.svc",
+                "ca": {"secret": {"name": "metrics-tls", "key": "ca.crt"}},
+            },
+            "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        })
+    );
+    let pod = &of("Deployment", name)["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][1]["secret"]["secretName"], "metrics-tls");
+    assert_eq!(pod["containers"][0]["ports"][1]["containerPort"], 8443);
+    assert_eq!(
+        of("NetworkPolicy", name)["spec"]["ingress"][0]["ports"][1]["port"],
+        "https"
+    );
+    assert_eq!(
+        of("ClusterRoleBinding", "/perfvalidation-operator-auth-delegator")["roleRef"]["name"],
+        "system:auth-delegator"
+    );
+    assert_eq!(
+        of("ClusterRole", "/perfvalidation-operator-metrics-reader")["rules"],
+        json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])
+    );
+
+    let authorization = json!({"credentials": {"name": "prometheus", "key": "token"}});
+    let more = json!({"authorization": authorization, "tlsConfig": {"insecureSkipVerify": true}});
+    let objects = objects(&values("podMonitor", &more));
+    let endpoint = &objects[&format!("PodMonitor {name}")]["spec"]["podMetricsEndpoints"][0];
+    assert_eq!(endpoint["authorization"], authorization);
+    assert_eq!(endpoint["tlsConfig"], json!({"insecureSkipVerify": true}));
+    assert!(endpoint["bearerTokenFile"].is_null(), "{endpoint}");
+}

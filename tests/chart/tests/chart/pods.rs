@@ -16,6 +16,7 @@ fn everything() -> Value {
             "apiServerCIDRs": ["10.0.0.1/32"],
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
         },
+        "secureMetrics": {"enabled": true, "secretName": "metrics-tls"},
         "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}},
         "prometheusRule": {"enabled": true},
         "dashboard": {"enabled": true, "annotations": {"grafana_folder": "GPU"}},

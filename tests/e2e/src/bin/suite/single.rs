@@ -15,7 +15,9 @@ pub async fn admission(built: &Built, lab: &Fresh) -> io::Result<u8> {
     lab.up(true).await?;
     for test in tests {
         let mut command = lab.exec(test);
-        command.arg("--ignored");
+        command
+            .arg("--ignored")
+            .env("PERFVAL_OPERATOR", built.program("perfvalidation-operator"));
         succeed(command).await?;
     }
     let mut command = lab.exec(oracle);
