@@ -99,6 +99,9 @@ subjects:
 {{- if and .enabled (not .secretName) }}
 {{- fail "secureMetrics.enabled: write a Secret of type kubernetes.io/tls into secureMetrics.secretName" }}
 {{- end }}
+{{- if and .enabled (not .tlsConfig) (or $.Values.serviceMonitor.namespace $.Values.podMonitor.namespace) }}
+{{- fail "secureMetrics.tlsConfig: a monitor in another namespace cannot read the Secret of the certificate; write a tlsConfig for it" }}
+{{- end }}
 {{- if and .enabled (not .authorization) $.Values.podMonitor.enabled }}
 {{- fail "secureMetrics.authorization: a PodMonitor cannot send Prometheus' own token; use serviceMonitor, or name a Secret with a token" }}
 {{- end }}

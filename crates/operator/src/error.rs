@@ -51,8 +51,10 @@ pub enum Error {
         source: kube::Error,
     },
     /// The HTTP address is taken, or belongs to another machine.
-    #[error("address {address} cannot be listened on: choose a free one")]
+    #[error("{flag} {address} cannot be listened on: choose a free one")]
     Listen {
+        /// The flag.
+        flag: &'static str,
         /// The address.
         address: SocketAddr,
         /// Error of the system.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// Shortest time between two passes. Each pass doubles the time until the next one.
 const SHORTEST: Duration = Duration::from_millis(250);
 /// Longest time between two passes. In as long without a pass the time between them halves, so that no rhythm of changes has
-/// more than one pass in 4 s in the long run.
+/// more than one pass in 4 s in the long run. Changes of the object itself are not counted.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// Last pass over each object, by its uid.
@@ -24,6 +24,7 @@ const LONGEST: Duration = Duration::from_secs(4);
 pub struct Pace(Mutex<HashMap<String, Last>>);
 
 struct Last {
+    phase: Option<Phase>,
     /// Version of the object.
     version: Option<String>,
     at: Instant,
@@ -32,8 +33,9 @@ struct Last {
 }
 
 impl Last {
-    fn new(version: Option<String>) -> Self {
+    fn new(phase: Option<Phase>, version: Option<String>) -> Self {
         Self {
+            phase,
             version,
             at: Instant::now(),
             pause: SHORTEST,
@@ -66,10 +68,16 @@ impl Pace {
         }
         let version = run.object.resource_version();
         match all.get_mut(run.uid()) {
-            // A change of the object itself has its pass at once. A run makes 25.
-            Some(last) if last.version == version => last.take(),
+            Some(last) if last.phase == run.phase() => {
+                // A change of the object itself has its pass at once.
+                if last.version != version {
+                    last.version = version;
+                    return None;
+                }
+                last.take()
+            }
             _ => {
-                all.insert(run.uid().to_owned(), Last::new(version));
+                all.insert(run.uid().to_owned(), Last::new(run.phase(), version));
                 None
             }
         }
@@ -170,6 +178,12 @@ mod tests {
         assert_eq!(take("WaitingForReady", "1"), None);
         assert_eq!(take("WaitingForReady", "1"), Some(SHORTEST));
         assert_eq!(take("WaitingForReady", "2"), None, "the object itself changed");
+        assert_eq!(
+            take("WaitingForReady", "2"),
+            Some(SHORTEST),
+            "no other change may pass with it"
+        );
+        assert_eq!(take("Benchmarking", "2"), None, "a new phase");
         assert_eq!((take("Deploying", "2"), take("Deploying", "2")), (None, None));
     }
 }

@@ -67,9 +67,13 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
         lease: args.leader_elect.then(|| namespace.clone()),
         outside: endpoint_access(&args) == perfval_cluster::EndpointAccess::ServiceProxy,
     };
+    let mut needed = duties.rights();
+    if args.secure_metrics_addr.is_some() {
+        needed.extend(secure_metrics::rights());
+    }
     tokio::spawn(
         end.clone()
-            .run_until_cancelled_owned(look_after_rights(&health, unfenced, duties.rights())),
+            .run_until_cancelled_owned(look_after_rights(&health, unfenced, needed)),
     );
 
     let (context, answers) = context(&args, settings, &clients, &clock, &health);
@@ -232,9 +236,11 @@ async fn serve(
     end: CancellationToken,
 ) -> Result<impl Future<Output = ()> + use<>, Error> {
     let address = args.metrics_addr;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| Error::Listen { address, source })?;
+    let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen {
+        flag: "--metrics-addr",
+        address,
+        source,
+    })?;
     let secured = match args.secure_metrics_addr.zip(args.metrics_tls_folder.as_deref()) {
         Some((address, folder)) => Some(secure_metrics::Listener::bind(address, folder).await?),
         None => None,

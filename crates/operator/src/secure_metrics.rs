@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::readers::Access;
 pub use self::readers::Readers;
+pub(crate) use self::readers::rights;
 pub use self::tls::Listener;
 use crate::error::Error;
 use crate::health::{Health, page};

@@ -10,15 +10,23 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::warn;
+
+use crate::rbac::Right;
 
 /// Time for which an answer of the API server holds. A scrape every 30 s costs a check a minute.
 const HOLDS: Duration = Duration::from_mins(1);
-/// Most answers that are remembered.
+/// Time for which a right holds while the API server does not answer: its outage must not hide the operator's metrics.
+const OUTAGE: Duration = Duration::from_mins(15);
+/// Most rights that are remembered, and most refusals.
 const MOST: usize = 256;
 /// Checks at the same time. Clients without a valid token must not make the API server busy.
 const AT_ONCE: usize = 4;
+/// Longest time of a check, with its wait for others.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Longest token (bytes). Those of service accounts have about 1,000.
+const LONGEST: usize = 16 << 10;
 
 /// Answer about a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +48,17 @@ pub struct Readers(Arc<Shared>);
 struct Shared {
     client: Client,
     asking: Semaphore,
-    known: Mutex<HashMap<[u8; 32], (Instant, Access)>>,
+    known: Mutex<Known>,
+}
+
+type Digest = [u8; 32];
+
+/// Answers of the API server by the digests of the tokens. Refusals have a place of their own, so that they drive out no right.
+#[derive(Default)]
+struct Known {
+    granted: HashMap<Digest, Instant>,
+    refused: HashMap<Digest, (Instant, Access)>,
+    warned: Option<Instant>,
 }
 
 impl Readers {
@@ -55,33 +73,43 @@ impl Readers {
 
     /// Access of the owner of a token to `/metrics`.
     pub(super) async fn access(&self, token: Option<&str>) -> Access {
-        let Some(token) = token else {
+        let Some(token) = token.filter(|token| token.len() <= LONGEST) else {
             return Access::Unauthenticated;
         };
-        let digest: [u8; 32] = Sha256::digest(token).into();
-        if let Some(known) = self.known(&digest) {
+        let digest: Digest = Sha256::digest(token).into();
+        if let Some(known) = self.known(&digest, HOLDS) {
             return known;
         }
-        let Ok(_one) = self.0.asking.acquire().await else {
-            return Access::Unknown;
+        let why = match timeout(LIMIT, self.check(token, &digest)).await {
+            Ok(Ok(access)) => return access,
+            Ok(Err(error)) => {
+                let forbidden = matches!(&error, kube::Error::Api(status) if status.code == 403);
+                let remedy = if forbidden {
+                    "; bind the ClusterRole system:auth-delegator to the operator"
+                } else {
+                    ""
+                };
+                format!("{error}{remedy}")
+            }
+            Err(_) => format!("no answer within {} s", LIMIT.as_secs()),
         };
-        // Another request may have asked meanwhile.
-        if let Some(known) = self.known(&digest) {
-            return known;
+        if self.is_to_warn() {
+            warn!(why, "a reader of the metrics could not be checked");
         }
-        match self.ask(token).await {
-            Ok(access) => {
-                self.remember(digest, access.clone());
-                access
-            }
-            Err(error) => {
-                warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a reader of the metrics is unknown: the operator needs the ClusterRole system:auth-delegator"
-                );
-                Access::Unknown
-            }
+        self.known(&digest, OUTAGE).unwrap_or(Access::Unknown)
+    }
+
+    async fn check(&self, token: &str, digest: &Digest) -> Result<Access, kube::Error> {
+        let Ok(_one) = self.0.asking.acquire().await else {
+            return Ok(Access::Unknown);
+        };
+        // Another request may have had the answer meanwhile.
+        if let Some(known) = self.known(digest, HOLDS) {
+            return Ok(known);
         }
+        let access = self.ask(token).await?;
+        self.remember(*digest, &access);
+        Ok(access)
     }
 
     async fn ask(&self, token: &str) -> Result<Access, kube::Error> {
@@ -111,23 +139,60 @@ impl Readers {
         })
     }
 
-    fn known(&self, digest: &[u8; 32]) -> Option<Access> {
+    /// The answer about a token. A right holds for this long, a refusal for [`HOLDS`].
+    fn known(&self, digest: &Digest, holds: Duration) -> Option<Access> {
         let known = self.lock();
-        let (at, access) = known.get(digest)?;
-        (at.elapsed() < HOLDS).then(|| access.clone())
+        let is_granted = known.granted.get(digest).is_some_and(|at| at.elapsed() < holds);
+        let refused = || known.refused.get(digest).filter(|(at, _)| at.elapsed() < HOLDS);
+        is_granted
+            .then_some(Access::Granted)
+            .or_else(|| refused().map(|(_, access)| access.clone()))
     }
 
-    fn remember(&self, digest: [u8; 32], access: Access) {
+    fn remember(&self, digest: Digest, access: &Access) {
+        let now = Instant::now();
         let mut known = self.lock();
-        known.retain(|_, (at, _)| at.elapsed() < HOLDS);
-        if known.len() < MOST {
-            known.insert(digest, (Instant::now(), access));
+        known.granted.retain(|_, at| at.elapsed() < OUTAGE);
+        known.refused.retain(|_, (at, _)| at.elapsed() < HOLDS);
+        known.granted.remove(&digest);
+        known.refused.remove(&digest);
+        if *access == Access::Granted {
+            if known.granted.len() < MOST {
+                known.granted.insert(digest, now);
+            }
+        } else if known.refused.len() < MOST {
+            known.refused.insert(digest, (now, access.clone()));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Instant, Access)>> {
+    /// Returns true once a minute.
+    fn is_to_warn(&self) -> bool {
+        let mut known = self.lock();
+        let is_due = known.warned.is_none_or(|at| at.elapsed() >= HOLDS);
+        if is_due {
+            known.warned = Some(Instant::now());
+        }
+        is_due
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Rights that the checks need.
+pub(crate) fn rights() -> [Right; 2] {
+    [
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    ]
+    .map(|(group, resource)| Right {
+        group,
+        resource,
+        verb: "create",
+        name: None,
+        namespace: None,
+    })
 }
 
 fn may_get_metrics(user: UserInfo) -> SubjectAccessReview {
@@ -149,7 +214,7 @@ fn may_get_metrics(user: UserInfo) -> SubjectAccessReview {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use http::{Request, Response};
     use kube::client::Body;
@@ -232,11 +297,50 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn wrong_tokens_without_end_take_no_memory() {
-        let readers = readers(Arc::default());
+    async fn wrong_tokens_without_end_take_no_memory_and_drive_out_no_right() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let readers = readers(asked.clone());
         for number in 0..2 * MOST {
             readers.access(Some(&number.to_string())).await;
         }
-        assert_eq!(readers.lock().len(), MOST);
+        assert_eq!(readers.lock().refused.len(), MOST);
+        readers.access(Some("alice")).await;
+        let before = asked.load(Ordering::Relaxed);
+        assert_eq!(readers.access(Some("alice")).await, Access::Granted);
+        assert_eq!(asked.load(Ordering::Relaxed), before, "the right is remembered");
+        let too_long = "x".repeat(LONGEST + 1);
+        assert_eq!(readers.access(Some(&too_long)).await, Access::Unauthenticated);
+        assert_eq!(asked.load(Ordering::Relaxed), before, "nobody is asked about it");
+    }
+
+    /// Readers behind an API server that answers until `is_out` and hangs from then on.
+    fn failing(is_out: Arc<AtomicBool>) -> Readers {
+        let working = readers(Arc::default());
+        let client = working.0.client.clone();
+        let answer = move |request: Request<Body>| {
+            let (client, is_out) = (client.clone(), is_out.load(Ordering::Relaxed));
+            async move {
+                if is_out {
+                    std::future::pending::<()>().await;
+                }
+                let answer = client.send(request).await.expect("an answer");
+                Ok::<_, std::convert::Infallible>(answer)
+            }
+        };
+        Readers::new(Client::new(service_fn(answer), "default"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_outlives_an_outage_of_the_api_server_and_a_refusal_does_not() {
+        let is_out = Arc::new(AtomicBool::new(false));
+        let readers = failing(is_out.clone());
+        assert_eq!(readers.access(Some("alice")).await, Access::Granted);
+        assert_eq!(readers.access(Some("bob")).await, Access::Refused("bob".to_owned()));
+        is_out.store(true, Ordering::Relaxed);
+        tokio::time::advance(HOLDS).await;
+        assert_eq!(readers.access(Some("alice")).await, Access::Granted);
+        assert_eq!(readers.access(Some("bob")).await, Access::Unknown);
+        tokio::time::advance(OUTAGE).await;
+        assert_eq!(readers.access(Some("alice")).await, Access::Unknown);
     }
 }

@@ -10,7 +10,7 @@ const MINUTE: i64 = 60;
 /// First seconds that belong to none: every slot begins with a prefill at once.
 const RAMP: i64 = 10;
 /// Shortest span between first and last request in which minutes are compared (s): the last two must not touch the first. An
-/// H100 that overheated still became slower after 80 s.
+/// H100 that overheated became slower for 70 s.
 const LONG: i64 = 240;
 /// Shortest span of answers within a minute (s).
 const ENOUGH: i64 = 30;

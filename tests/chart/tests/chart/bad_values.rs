@@ -35,6 +35,10 @@ fn metrics_without_a_certificate_or_a_token_are_refused() {
         &json!({"secureMetrics": secure, "podMonitor": {"enabled": true}}),
         &["secureMetrics.authorization", "serviceMonitor"],
     );
+    refused(
+        &json!({"secureMetrics": secure, "serviceMonitor": {"enabled": true, "namespace": "monitoring"}}),
+        &["secureMetrics.tlsConfig", "another namespace"],
+    );
 }
 
 #[test]
