@@ -239,7 +239,7 @@ mod tests {
             .filter(|handshake| !handshake.is_finished())
             .count();
         assert_eq!(pending, HANDSHAKES - 1, "it did not wait for the end of theirs");
-        // The runtime drops what was aborted at its next turn.
+        // The runtime drops an aborted task at its next turn.
         sleep(Duration::from_millis(100)).await;
         assert_eq!(
             silent[0].try_read(&mut [0; 1]).ok(),
