@@ -41,29 +41,30 @@ demo *FLAGS:
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: lints, then the real cluster beside the unit tests.
-test: setup test-check test-together test-alerts test-admission test-runs
+test: setup test-check debug-product test-built test-beside
 
 [private]
 test-check:
     @{{stage}} check just fmt-check lint deny
-
-# A lab waits half of its time.
-[private]
-[parallel]
-test-together: test-fuzz test-gitops test-lab
-
-[private]
-test-runs: debug-product test-built test-beside
 
 # The library of the simulated driver has one name in two builds, so nothing is built beside its users.
 [private]
 test-built:
     @{{tests}} --quiet --no-run
 
-# Whole runs pass with one of two cores kept busy. The unit tests take no more, and give way.
+# Labs and whole runs pass with one of two cores kept busy. The unit tests take no more, and give way.
 [private]
 [parallel]
-test-beside: test-e2e test-unit
+test-beside: test-cluster test-unit
+
+# One lab at a time.
+[private]
+test-cluster: test-together test-alerts test-admission test-e2e
+
+# A lab waits half of its time.
+[private]
+[parallel]
+test-together: test-fuzz test-gitops test-lab
 
 [private]
 test-unit:
@@ -79,7 +80,7 @@ test-gitops:
 
 [private]
 test-lab:
-    @{{stage}} lab just lab-test
+    @{{stage}} lab just --no-deps lab-test
 
 [private]
 test-alerts:
@@ -87,7 +88,7 @@ test-alerts:
 
 [private]
 test-admission:
-    @{{stage}} admission just admission
+    @{{stage}} admission just --no-deps admission
 
 [private]
 test-e2e:
