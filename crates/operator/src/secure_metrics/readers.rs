@@ -139,7 +139,7 @@ impl Readers {
         })
     }
 
-    /// The answer about a token. A right holds for this long, a refusal for [`HOLDS`].
+    /// The answer about a token. A right is valid for `holds`, a refusal for [`HOLDS`].
     fn known(&self, digest: &Digest, holds: Duration) -> Option<Access> {
         let known = self.lock();
         let is_granted = known.granted.get(digest).is_some_and(|at| at.elapsed() < holds);
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), before, "the right is remembered");
         let too_long = "x".repeat(LONGEST + 1);
         assert_eq!(readers.access(Some(&too_long)).await, Access::Unauthenticated);
-        assert_eq!(asked.load(Ordering::Relaxed), before, "nobody is asked about it");
+        assert_eq!(asked.load(Ordering::Relaxed), before, "no request is made");
     }
 
     /// Readers behind an API server that answers until `is_out` and hangs from then on.
