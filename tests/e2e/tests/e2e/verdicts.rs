@@ -115,7 +115,7 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-slow").await;
     let first = Gpus::count(&lab).await.first;
-    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.1"])
+    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.2"])
         .await;
     let mut manifest = quick("slow", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
@@ -124,12 +124,16 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Failed).await;
 
-    assert_eq!(status.reason.as_deref(), Some("GatesMissed"));
+    // A load generator that the slow worker holds up until its limit leaves no gates to miss (seen once).
+    let reason = status.reason.as_deref();
+    assert!(matches!(reason, Some("GatesMissed" | "WorkerStall")), "{reason:?}");
     assert_eq!(status.state.trials[0].outcome, Some(TrialOutcome::Miss));
+    let found = &status.diagnosis;
     assert!(
-        status.state.trials[0].causes.contains(&"WorkerStall".to_owned()),
-        "{:?}",
-        status.diagnosis
+        found
+            .iter()
+            .any(|finding| finding.cause == "WorkerStall" && finding.evidence.contains(&first)),
+        "{first} is not named: {found:?}"
     );
     run.left_nothing().await;
     lab.run(&["fault", "clear"]).await;

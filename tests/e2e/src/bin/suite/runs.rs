@@ -127,6 +127,10 @@ impl Suite<'_> {
                 "{}\n{name} ... FAILED, {seconds} s",
                 String::from_utf8_lossy(&said).trim_end()
             );
+            // What it left explains a failure that does not come back.
+            let mut describe = lab.exec("kubectl");
+            describe.args(["describe", "perfvalidations", "--all-namespaces"]);
+            describe.kill_on_drop(true).status().await?;
         }
         Ok(passed)
     }
