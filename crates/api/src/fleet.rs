@@ -1,6 +1,7 @@
 //! Kinds about many nodes.
 
 mod baseline;
+mod in_use;
 mod node_performance;
 mod policy;
 
@@ -8,6 +9,7 @@ pub use baseline::{
     BaselineEnvironment, BaselineMetric, BaselineMetricName, BaselineRevision, BaselineSource, BaselineSpread,
     PerfBaseline, PerfBaselineSpec, PerfBaselineStatus,
 };
+pub use in_use::oldest_baselines;
 pub use node_performance::{
     GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };

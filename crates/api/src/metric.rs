@@ -73,6 +73,9 @@ pub enum Metric {
     /// The reference is at least three earlier runs of the object on the same GPU that passed without a cause in the
     /// same environment. With fewer earlier runs the gate is `Unmeasured`, and the trial counts without it.
     OwnPastPercent,
+    /// Decode speed of the slowest worker (percent of the approved `PerfBaseline` of the run's environment). Without one the
+    /// gate is `Unmeasured`, and the trial counts without it.
+    BaselinePercent,
     /// Memory traffic of the median worker, as estimated by its engine (percent of the GPU's published bandwidth).
     /// Needs `--enable-mfu-metrics` of vLLM and a GPU that docs/verdict.md lists.
     MemoryBandwidthPercent,
@@ -94,7 +97,10 @@ impl Metric {
             Self::RequestLatency => "request_latency",
             Self::OutputSequenceLength => "output_sequence_length",
             Self::Goodput => "goodput",
-            Self::SlowestWorkerPercent | Self::OwnPastPercent | Self::MemoryBandwidthPercent => return None,
+            Self::SlowestWorkerPercent
+            | Self::OwnPastPercent
+            | Self::BaselinePercent
+            | Self::MemoryBandwidthPercent => return None,
         })
     }
 
@@ -107,6 +113,7 @@ impl Metric {
             Self::OutputSequenceLength => "tokens",
             Self::SlowestWorkerPercent => "% of its peers",
             Self::OwnPastPercent => "% of its own past",
+            Self::BaselinePercent => "% of the baseline",
             Self::MemoryBandwidthPercent => "% of the GPU's peak",
         }
     }
@@ -120,6 +127,7 @@ impl Metric {
             | Self::Goodput
             | Self::SlowestWorkerPercent
             | Self::OwnPastPercent
+            | Self::BaselinePercent
             | Self::MemoryBandwidthPercent => Some(GateOperator::AtLeast),
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => {
                 Some(GateOperator::AtMost)
@@ -136,6 +144,11 @@ impl Metric {
     /// Returns true if one number describes a whole trial, so that there is no distribution.
     pub fn has_an_average_only(self) -> bool {
         self.is_rate() || self.aiperf_tag().is_none()
+    }
+
+    /// Returns true if a trial is compared with something outside of it, which may not exist yet.
+    pub fn needs_a_reference(self) -> bool {
+        matches!(self, Self::OwnPastPercent | Self::BaselinePercent)
     }
 
     /// Returns true if AIPerf reports only an average, because a rate of the whole run has no distribution.

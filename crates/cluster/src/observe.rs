@@ -22,6 +22,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::fleet::PerfBaseline;
 use perfval_run::build::PackedTrial;
 use perfval_run::observed::{
     Admission, Child, DynamoApi, ErrorLog, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen,
@@ -58,6 +59,7 @@ enum NeedAnswer {
     SavedRun(Box<Seen<ConfigMap>>),
     SavedResults(Seen<Vec<Child>>),
     CacheJob(Box<Seen<Job>>),
+    Baselines(Seen<Vec<PerfBaseline>>),
 }
 
 /// Pods, events and logs of a run, with their surroundings.
@@ -159,12 +161,18 @@ impl Cluster {
                 let name = names::cache_job(&run.id());
                 NeedAnswer::CacheJob(Box::new(seen(self.job(run, &name).await)))
             }
+            Need::Baselines => NeedAnswer::Baselines(seen(self.baselines().await)),
         }
     }
 
     async fn storage_classes(&self) -> Read<Vec<StorageClass>> {
         let api: Api<StorageClass> = Api::all(self.client.clone());
         read("list StorageClasses", self.list(&api, ListParams::default()).await)
+    }
+
+    async fn baselines(&self) -> Read<Vec<PerfBaseline>> {
+        let api: Api<PerfBaseline> = Api::all(self.client.clone());
+        read("list PerfBaselines", self.list(&api, ListParams::default()).await)
     }
 
     async fn job(&self, run: &Run<'_>, name: &str) -> Read<Job> {
@@ -214,6 +222,7 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
         NeedAnswer::SavedRun(results) => observed.saved_run = *results,
         NeedAnswer::SavedResults(saved) => observed.saved_results = saved,
         NeedAnswer::CacheJob(job) => observed.cache_job = *job,
+        NeedAnswer::Baselines(baselines) => observed.baselines = baselines,
     }
 }
 

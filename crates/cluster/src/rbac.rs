@@ -238,6 +238,7 @@ pub const PERMISSIONS: &[Permission] = &[
     // Without `patch` it cannot approve one.
     in_fleet("perfbaselines", &["create"], "baseline of each environment"),
     in_fleet("perfbaselines/status", &["patch"], "status of a baseline"),
+    in_fleet("perfbaselines", &["list"], "gates on a baseline"),
     Permission {
         scope: Scope::Outside,
         ..in_cluster("", "services/proxy", &["get", "create"], "probe of the endpoint")

@@ -13,13 +13,12 @@ use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
 use perfval_api::fleet::{
     BaselineEnvironment, BaselineRevision, BaselineSource, NodePerformanceStatus, PerfBaseline, PerfBaselineSpec,
-    PerfBaselineStatus,
+    PerfBaselineStatus, oldest_baselines,
 };
 
 use self::condition::{Situation, conditions};
 use self::stored::{norms, provided, revision};
 use crate::baseline::{Approved, Baseline};
-use crate::condition::created_at;
 use crate::prior::prior;
 use crate::reading::NodePass;
 use crate::shift::CommonShift;
@@ -58,7 +57,7 @@ pub fn decide(
 ) -> BaselineDecision {
     let now = now.trunc_subsecs(0);
     let environments = learn(measured);
-    let first = oldest(baselines);
+    let first = oldest_baselines(baselines.iter().copied());
     let statuses = baselines.iter().map(|baseline| {
         let digest = baseline.spec.environment.digest.as_str();
         let older = first.get(digest).filter(|older| older.uid() != baseline.uid());
@@ -74,26 +73,10 @@ pub fn decide(
 /// Norms with which nodes may be compared: those of approved revisions, by digest. Of two baselines of one environment only the
 /// older one counts.
 pub fn approved(baselines: &[&PerfBaseline]) -> Approved {
-    let first = oldest(baselines).into_iter();
-    let approved = first.filter_map(|(digest, baseline)| {
-        let revision = baseline.status.as_ref()?.approved.as_ref()?;
-        let is_current = baseline.spec.approved_revision == Some(revision.revision);
-        is_current.then(|| (digest.to_owned(), norms(&revision.metrics)))
-    });
+    let first = oldest_baselines(baselines.iter().copied()).into_iter();
+    let approved =
+        first.filter_map(|(digest, baseline)| Some((digest.to_owned(), norms(&baseline.approved()?.metrics))));
     approved.collect()
-}
-
-/// Oldest baseline of each environment; of equally old ones the first by name.
-fn oldest<'a>(baselines: &[&'a PerfBaseline]) -> BTreeMap<&'a str, &'a PerfBaseline> {
-    let age = |baseline: &PerfBaseline| (created_at(&baseline.metadata), baseline.name_any());
-    let mut found: BTreeMap<&str, &PerfBaseline> = BTreeMap::new();
-    for baseline in baselines {
-        let first = found.entry(&baseline.spec.environment.digest).or_insert(baseline);
-        if age(baseline) < age(first) {
-            *first = baseline;
-        }
-    }
-    found
 }
 
 /// Environments of the measured nodes, by digest.

@@ -14,6 +14,7 @@ mod interruption;
 pub mod job;
 pub mod machine;
 pub mod names;
+mod norms;
 pub mod observed;
 mod pass;
 mod patience;

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
+use perfval_api::fleet::PerfBaseline;
 use perfval_sizing::Seen;
 use perfval_verdict::frame::{Framed, TrialRecord};
 use perfval_verdict::progress::Progress;
@@ -56,6 +57,8 @@ pub enum Need {
     SavedResults,
     /// Job that fills the model cache.
     CacheJob,
+    /// All `PerfBaseline`s.
+    Baselines,
 }
 
 /// Everything a pass has to read before it can decide.
@@ -146,6 +149,8 @@ pub struct Observed {
     pub packed_trials: BTreeMap<i64, Seen<PackedTrial>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
+    /// All baselines.
+    pub baselines: Seen<Vec<PerfBaseline>>,
     /// The ConfigMap of `status.resultsRef`, with its content.
     pub saved_run: Seen<ConfigMap>,
     /// The results `ConfigMaps` of every run of this object.

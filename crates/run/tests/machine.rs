@@ -2,6 +2,7 @@
 
 mod machine {
     pub mod arrows;
+    pub mod baselines;
     pub mod deadline;
     pub mod edits;
     pub mod jobs;

@@ -1,8 +1,7 @@
 //! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
-    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, PlanDetails, Scaling,
-    quantity,
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, PlacementStatus, PlanDetails, Scaling, quantity,
 };
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -169,10 +168,10 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
         operator: gate.operator,
         margin,
         counts_as_miss: result == GateResult::Missed,
-        // A worker without earlier runs has no past yet: that voids no trial.
+        // Without earlier runs or an approved baseline there is nothing to compare with yet: that voids no trial.
         unmeasured: result == GateResult::Unmeasured
             && gate.mode == GateMode::Enforce
-            && gate.metric != Metric::OwnPastPercent,
+            && !gate.metric.needs_a_reference(),
         far,
     }
 }
@@ -191,7 +190,7 @@ pub fn show(value: Decimal) -> String {
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::Statistic;
+    use perfval_api::{Metric, Statistic};
 
     use super::*;
 

@@ -90,6 +90,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             share,
             devices: &trial.devices,
             product: trial.product.as_deref(),
+            norm: None,
         };
         let trial = trial::judge(evidence, spec);
         close(spec, &mut status, number, &trial, now);

@@ -20,6 +20,7 @@ mod in_run;
 pub mod judge;
 pub mod node_cpu;
 pub mod node_facts;
+pub mod norms;
 mod number;
 pub mod progress;
 mod quantile;

@@ -10,6 +10,7 @@ use crate::conclusion;
 use crate::diagnosis::cause::Cause;
 use crate::frame::TrialRecord;
 use crate::gate::Share;
+use crate::norms::{Norm, Norms};
 use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
@@ -18,12 +19,13 @@ use crate::trials::{self, Ruling};
 const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::NodeCPUPressure, Cause::WorkerRestarted];
 
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that
-/// holds the run's placement, workload and environment. Fails with the reason if the trials do not suffice; the
+/// holds the run's placement, workload and environment. `norms` are for gates on a baseline. Fails with the reason if the trials do not suffice; the
 /// status is unchanged then.
 pub fn rejudge(
     spec: &PerfValidationSpec,
     status: &mut PerfValidationStatus,
     saved: &SavedRun,
+    norms: &Norms,
     now: DateTime<Utc>,
 ) -> Result<(Verdict, Why), String> {
     let mut next = status.clone();
@@ -36,7 +38,8 @@ pub fn rejudge(
         }
         match saved.records.get(&before.number) {
             Some(record) => {
-                let judged = judged(spec, status, saved, before, record);
+                let norm = norms.find(status.state.environment.as_ref(), record);
+                let judged = judged(spec, status, saved, before, (record, norm));
                 next.state.trials.push(TrialState {
                     number: before.number,
                     seed: before.seed,
@@ -79,7 +82,7 @@ fn judged(
     status: &PerfValidationStatus,
     saved: &SavedRun,
     before: &TrialState,
-    record: &TrialRecord,
+    (record, norm): (&TrialRecord, Option<&Norm>),
 ) -> JudgedTrial {
     // For the names of the workers' pods. Equal pods before and after do not exclude a restart.
     let workers = &status.state.worker_pods;
@@ -93,6 +96,7 @@ fn judged(
         }),
         devices: &status.state.plan.device_ids,
         product: plan.and_then(|plan| plan.product.as_deref()),
+        norm,
     };
     let mut judged = trial::judge(evidence, spec);
     for cause in SEEN_IN_THE_CLUSTER {
@@ -214,7 +218,7 @@ mod tests {
         }))
         .unwrap();
         let mut status = PerfValidationStatus::default();
-        let (verdict, _) = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH).unwrap();
+        let (verdict, _) = rejudge(&spec, &mut status, &saved, &Norms::default(), DateTime::UNIX_EPOCH).unwrap();
         let kept = status.state.trials.iter().map(|trial| (trial.soak, trial.seed));
         let expected = [(false, Some(100)), (false, Some(101)), (true, Some(102))];
         assert_eq!(

@@ -6,7 +6,7 @@ mod reported;
 mod shown;
 
 use perfval_api::{
-    Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
+    Finding, Gate, GateMode, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
 };
 use rust_decimal::Decimal;
 
@@ -228,11 +228,14 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
 }
 
 fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSpec) -> JudgedTrial {
-    let judged: Vec<JudgedGate> = spec
-        .gates
-        .iter()
-        .map(|gate| gate::judge(gate, observed(gate, evidence, report), evidence.share))
-        .collect();
+    let judged = |gate: &Gate| {
+        let judged = gate::judge(gate, observed(gate, evidence, report), evidence.share);
+        JudgedGate {
+            unmeasured: judged.unmeasured || lacks_speeds(gate, evidence, report),
+            ..judged
+        }
+    };
+    let judged: Vec<JudgedGate> = spec.gates.iter().map(judged).collect();
     let workers = named(&evidence.record.workers, evidence.after);
     let trial = ReportedTrial {
         evidence,
@@ -242,7 +245,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: &workers,
     };
     let (outcome, explained) = trial.outcome();
-    let uncompared = speed::uncompared(&evidence.record.workers);
+    let uncompared = speed::uncompared(&evidence.record.workers).map(|why| (Cause::WorkersNotCompared, why));
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
         metrics: headline(report, SpeedSpread::new(&evidence.record.workers)),
@@ -252,9 +255,27 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         margins: trial.margins(outcome),
         instead_of_jitter: trial.instead_of_jitter(),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
-        unseen: Vec::from_iter(uncompared.map(|why| (Cause::WorkersNotCompared, why))),
+        unseen: uncompared.into_iter().chain(without_norm(evidence, spec)).collect(),
         ..JudgedTrial::new(outcome, explained)
     }
+}
+
+/// Returns true if only the speeds of the workers are missing for an enforced gate on a baseline.
+fn lacks_speeds(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> bool {
+    let enforced = gate.metric == Metric::BaselinePercent && gate.mode == GateMode::Enforce;
+    enforced && evidence.norm.is_some() && observed(gate, evidence, report).is_none()
+}
+
+/// Reports a gate on a baseline that was not judged, because there is none.
+fn without_norm(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Option<Explained> {
+    let gate = spec.gates.iter().find(|gate| gate.metric == Metric::BaselinePercent)?;
+    evidence.norm.is_none().then(|| {
+        let text = format!(
+            "gate {} was not judged: no approved PerfBaseline of this run's environment was found",
+            gate.name
+        );
+        (Cause::BaselineMissing, text)
+    })
 }
 
 /// Value that a gate judges: AIPerf's statistic, or a number from the workers' own metrics.
@@ -267,6 +288,7 @@ fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Deci
         }
         // Judged when the trial is closed: the status has the earlier runs.
         Metric::OwnPastPercent => None,
+        Metric::BaselinePercent => evidence.norm?.slowest_percent(workers),
         metric => report.value(metric, gate.statistic),
     }
 }

@@ -293,6 +293,7 @@ fn judged(record: &TrialRecord) {
             share: Share { gpus: 1, node_gpus: 2 },
             devices: &[],
             product: Some("NVIDIA H200"),
+            norm: None,
         },
         &spec,
     );

@@ -38,6 +38,7 @@ fn judged(name: &str, router: RouterMode) -> JudgedTrial {
         share: Share { gpus: 4, node_gpus: 4 },
         devices: &[],
         product: None,
+        norm: None,
     };
     judge(evidence, &lenient(router))
 }
@@ -118,6 +119,7 @@ fn a_missed_gate_on_the_slowest_worker_reports_it_and_never_calls_all_alike() {
         share: Share { gpus: 4, node_gpus: 4 },
         devices: &[],
         product: None,
+        norm: None,
     };
     let mut spec = lenient(RouterMode::RoundRobin);
     let gate = json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"});
@@ -168,6 +170,7 @@ fn a_gpu_that_others_use_explains_the_miss_of_the_only_worker() {
             share: Share { gpus: 2, node_gpus: 2 },
             devices: &devices,
             product: Some("NVIDIA H100 80GB HBM3"),
+            norm: None,
         };
         judge(evidence, &spec)
     };

@@ -142,6 +142,7 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             share: Share { gpus: 8, node_gpus: 8 },
             devices: &devices,
             product: None,
+            norm: None,
         };
         let judged = judge(evidence, spec);
         status.state.trials.push(TrialState {

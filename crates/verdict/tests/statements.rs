@@ -11,6 +11,7 @@ use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::judge::{Judgement, Recorded, judge};
+use perfval_verdict::norms::Norms;
 use perfval_verdict::rejudge::rejudge;
 use perfval_verdict::saved::SavedRun;
 use perfval_verdict::workers::WorkerSummary;
@@ -265,7 +266,7 @@ fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result
     };
     let spec: PerfValidationSpec = object(&json!({ "gates": [gate] })).spec;
     let mut status = PerfValidationStatus::default();
-    let judged = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH);
+    let judged = rejudge(&spec, &mut status, &saved, &Norms::default(), DateTime::UNIX_EPOCH);
     judged.map(|(verdict, why)| (verdict, why.reason, why.message))
 }
 

@@ -127,6 +127,7 @@ fn alone(
         share,
         devices: &devices,
         product: Some(&hardware.product),
+        norm: None,
     };
     let mut spec = run.spec.clone();
     spec.gates.clear();

@@ -174,6 +174,7 @@ impl Row {
             share: Share { gpus: 8, node_gpus: 8 },
             devices: &[],
             product: None,
+            norm: None,
         };
         let verdict = trial::judge(evidence, &spec);
         Finished {

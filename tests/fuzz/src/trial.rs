@@ -21,6 +21,7 @@ static OBJECT: LazyLock<PerfValidation> = LazyLock::new(|| {
             "gates": [
                 gate("OutputTokenThroughput", "Avg", ">="), gate("TimeToFirstToken", "P99", "<="),
                 gate("SlowestWorkerPercent", "Avg", ">="), gate("MemoryBandwidthPercent", "Avg", ">="),
+                gate("BaselinePercent", "Avg", ">="),
             ],
         },
     });

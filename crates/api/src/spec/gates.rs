@@ -22,7 +22,7 @@ pub struct Gate {
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
     /// Metric to judge. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in
-    /// tokens, `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
+    /// tokens, `SlowestWorkerPercent`, `OwnPastPercent`, `BaselinePercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
     /// Statistic of the metric. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have
     /// `Avg` only. A percentile covers successful requests only, without those that timed out. The worst

@@ -84,6 +84,7 @@ const READS: &[Read] = &[
     read(Need::Results, "list", "pods", |seen| word(&seen.packed_trials[&1])),
     read(Need::Results, "get", "pods/log", |seen| word(&seen.packed_trials[&1])),
     read(Need::CacheJob, "get", "jobs", |seen| word(&seen.cache_job)),
+    read(Need::Baselines, "list", "perfbaselines", |seen| word(&seen.baselines)),
 ];
 
 fn world() -> World {

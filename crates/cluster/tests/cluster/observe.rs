@@ -14,6 +14,7 @@ use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
 use serde_json::json;
 
+use crate::baseline::baseline;
 use crate::world::{NAME, NAMESPACE, World, validation};
 
 /// Lets the discovery of Dynamo expire.
@@ -359,6 +360,19 @@ async fn the_cache_job_and_storage_classes_are_read() {
             .unwrap()
             .len(),
         1
+    );
+}
+
+#[tokio::test]
+async fn baselines_are_read() {
+    let world = World::new();
+    world.server.put(serde_json::to_value(baseline()).expect("JSON"));
+    let seen = world.observe(Need::Baselines).await.baselines;
+    assert_eq!(seen.present().map(Vec::len), Some(1));
+    world.server.fail(Fault::refuse("list", "perfbaselines", 404));
+    assert!(
+        world.observe(Need::Baselines).await.baselines.is_absent(),
+        "the kind is not installed"
     );
 }
 

@@ -22,7 +22,7 @@ use crate::world::{NAMESPACE, World, validation};
 /// A namespace that another operator looks after.
 const OTHER: &str = "other";
 
-const NEEDS: [Need; 16] = [
+const NEEDS: [Need; 17] = [
     Need::Dynamo,
     Need::StorageClasses,
     Need::Holders,
@@ -39,6 +39,7 @@ const NEEDS: [Need; 16] = [
     Need::SavedRun,
     Need::SavedResults,
     Need::CacheJob,
+    Need::Baselines,
 ];
 
 /// Every call of every need and every effect, with and without a namesake in the way.

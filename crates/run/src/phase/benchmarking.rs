@@ -12,6 +12,7 @@ use perfval_sizing::Seen;
 use perfval_verdict::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
+use perfval_verdict::norms::Norms;
 use perfval_verdict::trial::JudgedTrial;
 use perfval_verdict::trials::Ruling;
 
@@ -26,7 +27,7 @@ use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::readiness::Pods;
 use crate::run::Run;
-use crate::{build, job, patience, progress, time};
+use crate::{build, job, norms, patience, progress, time};
 use open::{before_trial, claims, confirm_again, open, try_open, unread};
 
 pub(super) use open::begin;
@@ -154,13 +155,25 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
         return Step::wait(Reason::Running, message);
     }
     if let Some(verdict) = result::read(pass, number, trial, found) {
-        match claims(pass, pods) {
-            Ok((_, workers)) => close(pass, number, &verdict(&workers), workers, pods),
-            Err(step) => step,
+        match (claims(pass, pods), norms(pass)) {
+            (Ok((_, workers)), Ok(norms)) => close(pass, number, &verdict(&workers, &norms), workers, pods),
+            (Err(step), _) | (_, Err(step)) => step,
         }
     } else {
         pass.look_again_in(Duration::from_secs(1));
         Step::wait(Reason::Running, format!("reading the result of trial {number}"))
+    }
+}
+
+/// Norms for the gates; the step without them.
+fn norms(pass: &mut Pass<'_>) -> Result<Norms, Step> {
+    match norms::norms(pass) {
+        Seen::Present(norms) => Ok(norms),
+        Seen::NotAsked => Err(pass.read([Need::Baselines])),
+        unread => {
+            let why = unread.unknown().unwrap_or("no answer");
+            Err(Step::wait(Reason::Running, format!("approved baselines: {why}")))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::observed::{ChildRef, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::status;
-use crate::{build, names};
+use crate::{build, names, norms};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if status::judged_run(run.status()).is_some() {
-        return Needs::new([Need::SavedRun]);
+        return Needs::new([Need::SavedRun].into_iter().chain(norms::need(run)));
     }
     let trials = run.status().state.trials.iter();
     let finished = trials.filter(|trial| trial.outcome.is_some());

@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ApiResource;
+use perfval_api::fleet::PerfBaseline;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Verdict};
 use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::{Admission, Child, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
@@ -94,6 +95,10 @@ pub struct Story {
     pub progress: Option<Progress>,
     /// Page of the DCGM exporter on the node.
     pub gpu_exporter: Seen<String>,
+    /// Time from one token to the next that the engines report (ms).
+    pub token_ms: Option<i64>,
+    /// Baselines of the cluster.
+    pub baselines: Seen<Vec<PerfBaseline>>,
     /// Whom the Jobs belong to, if not to this run.
     pub job_owner: Option<&'static str>,
     /// Changes when another client replaces the Jobs.
@@ -187,6 +192,8 @@ impl Story {
             trial_log_unreadable: false,
             progress: None,
             gpu_exporter: Seen::Absent,
+            token_ms: None,
+            baselines: Seen::Absent,
             job_owner: None,
             job_uid: "first",
             queued: false,

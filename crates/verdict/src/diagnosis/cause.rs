@@ -288,6 +288,12 @@ causes! {
         word: NotSampled, decides: false, effect: Reported,
         remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, set DCGM_EXPORTER_INTERVAL to 1000, or write telemetry.gpus: None",
     }
+    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, or the operator watches single
+    /// namespaces.
+    BaselineMissing {
+        word: NotSampled, decides: false, effect: Reported,
+        remedy: "approve or provide a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME); then run again",
+    }
 }
 
 impl Cause {

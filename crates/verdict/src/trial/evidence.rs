@@ -6,6 +6,7 @@ use crate::diagnosis::peers::Worker;
 use crate::diagnosis::speed::gpu_in_words;
 use crate::frame::TrialRecord;
 use crate::gate::Share;
+use crate::norms::Norm;
 
 /// Everything known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub struct Evidence<'a> {
     pub devices: &'a [DeviceStatus],
     /// Product name of the GPUs, where it is known.
     pub product: Option<&'a str>,
+    /// Approved normal speed of the run's environment, where there is one and it was read.
+    pub norm: Option<&'a Norm>,
 }
 
 impl Evidence<'_> {

@@ -102,6 +102,7 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
         share: Share { gpus: 1, node_gpus: 8 },
         devices: &status.state.plan.device_ids,
         product: None,
+        norm: None,
     };
     let judged = judge(evidence, spec);
     status.state.trials.push(TrialState {

@@ -199,6 +199,7 @@ fn a_dead_worker_is_a_black_hole_only_if_the_router_feeds_the_idle_and_the_error
             share: Share { gpus: 4, node_gpus: 8 },
             devices: &[],
             product: None,
+            norm: None,
         };
         let verdict = judge(evidence, &spec);
         assert_eq!(verdict.outcome, TrialOutcome::Miss);

@@ -41,6 +41,7 @@ fn judged(record: &TrialRecord) -> JudgedTrial {
         share: Share { gpus: 4, node_gpus: 8 },
         devices: &["a", "b", "c", "d"].map(device),
         product: None,
+        norm: None,
     };
     judge(evidence, &spec())
 }

@@ -1,5 +1,6 @@
 //! Trials judged: every recorded export, and what the workers add to it.
 
+mod baseline;
 mod earlier;
 mod gone;
 mod gpus;
@@ -107,6 +108,7 @@ fn judged(record: &TrialRecord, after: &[WorkerPod]) -> JudgedTrial {
             share,
             devices: &[],
             product: None,
+            norm: None,
         },
         &spec(),
     )

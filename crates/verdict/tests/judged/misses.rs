@@ -198,6 +198,7 @@ fn a_metric_that_is_not_reported_proves_nothing() {
         share,
         devices: &[],
         product: None,
+        norm: None,
     };
     let verdict = judge(evidence, &spec);
     assert_eq!(

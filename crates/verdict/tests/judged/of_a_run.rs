@@ -68,6 +68,7 @@ impl Story {
             share: Share { gpus: 4, node_gpus: 8 },
             devices: &[],
             product: None,
+            norm: None,
         };
         judge(evidence, &self.spec)
     }

@@ -85,6 +85,7 @@ fn each_of_several_workers_has_its_own_past() {
         share: Share { gpus: 2, node_gpus: 8 },
         devices: &devices,
         product: None,
+        norm: None,
     };
     let judged = judge(evidence, &spec());
     status.state.trials.push(TrialState {

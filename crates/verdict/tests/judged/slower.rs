@@ -45,6 +45,7 @@ fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, product: Optio
         share: Share { gpus: 4, node_gpus: 8 },
         devices: &["a", "b", "c", "d"].map(device),
         product,
+        norm: None,
     };
     judge(evidence, spec)
 }

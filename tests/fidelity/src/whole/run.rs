@@ -6,6 +6,7 @@ use perfval_verdict::close::close;
 use perfval_verdict::conclusion::conclude;
 use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gate::Share;
+use perfval_verdict::norms::Norms;
 use perfval_verdict::rejudge::rejudge;
 use perfval_verdict::saved::SavedRun;
 use perfval_verdict::trial::{Evidence, judge};
@@ -34,6 +35,7 @@ pub fn play(spec: &PerfValidationSpec, gpus: i64, mut next: impl FnMut() -> Tria
             share: Share { gpus, node_gpus: gpus },
             devices: &[],
             product: None,
+            norm: None,
         };
         let judged = judge(evidence, spec);
         if close(spec, &mut status, number, &judged, DateTime::UNIX_EPOCH) != Ruling::Continue {
@@ -59,7 +61,7 @@ pub fn play_again(spec: &PerfValidationSpec, mut next: impl FnMut() -> TrialReco
         ..SavedRun::default()
     };
     let mut status = PerfValidationStatus::default();
-    let judged = rejudge(spec, &mut status, &saved, DateTime::UNIX_EPOCH);
+    let judged = rejudge(spec, &mut status, &saved, &Norms::default(), DateTime::UNIX_EPOCH);
     let verdict = judged.map_or(Verdict::Inconclusive, |(verdict, _)| verdict);
     Ended { verdict, status }
 }

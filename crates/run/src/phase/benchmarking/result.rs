@@ -9,6 +9,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
+use perfval_verdict::norms::Norms;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial, cpu_shortage};
 
 use crate::attendance::Limit;
@@ -26,7 +27,7 @@ pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerPod] {
     &pass.run.status().state.worker_pods
 }
 
-pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerPod]) -> JudgedTrial + 'a>;
+pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerPod], &Norms) -> JudgedTrial + 'a>;
 
 /// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet.
 pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
@@ -52,7 +53,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
             };
             let missing = removed.unwrap_or(missing);
             let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
-            return Some(Box::new(move |after| {
+            return Some(Box::new(move |after, _| {
                 JudgedTrial::unmeasured(cause, evidence.clone(), changed(before, after, None))
             }));
         }
@@ -62,14 +63,15 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     {
         let cause = Cause::LoadGeneratorEvicted;
         let shortage = cpu_shortage(&record);
-        return Some(Box::new(move |after| {
+        return Some(Box::new(move |after, _| {
             JudgedTrial::unmeasured(cause, removed.clone(), changed(before, after, shortage.as_deref()))
         }));
     }
     let spec = pass.run.spec();
     let (plan, details) = (pass.run.placement(), &pass.run.status().state.plan);
     let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, |plan| Share::new(plan, details));
-    Some(Box::new(move |after| {
+    let environment = pass.run.status().state.environment.as_ref();
+    Some(Box::new(move |after, norms| {
         trial::judge(
             Evidence {
                 record: &record,
@@ -78,6 +80,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
                 share,
                 devices: &details.device_ids,
                 product: plan.and_then(|plan| plan.product.as_deref()),
+                norm: norms.find(environment, &record),
             },
             spec,
         )

@@ -12,6 +12,7 @@ use crate::build;
 use crate::decision::Event;
 use crate::diagnosis::secret::Redactor;
 use crate::interruption::{self, Interruption};
+use crate::norms::norms;
 use crate::pass::{Pass, Step};
 use crate::{status, time};
 
@@ -22,6 +23,10 @@ const SELDOM: Duration = Duration::from_mins(1);
 /// Judges the saved trials; if they do not suffice, the next run measures. While they cannot be read, only a trigger
 /// of a new measurement ends the wait.
 pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
+    let norms = match norms(pass) {
+        Seen::Present(norms) => norms,
+        unread => return wait(pass, judged_run, unread.unknown().unwrap_or("no answer")),
+    };
     let saved = match &pass.seen.saved_run {
         Seen::Present(results) => read(results, pass.run.status()),
         Seen::Absent => Err("the ConfigMap of status.resultsRef is gone".to_owned()),
@@ -33,7 +38,7 @@ pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
             .records
             .values_mut()
             .for_each(|record| redactor.redact_record(record));
-        rejudge(pass.run.spec(), &mut pass.status, &saved, pass.now)
+        rejudge(pass.run.spec(), &mut pass.status, &saved, &norms, pass.now)
     });
     match judged {
         Ok((verdict, why)) => {
@@ -56,7 +61,7 @@ fn wait(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
     pass.look_again_in((time::until(pass.now, began) / 10).clamp(SOON, SELDOM));
     Step::wait(
         Reason::Running,
-        format!("the saved results of run {judged_run} cannot be read, so they are not judged yet: {why}"),
+        format!("the saved results of run {judged_run} are not judged yet: {why}"),
     )
 }
 

@@ -80,6 +80,7 @@ impl Story {
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::GpuExporter => seen.gpu_exporter = self.gpu_exporter.clone(),
+                Need::Baselines => seen.baselines = self.baselines.clone(),
                 Need::Results => self.results(&mut seen),
                 Need::SavedRun => seen.saved_run = self.saved_run(),
                 Need::SavedResults => seen.saved_results = self.saved_results.clone(),

@@ -8,6 +8,7 @@ use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
 use perfval_testkit::trial as recorded;
 use perfval_verdict::frame::{Framed, Outcome, TrialRecord};
+use perfval_verdict::workers::Speed;
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -27,7 +28,14 @@ impl Story {
             Outcome::Report(Box::new(recorded::report(|_| Decimal::from(throughput), starved)))
         };
         let workers = [1, 2].map(|n| format!("10.0.0.{n}"));
-        let record = recorded::record(self.nonce(trial), outcome, workers);
+        let mut record = recorded::record(self.nonce(trial), outcome, workers);
+        for worker in &mut record.workers {
+            worker.speed = self.token_ms.map(|token_ms| Speed {
+                token_ms: token_ms.into(),
+                batch: Decimal::from(32),
+                peers: None,
+            });
+        }
         TrialRecord {
             node_cpu: self.node_cpu.clone(),
             ..record

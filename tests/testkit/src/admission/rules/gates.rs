@@ -103,6 +103,20 @@ pub fn cases() -> Vec<Case> {
             )]),
             "write scaling None",
         ),
+        accepted(
+            "a baseline",
+            gates(&[gate("norm", "BaselinePercent", ">=", json!({"threshold": "90"}))]),
+        ),
+        refused(
+            "upper bound on the speed against a baseline",
+            gates(&[gate("norm", "BaselinePercent", "<=", json!({"threshold": "90"}))]),
+            "more of this metric is better",
+        ),
+        refused(
+            "more than the baseline",
+            gates(&[gate("norm", "BaselinePercent", ">=", json!({"threshold": "101"}))]),
+            "a threshold of at most 100",
+        ),
         refused(
             "goodput without objectives",
             gates(&[gate("good", "Goodput", ">=", json!({}))]),

@@ -1,0 +1,121 @@
+//! Approved normal speeds of environments, with which gates on `BaselinePercent` compare a run.
+
+use std::collections::BTreeMap;
+
+use perfval_api::fleet::{BaselineMetricName, PerfBaseline, oldest_baselines};
+use perfval_api::{Environment, quantity};
+use rust_decimal::Decimal;
+
+use crate::diagnosis::cause::{Cause, Explained};
+use crate::diagnosis::peers::Worker;
+use crate::environment;
+use crate::frame::{Outcome, TrialRecord};
+use crate::gate::show;
+use crate::workers::WorkerSummary;
+
+/// Milliseconds per second.
+const MILLI: Decimal = Decimal::ONE_THOUSAND;
+
+/// Normal speed of a worker in one environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Norm {
+    /// Name of the `PerfBaseline`.
+    pub baseline: String,
+    /// Its approved revision.
+    pub revision: i64,
+    /// Tokens per second of one request, by the engine's time from one token to the next; above 0.
+    pub decode_speed: Decimal,
+}
+
+/// Norms by digest of the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Norms(BTreeMap<String, Norm>);
+
+impl Norms {
+    /// Norms of the approved baselines. Of several baselines of one environment the oldest counts.
+    pub fn new(baselines: &[PerfBaseline]) -> Self {
+        let present = baselines
+            .iter()
+            .filter(|baseline| baseline.metadata.deletion_timestamp.is_none());
+        let norms = oldest_baselines(present).into_iter().filter_map(|(digest, baseline)| {
+            let approved = baseline.approved()?;
+            let metrics = approved.metrics.iter();
+            let speed = metrics.filter(|metric| metric.name == BaselineMetricName::DecodeSpeed);
+            let norm = Norm {
+                baseline: baseline.metadata.name.clone()?,
+                revision: approved.revision,
+                decode_speed: speed
+                    .filter_map(|metric| quantity::parse(&metric.centre))
+                    .find(|centre| *centre > Decimal::ZERO)?,
+            };
+            Some((digest.to_owned(), norm))
+        });
+        Self(norms.collect())
+    }
+
+    /// Norm of the environment of a trial. The record of the first trial completes the environment with AIPerf's version.
+    pub fn find(&self, environment: Option<&Environment>, record: &TrialRecord) -> Option<&Norm> {
+        let mut environment = environment?.clone();
+        if let Outcome::Report(report) = &record.outcome
+            && let Some(version) = &report.aiperf_version
+        {
+            environment.aiperf = Some(version.clone());
+        }
+        environment::is_known(&environment)
+            .then(|| self.0.get(&environment::digest(&environment)))
+            .flatten()
+    }
+}
+
+impl Norm {
+    /// Speed of the slowest worker (percent of the norm); `None` unless the speed of every worker is known.
+    pub(crate) fn slowest_percent(&self, loads: &[WorkerSummary]) -> Option<Decimal> {
+        let percents: Option<Vec<Decimal>> = loads.iter().map(|load| self.percent(load)).collect();
+        percents?.into_iter().min()
+    }
+
+    fn percent(&self, load: &WorkerSummary) -> Option<Decimal> {
+        let speed = MILLI.checked_div(load.speed.as_ref()?.token_ms)?;
+        let percent = speed
+            .checked_mul(Decimal::ONE_HUNDRED)?
+            .checked_div(self.decode_speed)?;
+        Some(percent.round_dp(2))
+    }
+
+    /// Explanation of a missed gate: what all workers share if `is_missed` is true of each of several, else the slowest one.
+    pub(crate) fn explain(
+        &self,
+        workers: &[Worker<'_>],
+        is_missed: impl Fn(Decimal) -> bool,
+        gpu: impl Fn(&Worker<'_>) -> String,
+    ) -> Option<Explained> {
+        let percents = workers
+            .iter()
+            .filter_map(|worker| Some((self.percent(worker.load)?, worker)));
+        let slow: Vec<(Decimal, &Worker<'_>)> = percents.filter(|(percent, _)| is_missed(*percent)).collect();
+        let (lowest, slowest) = slow.iter().min_by_key(|(percent, _)| *percent)?;
+        let norm = format!(
+            "% of the {} tok/s of baseline {} (revision {})",
+            show(self.decode_speed),
+            self.baseline,
+            self.revision
+        );
+        if slow.len() > 1 && slow.len() == workers.len() {
+            let highest = slow.iter().map(|(percent, _)| percent).max()?;
+            let text = format!(
+                "all {} workers decode at {} to {} {norm}",
+                slow.len(),
+                show(*lowest),
+                show(*highest)
+            );
+            return Some((Cause::BalancedDegradation, text));
+        }
+        let text = format!(
+            "worker {}{} decodes at {} {norm}",
+            slowest.name,
+            gpu(slowest),
+            show(*lowest)
+        );
+        Some((Cause::SlowWorker, text))
+    }
+}

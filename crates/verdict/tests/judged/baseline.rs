@@ -1,0 +1,217 @@
+//! Gates on the approved baseline of the run's environment.
+
+use perfval_api::fleet::PerfBaseline;
+use perfval_api::{Environment, GateResult, PerfValidationSpec, TrialOutcome};
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::environment::digest;
+use perfval_verdict::gate::Share;
+use perfval_verdict::norms::{Norm, Norms};
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::{Speed, WorkerSummary};
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+
+use crate::{balanced, pods, sample, spec};
+
+fn norm(tokens_per_second: i64) -> Norm {
+    Norm {
+        baseline: "h100".to_owned(),
+        revision: 2,
+        decode_speed: tokens_per_second.into(),
+    }
+}
+
+/// Workers whose engines report these times from one token to the next (ms).
+fn workers(token_ms: &[i64]) -> Vec<WorkerSummary> {
+    let mut workers = balanced();
+    workers.truncate(token_ms.len());
+    for (worker, token_ms) in workers.iter_mut().zip(token_ms) {
+        worker.speed = Some(Speed {
+            token_ms: (*token_ms).into(),
+            batch: Decimal::from(200),
+            peers: None,
+        });
+    }
+    workers
+}
+
+fn with_gate(gate: &Value) -> PerfValidationSpec {
+    let mut spec = spec();
+    let mut whole = json!({"name": "norm", "metric": "BaselinePercent", "operator": ">=", "threshold": "90"});
+    for (key, value) in gate.as_object().expect("fields") {
+        whole[key] = value.clone();
+    }
+    spec.gates.push(serde_json::from_value(whole).expect("a gate"));
+    spec
+}
+
+fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, norm: Option<&Norm>) -> JudgedTrial {
+    let pods = &pods()[..workers.len()];
+    let record = sample("success", workers);
+    let evidence = Evidence {
+        record: &record,
+        before: pods,
+        after: pods,
+        share: Share { gpus: 4, node_gpus: 8 },
+        devices: &[],
+        product: None,
+        norm,
+    };
+    judge(evidence, spec)
+}
+
+fn explained(trial: &JudgedTrial) -> Vec<(Cause, &str)> {
+    let findings = trial.findings.iter();
+    findings
+        .map(|(cause, finding)| (*cause, finding.evidence.as_str()))
+        .collect()
+}
+
+#[test]
+fn the_slowest_worker_decides_and_is_named() {
+    let one_slow = || workers(&[10, 10, 12, 10]);
+    let met = judged(one_slow(), &with_gate(&json!({"threshold": "83"})), Some(&norm(100)));
+    assert_eq!((met.outcome, explained(&met)), (TrialOutcome::Pass, vec![]));
+    assert_eq!(met.gates[2].observed.as_deref(), Some("83.33"));
+    let missed = judged(one_slow(), &with_gate(&json!({})), Some(&norm(100)));
+    let named = "worker c (GPU n1/c) decodes at 83.33 % of the 100 tok/s of baseline h100 (revision 2)";
+    assert_eq!(
+        (missed.outcome, explained(&missed)),
+        (TrialOutcome::Miss, vec![(Cause::SlowWorker, named)])
+    );
+    let tolerant = with_gate(&json!({"tolerancePercent": 10}));
+    assert_eq!(
+        judged(one_slow(), &tolerant, Some(&norm(100))).outcome,
+        TrialOutcome::Pass
+    );
+    // A missed gate of mode Warn explains nothing.
+    let warned = judged(one_slow(), &with_gate(&json!({"mode": "Warn"})), Some(&norm(100)));
+    assert_eq!((warned.outcome, explained(&warned)), (TrialOutcome::Pass, vec![]));
+    assert_eq!(warned.gates[2].result, GateResult::Warned);
+}
+
+#[test]
+fn what_several_workers_share_is_no_slow_worker_and_an_only_one_is() {
+    let all = judged(workers(&[12, 11, 12, 11]), &with_gate(&json!({})), Some(&norm(105)));
+    let [(cause, text)] = explained(&all)[..] else {
+        panic!("{:?}", all.findings);
+    };
+    assert_eq!((all.outcome, cause), (TrialOutcome::Miss, Cause::BalancedDegradation));
+    assert!(
+        text.starts_with("all 4 workers decode at 79.37 to 86.58 % of the 105 tok/s of baseline h100 (revision 2)"),
+        "{text}"
+    );
+    let only = judged(workers(&[12]), &with_gate(&json!({})), Some(&norm(100)));
+    assert_eq!(explained(&only)[0].0, Cause::SlowWorker, "{:?}", only.findings);
+}
+
+/// The throughput that is missed, too, is more than one slow worker.
+#[test]
+fn another_missed_gate_keeps_its_own_cause() {
+    let mut spec = with_gate(&json!({}));
+    "100000".clone_into(&mut spec.gates[0].threshold);
+    let trial = judged(workers(&[10, 10, 12, 10]), &spec, Some(&norm(100)));
+    let causes: Vec<Cause> = explained(&trial).iter().map(|(cause, _)| *cause).collect();
+    assert!(causes.contains(&Cause::SlowWorker), "{causes:?}");
+    assert!(causes.len() > 1, "{causes:?}");
+}
+
+#[test]
+fn without_a_baseline_the_trial_counts_and_the_gap_is_reported() {
+    let trial = judged(workers(&[10; 4]), &with_gate(&json!({})), None);
+    assert_eq!(trial.outcome, TrialOutcome::Pass);
+    assert_eq!(trial.gates[2].result, GateResult::Unmeasured);
+    let unseen: Vec<Cause> = trial.unseen.iter().map(|(cause, _)| *cause).collect();
+    assert!(unseen.contains(&Cause::BaselineMissing), "{unseen:?}");
+    let without_gate = judged(workers(&[10; 4]), &spec(), None);
+    assert!(
+        without_gate
+            .unseen
+            .iter()
+            .all(|(cause, _)| *cause != Cause::BaselineMissing)
+    );
+}
+
+#[test]
+fn workers_without_a_speed_make_a_trial_that_proves_nothing() {
+    let mut one_unknown = workers(&[10; 4]);
+    one_unknown[1].speed = None;
+    for workers in [balanced(), one_unknown] {
+        let trial = judged(workers.clone(), &with_gate(&json!({})), Some(&norm(100)));
+        assert_eq!(trial.outcome, TrialOutcome::Invalid);
+        assert_eq!(explained(&trial)[0].0, Cause::MetricMissing);
+        let warning = judged(workers, &with_gate(&json!({"mode": "Warn"})), Some(&norm(100)));
+        assert_eq!(warning.outcome, TrialOutcome::Pass);
+    }
+}
+
+fn environment() -> Environment {
+    Environment {
+        model: "m".into(),
+        image: "vllm-runtime:1.4.2".into(),
+        image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
+        settings: Some("01234567".into()),
+        gpu_product: Some("NVIDIA H100 80GB HBM3".into()),
+        gpus: Some(8),
+        gpu_driver: Some("580.82.7".into()),
+        aiperf: Some("0.13.0".into()),
+        ..Environment::default()
+    }
+}
+
+/// Baseline of the environment, of which revision 2 is approved; `change` says otherwise.
+fn baseline(change: &Value) -> PerfBaseline {
+    let revision = json!({"revision": 2, "createdAt": "2026-11-01T00:00:00Z", "metrics": [{"name": "DecodeSpeed", "centre": "100"}]});
+    let mut object = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline",
+        "metadata": {"name": "h100", "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"environment": {"digest": digest(&environment())}, "source": "Learned", "approvedRevision": 2},
+        "status": {"observedGeneration": 1, "approved": revision},
+    });
+    for (part, fields) in change.as_object().expect("parts") {
+        for (key, value) in fields.as_object().expect("fields") {
+            object[part][key] = value.clone();
+        }
+    }
+    serde_json::from_value(object).expect("a baseline")
+}
+
+#[test]
+fn the_oldest_approved_baseline_of_the_very_same_environment_counts() {
+    let record = sample("success", workers(&[10; 4]));
+    let found = |baselines: &[PerfBaseline], environment: &Environment| {
+        let norms = Norms::new(baselines);
+        norms.find(Some(environment), &record).cloned()
+    };
+    let plain = || baseline(&json!({}));
+    assert_eq!(found(&[plain()], &environment()), Some(norm(100)));
+    // The record has the version of AIPerf before the environment has it.
+    let before_the_first_trial = Environment {
+        aiperf: None,
+        ..environment()
+    };
+    assert_eq!(found(&[plain()], &before_the_first_trial), Some(norm(100)));
+    let other_driver = Environment {
+        gpu_driver: Some("590.1".into()),
+        ..environment()
+    };
+    let unknown_driver = Environment {
+        gpu_driver: None,
+        ..environment()
+    };
+    assert_eq!(found(&[plain()], &other_driver), None);
+    assert_eq!(found(&[plain()], &unknown_driver), None);
+    for change in [
+        json!({"spec": {"approvedRevision": 3}}),
+        json!({"spec": {"approvedRevision": null}}),
+        json!({"status": {"approved": null}}),
+        json!({"metadata": {"deletionTimestamp": "2026-11-02T00:00:00Z"}}),
+        json!({"status": {"approved": {"revision": 2, "createdAt": "2026-11-01T00:00:00Z",
+            "metrics": [{"name": "DecodeSpeed", "centre": "0"}]}}}),
+    ] {
+        assert_eq!(found(&[baseline(&change)], &environment()), None, "{change}");
+    }
+    let older = baseline(&json!({"metadata": {"name": "older", "creationTimestamp": "2026-10-01T00:00:00Z"}}));
+    let chosen = found(&[plain(), older], &environment()).expect("one");
+    assert_eq!(chosen.baseline, "older");
+}
