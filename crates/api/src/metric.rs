@@ -146,7 +146,7 @@ impl Metric {
         self.is_rate() || self.aiperf_tag().is_none()
     }
 
-    /// Returns true if a trial is compared with something outside of it, which may not exist yet.
+    /// Returns true if a trial is compared with earlier runs or a baseline. Both may be missing.
     pub fn needs_a_reference(self) -> bool {
         matches!(self, Self::OwnPastPercent | Self::BaselinePercent)
     }

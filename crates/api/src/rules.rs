@@ -88,6 +88,15 @@ pub fn slowest_worker_needs_two() -> Rule {
     .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs for at least two workers (2, or twice worker.gpus), or mode Warn for this gate")
 }
 
+/// Rule for a gate whose baseline may be missing: alone it would pass a run that nothing judged.
+pub fn baseline_gate_is_not_alone() -> Rule {
+    let metric = Metric::BaselinePercent.as_str();
+    Rule::new(format!(
+        "!self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce') || self.gates.exists(g, g.metric != '{metric}' && g.mode == 'Enforce')"
+    ))
+    .message("without an approved baseline nothing would judge the run: add another gate of mode Enforce, such as a loose OutputTokenThroughput or SlowestWorkerPercent")
+}
+
 /// Rule for a gate on a rate of the whole trial.
 pub fn rate_has_an_average_only() -> Rule {
     let single = listed(Metric::has_an_average_only);

@@ -85,6 +85,7 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
     validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration (60s by default) + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
     validation = rules::slowest_worker_needs_two(),
+    validation = rules::baseline_gate_is_not_alone(),
     validation = Rule::new("!has(self.workload.dynamo) || !has(self.placement.maxGPUs) || (self.placement.minGPUs + self.workload.dynamo.worker.gpus - 1) / self.workload.dynamo.worker.gpus * self.workload.dynamo.worker.gpus <= self.placement.maxGPUs")
         .message("a run uses whole workers, and no number of them fits: write placement.maxGPUs of at least workload.dynamo.worker.gpus, and of at least the next multiple of it from minGPUs"),
     validation = Rule::new("!has(self.workload.dynamo) || !has(self.workload.dynamo.worker.resources.limits) || !(self.placement.resourceName in self.workload.dynamo.worker.resources.limits)")

@@ -1,6 +1,6 @@
 //! Norms for gates on a baseline.
 
-use perfval_api::Metric;
+use perfval_api::{Gate, GateMode, Metric};
 use perfval_sizing::Seen;
 use perfval_verdict::norms::Norms;
 
@@ -10,10 +10,14 @@ use crate::run::Run;
 
 /// Read that is needed before a trial is judged.
 pub(crate) fn need(run: &Run<'_>) -> Option<Need> {
-    let mut gates = run.spec().gates.iter();
-    let wanted = gates.any(|gate| gate.metric == Metric::BaselinePercent);
     // An operator of single namespaces has no right to read them.
-    (wanted && !run.settings.shares_the_cluster).then_some(Need::Baselines)
+    let wanted = gates(run).next().is_some() && !run.settings.shares_the_cluster;
+    wanted.then_some(Need::Baselines)
+}
+
+fn gates<'a>(run: &Run<'a>) -> impl Iterator<Item = &'a Gate> {
+    let gates = run.spec().gates.iter();
+    gates.filter(|gate| gate.metric == Metric::BaselinePercent)
 }
 
 /// Norms of the approved baselines; none where no gate needs one, or their kind is not installed.
@@ -25,6 +29,10 @@ pub(crate) fn norms(pass: &Pass<'_>) -> Seen<Norms> {
         Seen::Present(baselines) => Seen::Present(Norms::new(baselines)),
         Seen::Absent => Seen::Present(Norms::default()),
         Seen::NotAsked => Seen::NotAsked,
+        // A warning is not worth waiting for.
+        Seen::Unknown(_) if !gates(pass.run).any(|gate| gate.mode == GateMode::Enforce) => {
+            Seen::Present(Norms::default())
+        }
         Seen::Unknown(why) => Seen::Unknown(why.clone()),
     }
 }

@@ -33,6 +33,7 @@ pub fn close(
         add_token_times(&status.state.workers, &mut judged.workers);
         status.state.workers.clone_from(&judged.workers);
         against_earlier_runs(spec, status, &mut judged);
+        in_run::explain_by_baseline(&mut judged);
         in_run::forget_other_explanations(status, &judged);
         status.state.metrics = Some(judged.metrics.clone());
         status.gates.clone_from(&judged.gates);
@@ -78,6 +79,11 @@ pub fn close(
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
         keep(&mut status.diagnosis, finding);
+    }
+    // An approval may come between two trials.
+    if judged.outcome != TrialOutcome::Invalid {
+        let is_stale = |finding: &Finding| Cause::from_finding(finding) == Some(Cause::BaselineMissing);
+        status.diagnosis.retain(|finding| !is_stale(finding));
     }
     for (cause, why) in &judged.unseen {
         keep(&mut status.diagnosis, cause.finding(why.as_str()));

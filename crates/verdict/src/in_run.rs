@@ -107,6 +107,21 @@ pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut
     }
 }
 
+/// Adds the workers by which a gate on a baseline was missed, unless peers or the own past name a slow one.
+pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
+    let Some(below) = judged.below_baseline.take() else {
+        return;
+    };
+    if judged.findings.iter().any(|(cause, _)| *cause == Cause::SlowWorker) {
+        return;
+    }
+    let cause = Cause::BalancedDegradation;
+    match judged.findings.iter_mut().find(|(known, _)| *known == cause) {
+        Some((_, finding)) => *finding = cause.finding(format!("{below}; {}", finding.evidence)),
+        None => judged.add(cause, below),
+    }
+}
+
 /// Removes the explanations of earlier misses that a new miss explains otherwise.
 pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judged: &JudgedTrial) {
     let of_a_miss = |word: &str| OF_A_MISS.iter().any(|cause| cause.as_str() == word);

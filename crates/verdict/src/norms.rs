@@ -6,7 +6,6 @@ use perfval_api::fleet::{BaselineMetricName, PerfBaseline, oldest_baselines};
 use perfval_api::{Environment, quantity};
 use rust_decimal::Decimal;
 
-use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::peers::Worker;
 use crate::environment;
 use crate::frame::{Outcome, TrialRecord};
@@ -53,7 +52,8 @@ impl Norms {
         Self(norms.collect())
     }
 
-    /// Norm of the environment of a trial. The record of the first trial completes the environment with AIPerf's version.
+    /// Norm of the environment of a trial, by the digest in its status. The record of the first trial completes the environment
+    /// with AIPerf's version.
     pub fn find(&self, environment: Option<&Environment>, record: &TrialRecord) -> Option<&Norm> {
         let mut environment = environment?.clone();
         if let Outcome::Report(report) = &record.outcome
@@ -61,9 +61,7 @@ impl Norms {
         {
             environment.aiperf = Some(version.clone());
         }
-        environment::is_known(&environment)
-            .then(|| self.0.get(&environment::digest(&environment)))
-            .flatten()
+        self.0.get(&environment::digest(&environment))
     }
 }
 
@@ -76,46 +74,33 @@ impl Norm {
 
     fn percent(&self, load: &WorkerSummary) -> Option<Decimal> {
         let speed = MILLI.checked_div(load.speed.as_ref()?.token_ms)?;
-        let percent = speed
-            .checked_mul(Decimal::ONE_HUNDRED)?
-            .checked_div(self.decode_speed)?;
-        Some(percent.round_dp(2))
+        speed.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(self.decode_speed)
     }
 
-    /// Explanation of a missed gate: what all workers share if `is_missed` is true of each of several, else the slowest one.
+    /// The workers by which a gate is missed, in words; `None` if there is none.
     pub(crate) fn explain(
         &self,
         workers: &[Worker<'_>],
         is_missed: impl Fn(Decimal) -> bool,
         gpu: impl Fn(&Worker<'_>) -> String,
-    ) -> Option<Explained> {
+    ) -> Option<String> {
         let percents = workers
             .iter()
             .filter_map(|worker| Some((self.percent(worker.load)?, worker)));
-        let slow: Vec<(Decimal, &Worker<'_>)> = percents.filter(|(percent, _)| is_missed(*percent)).collect();
-        let (lowest, slowest) = slow.iter().min_by_key(|(percent, _)| *percent)?;
-        let norm = format!(
-            "% of the {} tok/s of baseline {} (revision {})",
+        let below: Vec<(Decimal, &Worker<'_>)> = percents.filter(|(percent, _)| is_missed(*percent)).collect();
+        let (percent, slowest) = below.iter().min_by_key(|(percent, _)| *percent)?;
+        let which = match workers.len() {
+            1 => "the only worker".to_owned(),
+            all => format!("{} of {all} workers miss it; the slowest", below.len()),
+        };
+        Some(format!(
+            "{which}, {}{}, decodes at {} % of the {} tok/s of baseline {} (revision {})",
+            slowest.name,
+            gpu(slowest),
+            show(percent.round_dp(1)),
             show(self.decode_speed),
             self.baseline,
             self.revision
-        );
-        if slow.len() > 1 && slow.len() == workers.len() {
-            let highest = slow.iter().map(|(percent, _)| percent).max()?;
-            let text = format!(
-                "all {} workers decode at {} to {} {norm}",
-                slow.len(),
-                show(*lowest),
-                show(*highest)
-            );
-            return Some((Cause::BalancedDegradation, text));
-        }
-        let text = format!(
-            "worker {}{} decodes at {} {norm}",
-            slowest.name,
-            gpu(slowest),
-            show(*lowest)
-        );
-        Some((Cause::SlowWorker, text))
+        ))
     }
 }

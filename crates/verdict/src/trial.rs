@@ -1,12 +1,13 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
+mod baseline;
 mod evidence;
 mod lost;
 mod reported;
 mod shown;
 
 use perfval_api::{
-    Finding, Gate, GateMode, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
+    Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
 };
 use rust_decimal::Decimal;
 
@@ -57,6 +58,8 @@ pub struct JudgedTrial {
     pub compared: Vec<Compared>,
     /// Explanation of a miss that took its place for jitter, should no trial of the run pass.
     pub instead_of_jitter: Option<Explained>,
+    /// Workers by which a gate on a baseline was missed.
+    pub below_baseline: Option<String>,
     /// Use of the node's CPUs, where they were full.
     pub cpu_shortage: Option<String>,
 }
@@ -84,6 +87,7 @@ impl JudgedTrial {
             slow_gpus: Vec::new(),
             compared: Vec::new(),
             instead_of_jitter: None,
+            below_baseline: None,
             cpu_shortage: None,
         }
     }
@@ -231,7 +235,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let judged = |gate: &Gate| {
         let judged = gate::judge(gate, observed(gate, evidence, report), evidence.share);
         JudgedGate {
-            unmeasured: judged.unmeasured || lacks_speeds(gate, evidence, report),
+            unmeasured: judged.unmeasured || baseline::lacks_speeds(gate, evidence, &judged),
             ..judged
         }
     };
@@ -254,28 +258,14 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: shown(&workers),
         margins: trial.margins(outcome),
         instead_of_jitter: trial.instead_of_jitter(),
+        below_baseline: trial.below_baseline(),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
-        unseen: uncompared.into_iter().chain(without_norm(evidence, spec)).collect(),
+        unseen: uncompared
+            .into_iter()
+            .chain(baseline::missing(evidence, spec))
+            .collect(),
         ..JudgedTrial::new(outcome, explained)
     }
-}
-
-/// Returns true if only the speeds of the workers are missing for an enforced gate on a baseline.
-fn lacks_speeds(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> bool {
-    let enforced = gate.metric == Metric::BaselinePercent && gate.mode == GateMode::Enforce;
-    enforced && evidence.norm.is_some() && observed(gate, evidence, report).is_none()
-}
-
-/// Reports a gate on a baseline that was not judged, because there is none.
-fn without_norm(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Option<Explained> {
-    let gate = spec.gates.iter().find(|gate| gate.metric == Metric::BaselinePercent)?;
-    evidence.norm.is_none().then(|| {
-        let text = format!(
-            "gate {} was not judged: no approved PerfBaseline of this run's environment was found",
-            gate.name
-        );
-        (Cause::BaselineMissing, text)
-    })
 }
 
 /// Value that a gate judges: AIPerf's statistic, or a number from the workers' own metrics.

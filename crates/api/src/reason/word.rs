@@ -295,7 +295,7 @@ words! {
     }
     NotSampled {
         place: Finding, severity: Info,
-        meaning: "The trial has no metrics of workers or GPUs, or too few. A slow GPU then shows only if it misses a gate.",
+        meaning: "The trial has no metrics of workers or GPUs, too few, or no approved baseline. A slow GPU then shows only if it misses a gate.",
         remedy: "let the benchmark pod reach port 9090 of the workers and port 9400 of the DCGM exporter (network policy); correct telemetry.endpoint; measure longer (benchmark.duration)",
     }
 }

@@ -44,8 +44,8 @@ fn norm(status: &PerfValidationStatus) -> (GateResult, Option<&str>) {
 #[test]
 fn a_run_is_compared_with_the_baseline_of_its_environment() {
     for (centre, verdict, result, observed) in [
-        ("90", Verdict::Passed, GateResult::Met, "92.59"),
-        ("100", Verdict::Failed, GateResult::Missed, "83.33"),
+        ("90", Verdict::Passed, GateResult::Met, "92.593"),
+        ("100", Verdict::Failed, GateResult::Missed, "83.333"),
     ] {
         let mut story = story();
         story.baselines = baseline(centre);
@@ -102,6 +102,45 @@ fn a_baseline_that_cannot_be_read_is_waited_for() {
 }
 
 #[test]
+fn nothing_waits_for_the_baseline_of_a_warning() {
+    let mut warned = gates("90");
+    warned["gates"][1]["mode"] = json!("Warn");
+    let mut story = Story::with(warned);
+    story.baselines = Seen::Unknown("list PerfBaselines: 403".to_owned());
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn the_limit_of_a_trial_ends_the_wait_for_a_baseline() {
+    let mut story = story();
+    story.until(Phase::Benchmarking);
+    story.baselines = Seen::Unknown("list PerfBaselines: 403".to_owned());
+    for _ in 0..5 {
+        story.step();
+    }
+    story.wait(4000).until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Error));
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("list PerfBaselines: 403"), "{message}");
+}
+
+#[test]
+fn an_approval_between_two_trials_removes_the_finding() {
+    let mut story = story();
+    story.spec(json!({"trials": {"rule": "All", "max": 2}}));
+    story.until_between_trials();
+    let missing = |story: &Story| {
+        let found = story.status().diagnosis;
+        found.iter().any(|finding| finding.evidence.contains("was not judged"))
+    };
+    assert!(missing(&story));
+    story.baselines = baseline("90");
+    story.until(Phase::Completed);
+    assert!(!missing(&story));
+}
+
+#[test]
 fn an_operator_of_single_namespaces_and_a_run_without_such_a_gate_read_none() {
     let mut of_some = story();
     of_some.settings.shares_the_cluster = true;
@@ -126,5 +165,10 @@ fn saved_trials_are_judged_again_by_the_baseline_approved_now() {
         (status.verdict, status.state.judged_run),
         (Some(Verdict::Failed), Some(1))
     );
-    assert_eq!(norm(&status), (GateResult::Missed, Some("83.33")));
+    assert_eq!(norm(&status), (GateResult::Missed, Some("83.333")));
+    let stale = status
+        .diagnosis
+        .iter()
+        .find(|finding| finding.evidence.contains("was not judged"));
+    assert_eq!(stale, None);
 }

@@ -271,6 +271,12 @@ causes! {
         word: GPUShared, decides: false, effect: Reported,
         remedy: "look for a force-deleted pod, or a device that vanished from its driver",
     }
+    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, or the operator watches single
+    /// namespaces.
+    BaselineMissing {
+        word: NotSampled, decides: false, effect: Reported,
+        remedy: "approve the oldest PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), or provide the first one; then run again",
+    }
     /// The benchmark pod cannot reach the workers' metrics port 9090.
     WorkersNotSampled {
         word: NotSampled, decides: false, effect: Reported,
@@ -287,12 +293,6 @@ causes! {
     GPUsNotSampled {
         word: NotSampled, decides: false, effect: Reported,
         remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, set DCGM_EXPORTER_INTERVAL to 1000, or write telemetry.gpus: None",
-    }
-    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, or the operator watches single
-    /// namespaces.
-    BaselineMissing {
-        word: NotSampled, decides: false, effect: Reported,
-        remedy: "approve or provide a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME); then run again",
     }
 }
 

@@ -76,9 +76,6 @@ impl ReportedTrial<'_> {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
             }
-            if let Some(below) = self.below_norm() {
-                self.add_below_norm(&mut causes, below);
-            }
             // The user of the CPUs is unknown, so the gates count. The reader must see the shortage all the same.
             if let Some(shortage) = cpu_shortage(self.evidence.record) {
                 let balanced = causes
@@ -249,35 +246,6 @@ impl ReportedTrial<'_> {
         let mut gates = self.spec.gates.iter().zip(self.judged);
         gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.counts_as_miss)?;
         speed::slowest(&self.compared())
-    }
-
-    /// The workers by which a gate on a baseline was missed.
-    fn below_norm(self) -> Option<Explained> {
-        let mut gates = self.spec.gates.iter().zip(self.judged);
-        let (gate, _) = gates.find(|(gate, judged)| gate.metric == Metric::BaselinePercent && judged.counts_as_miss)?;
-        let is_missed = |percent| gate::judge(gate, Some(percent), self.evidence.share).counts_as_miss;
-        let gpu = |worker: &Worker<'_>| self.evidence.gpu_of(worker);
-        self.evidence.norm?.explain(self.workers, is_missed, gpu)
-    }
-
-    /// One slow worker is nothing that all share, unless another gate is missed too. Of several slow ones the percentages come
-    /// first.
-    fn add_below_norm(self, causes: &mut Vec<Explained>, below: Explained) {
-        let mut missed = self.spec.gates.iter().zip(self.judged);
-        let alone = missed.all(|(gate, judged)| gate.metric == Metric::BaselinePercent || !judged.counts_as_miss);
-        let is_shared = |(cause, _): &Explained| *cause == Cause::BalancedDegradation;
-        let shared = causes.iter().position(is_shared);
-        if is_shared(&below) {
-            match shared {
-                Some(at) => causes[at].1 = format!("{}; {}", below.1, causes[at].1),
-                None => causes.push(below),
-            }
-            return;
-        }
-        causes.retain(|cause| !alone || !is_shared(cause));
-        if self.slower().is_none() {
-            causes.push(below);
-        }
     }
 
     fn compared(self) -> Vec<speed::Compared> {

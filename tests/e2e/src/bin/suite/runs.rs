@@ -127,10 +127,10 @@ impl Suite<'_> {
                 "{}\n{name} ... FAILED, {seconds} s",
                 String::from_utf8_lossy(&said).trim_end()
             );
-            // What it left explains a failure that does not come back.
+            // A failure may be rare, so the log has all that its objects show. Without an answer the suite goes on.
             let mut describe = lab.exec("kubectl");
             describe.args(["describe", "perfvalidations", "--all-namespaces"]);
-            describe.kill_on_drop(true).status().await?;
+            let _ = describe.kill_on_drop(true).status().await;
         }
         Ok(passed)
     }

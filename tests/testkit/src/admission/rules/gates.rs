@@ -104,8 +104,19 @@ pub fn cases() -> Vec<Case> {
             "write scaling None",
         ),
         accepted(
-            "a baseline",
-            gates(&[gate("norm", "BaselinePercent", ">=", json!({"threshold": "90"}))]),
+            "a baseline beside the throughput",
+            gates(&[
+                gate("norm", "BaselinePercent", ">=", json!({"threshold": "90"})),
+                gate("t", "OutputTokenThroughput", ">=", json!({})),
+            ]),
+        ),
+        refused(
+            "a baseline alone",
+            gates(&[
+                gate("norm", "BaselinePercent", ">=", json!({"threshold": "90"})),
+                gate("t", "OutputTokenThroughput", ">=", json!({"mode": "Warn"})),
+            ]),
+            "add another gate of mode Enforce",
         ),
         refused(
             "upper bound on the speed against a baseline",

@@ -1,0 +1,41 @@
+//! Gates on the approved baseline of the run's environment.
+
+use perfval_api::{Gate, GateMode, GateResult, Metric, PerfValidationSpec};
+
+use super::evidence::Evidence;
+use super::reported::ReportedTrial;
+use crate::diagnosis::cause::{Cause, Explained};
+use crate::gate::{self, JudgedGate};
+
+/// Returns true if an enforced gate has a baseline, and only the speeds of the workers are missing.
+pub(super) fn lacks_speeds(gate: &Gate, evidence: Evidence<'_>, judged: &JudgedGate) -> bool {
+    gate.metric == Metric::BaselinePercent
+        && gate.mode == GateMode::Enforce
+        && evidence.norm.is_some()
+        && judged.status.result == GateResult::Unmeasured
+}
+
+/// Reports a gate that was not judged, because no approved baseline was read.
+pub(super) fn missing(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Option<Explained> {
+    let gate = spec.gates.iter().find(|gate| gate.metric == Metric::BaselinePercent)?;
+    evidence.norm.is_none().then(|| {
+        let text = format!(
+            "gate {} was not judged: no approved PerfBaseline was read for this run's environment (an operator of single \
+             namespaces reads none)",
+            gate.name
+        );
+        (Cause::BaselineMissing, text)
+    })
+}
+
+impl ReportedTrial<'_> {
+    /// Workers by which a gate on a baseline was missed.
+    pub(super) fn below_baseline(self) -> Option<String> {
+        let mut gates = self.spec.gates.iter().zip(self.judged);
+        let (gate, _) = gates.find(|(gate, judged)| gate.metric == Metric::BaselinePercent && judged.counts_as_miss)?;
+        let is_missed = |percent| gate::judge(gate, Some(percent), self.evidence.share).counts_as_miss;
+        self.evidence
+            .norm?
+            .explain(self.workers, is_missed, |worker| self.evidence.gpu_of(worker))
+    }
+}
