@@ -88,11 +88,12 @@ pub fn slowest_worker_needs_two() -> Rule {
     .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs for at least two workers (2, or twice worker.gpus), or mode Warn for this gate")
 }
 
-/// Rule for a gate whose baseline may be missing: alone it would pass a run that nothing judged.
+/// Rule for a gate whose baseline may be missing: without another gate nothing would judge the run.
 pub fn baseline_gate_is_not_alone() -> Rule {
     let metric = Metric::BaselinePercent.as_str();
+    let relative = listed(Metric::needs_a_reference);
     Rule::new(format!(
-        "!self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce') || self.gates.exists(g, g.metric != '{metric}' && g.mode == 'Enforce')"
+        "!self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce') || self.gates.exists(g, !(g.metric in {relative}) && g.mode == 'Enforce')"
     ))
     .message("without an approved baseline nothing would judge the run: add another gate of mode Enforce, such as a loose OutputTokenThroughput or SlowestWorkerPercent")
 }

@@ -1,7 +1,7 @@
 //! End of a trial: its results are written into the status, and the rule decides if another trial is needed.
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, WorkerLoad};
+use perfval_api::{Finding, Metric, PerfValidationSpec, PerfValidationStatus, TrialOutcome, WorkerLoad};
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::{Cause, SHOWN};
@@ -81,9 +81,9 @@ pub fn close(
         keep(&mut status.diagnosis, finding);
     }
     // An approval may come between two trials.
-    if judged.outcome != TrialOutcome::Invalid {
-        let is_stale = |finding: &Finding| Cause::from_finding(finding) == Some(Cause::BaselineMissing);
-        status.diagnosis.retain(|finding| !is_stale(finding));
+    if measures_baseline(spec, &judged) {
+        let remedy = Cause::BaselineMissing.remedy();
+        status.diagnosis.retain(|finding| finding.remedy != remedy);
     }
     for (cause, why) in &judged.unseen {
         keep(&mut status.diagnosis, cause.finding(why.as_str()));
@@ -94,6 +94,15 @@ pub fn close(
     let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
     status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
+}
+
+/// Returns true if a gate on a baseline was judged.
+fn measures_baseline(spec: &PerfValidationSpec, judged: &JudgedTrial) -> bool {
+    let mut gates = spec.gates.iter().filter(|gate| gate.metric == Metric::BaselinePercent);
+    gates.any(|gate| {
+        let judged = judged.gates.iter().find(|judged| judged.name == gate.name);
+        judged.is_some_and(|judged| judged.observed.is_some())
+    })
 }
 
 /// Adds the token time of this trial to those of the trials before it.

@@ -21,6 +21,15 @@ const OF_A_MISS: [Cause; 5] = [
     Cause::TailLatency,
 ];
 
+/// Causes that the metrics of a GPU show.
+const OF_A_GPU: [Cause; 5] = [
+    Cause::GPUErrors,
+    Cause::GPUThrottled,
+    Cause::GPUShared,
+    Cause::LinkDegraded,
+    Cause::ClocksLow,
+];
+
 /// Averages the speed of each worker over the trials of the run, and reports the slow ones by that alone: of many
 /// comparisons one is extreme by chance.
 pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
@@ -107,19 +116,23 @@ pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut
     }
 }
 
-/// Adds the workers by which a gate on a baseline was missed, unless peers or the own past name a slow one.
+/// Adds the workers by which a gate on a baseline was missed to the slow worker that peers or the own past name, else to what all
+/// share. The GPU of an only worker explains it already.
 pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
     let Some(below) = judged.below_baseline.take() else {
         return;
     };
-    if judged.findings.iter().any(|(cause, _)| *cause == Cause::SlowWorker) {
+    let of_the_gpu = judged.findings.iter().any(|(cause, _)| OF_A_GPU.contains(cause));
+    if judged.workers.len() == 1 && of_the_gpu {
         return;
     }
-    let cause = Cause::BalancedDegradation;
-    match judged.findings.iter_mut().find(|(known, _)| *known == cause) {
-        Some((_, finding)) => *finding = cause.finding(format!("{below}; {}", finding.evidence)),
-        None => judged.add(cause, below),
+    for cause in [Cause::SlowWorker, Cause::BalancedDegradation] {
+        if let Some((_, finding)) = judged.findings.iter_mut().find(|(known, _)| *known == cause) {
+            *finding = cause.finding(format!("{}; {below}", finding.evidence));
+            return;
+        }
     }
+    judged.add(Cause::BalancedDegradation, below);
 }
 
 /// Removes the explanations of earlier misses that a new miss explains otherwise.

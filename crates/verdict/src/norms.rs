@@ -77,9 +77,10 @@ impl Norm {
         speed.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(self.decode_speed)
     }
 
-    /// The workers by which a gate is missed, in words; `None` if there is none.
+    /// The workers by which a gate of this name is missed, in words; `None` if there is none.
     pub(crate) fn explain(
         &self,
+        gate: &str,
         workers: &[Worker<'_>],
         is_missed: impl Fn(Decimal) -> bool,
         gpu: impl Fn(&Worker<'_>) -> String,
@@ -91,13 +92,14 @@ impl Norm {
         let (percent, slowest) = below.iter().min_by_key(|(percent, _)| *percent)?;
         let which = match workers.len() {
             1 => "the only worker".to_owned(),
-            all => format!("{} of {all} workers miss it; the slowest", below.len()),
+            all => format!("{} of {all} workers miss gate {gate}; the slowest", below.len()),
         };
         Some(format!(
             "{which}, {}{}, decodes at {} % of the {} tok/s of baseline {} (revision {})",
             slowest.name,
             gpu(slowest),
-            show(percent.round_dp(1)),
+            // Rounded down: a miss never looks like its threshold.
+            show(percent.trunc_with_scale(1)),
             show(self.decode_speed),
             self.baseline,
             self.revision

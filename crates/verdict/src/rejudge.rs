@@ -130,10 +130,12 @@ fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item
     saved.diagnosis.iter().filter(|finding| causes.contains(&finding.cause))
 }
 
-/// Findings apart from the trials, such as a slow start: no gate changes them.
+/// Findings apart from the trials, such as a slow start: no gate changes them. A baseline may have been
+/// approved meanwhile.
 fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
     let of_a_trial = |finding: &&Finding| saved.trials.iter().any(|trial| trial.causes.contains(&finding.cause));
     let others = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
+    let others = others.filter(|finding| finding.remedy != Cause::BaselineMissing.remedy());
     others.cloned().collect()
 }
 

@@ -258,7 +258,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: shown(&workers),
         margins: trial.margins(outcome),
         instead_of_jitter: trial.instead_of_jitter(),
-        below_baseline: trial.below_baseline(),
+        below_baseline: trial.below_baseline(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         unseen: uncompared
             .into_iter()

@@ -285,7 +285,7 @@ words! {
     }
     BalancedDegradation {
         place: Finding, severity: Warning,
-        meaning: "Gates are missed, and no worker stands out: all are equally slow, perhaps at most half as fast as a gate requires.",
+        meaning: "Gates are missed, and no worker stands out: all are equally slow, perhaps at most half as fast as a gate requires, or below a baseline.",
         remedy: "check the threshold against this GPU model; then look for what all workers share: image, flags, power limit, driver, network",
     }
     UnsteadySpeed {

@@ -271,8 +271,8 @@ causes! {
         word: GPUShared, decides: false, effect: Reported,
         remedy: "look for a force-deleted pod, or a device that vanished from its driver",
     }
-    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, or the operator watches single
-    /// namespaces.
+    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, they could not be read, or the
+    /// operator watches single namespaces.
     BaselineMissing {
         word: NotSampled, decides: false, effect: Reported,
         remedy: "approve the oldest PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), or provide the first one; then run again",

@@ -1,10 +1,11 @@
 //! Gates on the approved baseline of the run's environment.
 
-use perfval_api::{Gate, GateMode, GateResult, Metric, PerfValidationSpec};
+use perfval_api::{Gate, GateMode, GateResult, Metric, PerfValidationSpec, TrialOutcome};
 
 use super::evidence::Evidence;
 use super::reported::ReportedTrial;
 use crate::diagnosis::cause::{Cause, Explained};
+use crate::diagnosis::peers::Worker;
 use crate::gate::{self, JudgedGate};
 
 /// Returns true if an enforced gate has a baseline, and only the speeds of the workers are missing.
@@ -29,13 +30,15 @@ pub(super) fn missing(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Opti
 }
 
 impl ReportedTrial<'_> {
-    /// Workers by which a gate on a baseline was missed.
-    pub(super) fn below_baseline(self) -> Option<String> {
+    /// Workers by which a gate on a baseline was missed, in a trial that the gates decided.
+    pub(super) fn below_baseline(self, outcome: TrialOutcome) -> Option<String> {
+        if !self.is_judged_by_gates(outcome) {
+            return None;
+        }
         let mut gates = self.spec.gates.iter().zip(self.judged);
         let (gate, _) = gates.find(|(gate, judged)| gate.metric == Metric::BaselinePercent && judged.counts_as_miss)?;
         let is_missed = |percent| gate::judge(gate, Some(percent), self.evidence.share).counts_as_miss;
-        self.evidence
-            .norm?
-            .explain(self.workers, is_missed, |worker| self.evidence.gpu_of(worker))
+        let gpu = |worker: &Worker<'_>| self.evidence.gpu_of(worker);
+        self.evidence.norm?.explain(&gate.name, self.workers, is_missed, gpu)
     }
 }

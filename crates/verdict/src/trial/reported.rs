@@ -226,10 +226,14 @@ impl ReportedTrial<'_> {
     }
 
     pub(super) fn margins(self, outcome: TrialOutcome) -> Vec<Decimal> {
-        if outcome == TrialOutcome::Invalid || self.errors().is_some() || self.stalled().is_some() {
+        if !self.is_judged_by_gates(outcome) {
             return Vec::new();
         }
         averages::margins(&self.spec.gates, self.judged)
+    }
+
+    pub(super) fn is_judged_by_gates(self, outcome: TrialOutcome) -> bool {
+        outcome != TrialOutcome::Invalid && self.errors().is_none() && self.stalled().is_none()
     }
 
     fn stood_still(self) -> Option<Explained> {

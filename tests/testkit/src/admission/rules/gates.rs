@@ -111,9 +111,10 @@ pub fn cases() -> Vec<Case> {
             ]),
         ),
         refused(
-            "a baseline alone",
+            "no gate that judges without a baseline or earlier runs",
             gates(&[
                 gate("norm", "BaselinePercent", ">=", json!({"threshold": "90"})),
+                gate("past", "OwnPastPercent", ">=", json!({"threshold": "90"})),
                 gate("t", "OutputTokenThroughput", ">=", json!({"mode": "Warn"})),
             ]),
             "add another gate of mode Enforce",
