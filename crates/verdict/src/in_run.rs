@@ -166,3 +166,33 @@ pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling)
         !of_a_trial || named_by(true) || !named_by(false)
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::WorkerLoad;
+
+    use super::*;
+
+    #[test]
+    fn the_gpu_of_an_only_worker_explains_a_missed_baseline() {
+        let causes = |cause, workers| {
+            let mut trial = JudgedTrial {
+                below_baseline: Some("below".to_owned()),
+                workers: vec![WorkerLoad::default(); workers],
+                ..JudgedTrial::unmeasured(cause, "seen", None)
+            };
+            explain_by_baseline(&mut trial);
+            let causes = trial.findings.iter().map(|(cause, _)| *cause);
+            causes.collect::<Vec<_>>()
+        };
+        assert_eq!(causes(Cause::GPUShared, 1), [Cause::GPUShared]);
+        assert_eq!(
+            causes(Cause::GPUShared, 2),
+            [Cause::GPUShared, Cause::BalancedDegradation]
+        );
+        assert_eq!(
+            causes(Cause::TransientStall, 1),
+            [Cause::TransientStall, Cause::BalancedDegradation]
+        );
+    }
+}

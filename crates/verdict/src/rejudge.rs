@@ -19,8 +19,8 @@ use crate::trials::{self, Ruling};
 const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::NodeCPUPressure, Cause::WorkerRestarted];
 
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that
-/// holds the run's placement, workload and environment. `norms` are for gates on a baseline. Fails with the reason if the trials do not suffice; the
-/// status is unchanged then.
+/// holds the run's placement, workload and environment. Gates on a baseline are judged by `norms`. Fails with the reason
+/// if the trials do not suffice; the status is unchanged then.
 pub fn rejudge(
     spec: &PerfValidationSpec,
     status: &mut PerfValidationStatus,
