@@ -3,7 +3,10 @@
 `test_rig.py record` prints a record as the rig writes one.
 """
 
+import argparse
+import base64
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -26,7 +29,7 @@ import load
 import pack
 import programs
 import trials
-from cluster import carry, cluster
+from cluster import carry, cluster, record, strike
 from engines import Programs
 from process import Refused, alive, end, members, spawn
 from session import Session
@@ -299,6 +302,50 @@ class Portions(Folder):
         runner.write_bytes(b"\x7fELF /lib64/ld-linux-x86-64.so.2\0")
         with self.assertRaisesRegex(SystemExit, "linked dynamically"):
             pack.refuse_dynamic(runner)
+
+
+class Clusters(Folder):
+    def strikes(self, *faults: str) -> strike.Strikes:
+        told = argparse.Namespace(trials=[strike.fault(text) for text in faults], kill_worker=False, kill_operator=False)
+        return strike.Strikes(told, self.folder)
+
+    def test_each_trial_has_its_own_fault(self):
+        strikes, began, ended = self.strikes("healthy", "slow:0.3@1", "slow:0.2@0,2"), [], []
+        with (
+            mock.patch.object(strike, "spawn", lambda log, words, environment: began.append((environment["CUDA_VISIBLE_DEVICES"], words[2])) or len(began)),
+            mock.patch.object(strike, "end", lambda groups: ended.extend(groups)),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            strikes.start()
+            for message in ("waiting for 4 workers", "trial 1 of 3", "trial 2 of 3", "trial 2 of 3, 20 s", "trial 3 of 3", "trial 4"):
+                strikes.look(message)
+        self.assertEqual(began, [("1", "0.3"), ("0", "0.2"), ("2", "0.2")])
+        self.assertEqual(ended, [1, 2, 3])
+
+    def test_a_fault_that_nobody_knows(self):
+        for text in ("slow:0.3", "slow@1", "lost:1@1", "slow:a@1", "frozen:10@b"):
+            with self.assertRaisesRegex(argparse.ArgumentTypeError, "write healthy, slow:0.3@1"):
+                strike.fault(text)
+
+    def test_a_record_for_each_fault_of_a_run(self):
+        strikes = self.strikes("healthy", "slow:0.3@1", "slow:0.2@0,1", "healthy")
+        devices = [{"pool": "node", "name": f"gpu-{gpu}"} for gpu in range(2)]
+        own = {
+            "plan": {"deviceIds": devices},
+            "workerPods": [{"pod": f"worker-{gpu}", "devices": [f"node/gpu-{gpu}"]} for gpu in range(2)],
+            "trials": [{"number": number, "outcome": "Pass", "causes": [f"cause {number}"]} for number in range(1, 5)],
+        }
+        run = {"startedAt": "2026-11-26T10:00:00Z", "completedAt": "2026-11-26T10:05:00Z"}
+        found = {"spec": {}, "status": {"operatorState": own, "placement": {"gpus": 2, "nodeGPUs": 2}, "run": run, "verdict": "Passed"}}
+        results = {
+            f"trial-{number}.json.gz": base64.b64encode(gzip.compress(json.dumps({"record": number}).encode())).decode() for number in range(1, 5)
+        }
+        lines = record.records(found, {"binaryData": results}, strikes)
+        self.assertEqual([line["fault"] for line in lines], ["Healthy", "SlowGpu"])
+        self.assertEqual([[trial["record"] for trial in line["trials"]] for line in lines], [[1, 4], [2]])
+        self.assertEqual(lines[1]["trials"][0]["victim"], "worker-1")
+        self.assertEqual(lines[1]["live"]["trials"], [["Pass", ["cause 2"]]])
+        self.assertEqual(lines[1]["conditions"], {"share": 0.3})
 
 
 class Processes(Folder):

@@ -8,6 +8,8 @@
     cluster.py run NAME --freeze 10 --gpu 1    the worker on a GPU stands still for so many seconds in each trial; inf: for good
     cluster.py run NAME --kill-worker --gpu 1  its engine is killed in the first trial
     cluster.py run NAME --kill-operator        the operator is killed in the first trial
+    cluster.py run NAME --trials healthy slow:0.3@1 slow:0.3@0,2 frozen:10@1   one trial for each, in one deployment
+    cluster.py run NAME --manifest tensor-parallel.yaml --worker-gpus 4        each worker over so many GPUs
     cluster.py run NAME --manifest one-gpu.yaml --soak 10m     another manifest, a soak after its trials
     cluster.py run NAME          again: a rerun of what is there
     cluster.py down
@@ -34,8 +36,8 @@ sys.path.append(str(HERE))
 import programs
 from engines import Programs
 from process import Refused, say
-from record import record
-from strike import Strikes
+from record import records
+from strike import Strikes, fault
 
 # Pods see the machine's /usr and /opt, so what they run lies there.
 FOLDER = Path("/opt/silicon")
@@ -185,6 +187,10 @@ def manifest(options: argparse.Namespace) -> Path:
     text = options.manifest.read_text().replace("name: silicon\n", f"name: {options.name}\n", 1)
     if options.soak:
         text = text.replace("  benchmark:\n", f"  benchmark:\n    soak: {options.soak}\n", 1)
+    if options.trials:
+        text = text.replace("    rule: Single\n", f"    rule: Single\n    min: {len(options.trials)}\n", 1)
+    if options.worker_gpus:
+        text = text.replace("        gpus: 2\n", f"        gpus: {options.worker_gpus}\n", 1)
     file = FOLDER / f"{options.name}.yaml"
     file.write_text(text)
     return file
@@ -225,8 +231,9 @@ def report(options: argparse.Namespace, strikes: Strikes) -> None:
     (out / f"{name}.json").write_text(json.dumps(found, indent=1))
     if saved := found.get("status", {}).get("resultsRef"):
         results = json.loads(kubectl("get", "configmap", saved["name"], "-n", NAMESPACE, "-o", "json"))
-        with open(out / "records.jsonl", "a") as records:
-            records.write(json.dumps(record(found, results, options, strikes.victims), separators=(",", ":")) + "\n")
+        with open(out / "records.jsonl", "a") as written:
+            for line in records(found, results, strikes):
+                written.write(json.dumps(line, separators=(",", ":")) + "\n")
     dumps = {
         "events": ["get", "events", "-A", "--sort-by=.lastTimestamp"], "pods": ["get", "pods", "-A", "-o", "wide"],
         "results": ["get", "configmaps", "-n", NAMESPACE, "-o", "json"], "slices": ["get", "resourceslices", "-o", "yaml"],
@@ -258,6 +265,8 @@ def main() -> int:
     command.add_argument("--kill-worker", action="store_true")
     command.add_argument("--kill-operator", action="store_true")
     command.add_argument("--gpu", type=int, default=1, help="where")
+    command.add_argument("--trials", type=fault, nargs="+", metavar="FAULT", help="faults of single trials: healthy, slow:0.3@1, frozen:10@0,2")
+    command.add_argument("--worker-gpus", type=int, help="GPUs of each worker")
     command.add_argument("--soak", help="one more trial of this length after those that passed, such as 10m")
     command.add_argument("--within", type=float, default=LIMIT, help="seconds")
     command.add_argument("--out", type=Path, default=os.environ.get("OUT"))

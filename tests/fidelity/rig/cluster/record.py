@@ -35,27 +35,38 @@ def seconds(run: dict) -> int:
     return round((ended - began).total_seconds())
 
 
-def injected(options) -> tuple[str, dict]:
-    """The fault of a run and how strong it was."""
-    if options.kill_worker:
+def injected(fault) -> tuple[str, dict]:
+    """The fault of a trial and how strong it was."""
+    if fault.kill:
         return DEAD, {}
-    if options.freeze:
-        return (FROZEN_FOR_GOOD, {}) if options.freeze == math.inf else (FROZEN, {"seconds": options.freeze})
-    return (SLOW_GPU, {"share": options.burn}) if options.burn else (HEALTHY, {})
+    if fault.freeze:
+        return (FROZEN_FOR_GOOD, {}) if fault.freeze == math.inf else (FROZEN, {"seconds": fault.freeze})
+    return (SLOW_GPU, {"share": fault.burn}) if fault.burn else (HEALTHY, {})
 
 
-def record(found: dict, results: dict, options, victims: dict[int, str]) -> dict:
+def records(found: dict, results: dict, strikes) -> list[dict]:
+    """Lines of records.jsonl, one for the trials of each fault. A record names one worker, so a trial with several is left out."""
+    own = state(found["status"])
+    by_fault: dict = {}
+    for trial in own.get("trials", []):
+        fault = strikes.fault(trial["number"])
+        if len(fault.gpus) < 2:
+            by_fault.setdefault(fault, []).append(trial)
+    return [record(found, results, strikes.victims, fault, trials) for fault, trials in by_fault.items()]
+
+
+def record(found: dict, results: dict, victims: dict[int, str], fault, recorded: list[dict]) -> dict:
     """One line of records.jsonl; `victims` are the workers that were struck, by trial."""
     status = found["status"]
     own, placement = state(status), status["placement"]
     devices = own.get("plan", {}).get("deviceIds", [])
-    fault, conditions = injected(options)
+    kind, conditions = injected(fault)
     pods, known = own.get("workerPods", []), payloads(results)
     # Devices are sorted by their name here, as GPUs are by their number on the bus.
     names = sorted(f"{device['pool']}/{device['name']}" for device in devices)
-    held = [pod["pod"] for pod in pods if options.burn and names[options.gpu] in pod.get("devices", [])]
+    held = [pod["pod"] for pod in pods if fault.burn and names[fault.gpus[0]] in pod.get("devices", [])]
     trials = []
-    for trial in own.get("trials", []):
+    for trial in recorded:
         if trial["number"] in known:
             payload = known[trial["number"]]
             entry = {"record": payload["record"], "series": payload.get("workers", []), "before": pods, "after": pods}
@@ -67,11 +78,11 @@ def record(found: dict, results: dict, options, victims: dict[int, str]) -> dict
             "product": placement.get("product", ""), "gpus": placement["gpus"], "driver": placement.get("driverVersion", ""),
             "cpus": os.cpu_count(), "devices": devices,
         },
-        "conditions": conditions, "router": "LeastLoaded", "fault": fault, "spec": found["spec"], "gpus": [placement["gpus"], placement["nodeGPUs"]],
+        "conditions": conditions, "router": "LeastLoaded", "fault": kind, "spec": found["spec"], "gpus": [placement["gpus"], placement["nodeGPUs"]],
         "live": {
             "verdict": status["verdict"], "reason": status.get("reason", ""), "message": status.get("message", ""),
             "causes": [finding["cause"] for finding in status.get("diagnosis", [])],
-            "trials": [[trial.get("outcome", "Invalid"), trial.get("causes", [])] for trial in own.get("trials", [])],
+            "trials": [[trial.get("outcome", "Invalid"), trial.get("causes", [])] for trial in recorded],
         },
         "trials": trials, "seconds": seconds(status["run"]),
     }

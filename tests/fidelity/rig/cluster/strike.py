@@ -1,5 +1,7 @@
 """Faults of a run on real GPUs: foreign work or memory on a GPU, a worker that stands still or is killed, an operator that dies."""
 
+import argparse
+import dataclasses
 import math
 import os
 import signal
@@ -17,24 +19,62 @@ from process import Refused, end, say, spawn
 INTO_THE_TRIAL = 30
 
 
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """What is done to the GPUs of one trial. `burn` is a share of the time, `freeze` is in seconds, `memory` in GiB."""
+
+    gpus: tuple[int, ...] = ()
+    burn: float = 0
+    freeze: float = 0
+    memory: float = 0
+    kill: bool = False
+
+
+def fault(text: str) -> Fault:
+    """`healthy`, `slow:SHARE@GPU,GPU` or `frozen:SECONDS@GPU,GPU`, as in `cluster.py run --trials`."""
+    if text == "healthy":
+        return Fault()
+    try:
+        kind, _, rest = text.partition(":")
+        strength, _, gpus = rest.partition("@")
+        field = {"slow": "burn", "frozen": "freeze"}[kind]
+        return Fault(tuple(int(gpu) for gpu in gpus.split(",")), **{field: float(strength)})
+    except (KeyError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text}: write healthy, slow:0.3@1, slow:0.3@0,2 or frozen:10@1") from None
+
+
 class Strikes:
     """What `cluster.py run` was told to do, and the workers that it struck, by trial."""
 
     def __init__(self, options, folder: Path):
         self.options, self.folder = options, folder
-        self.burner = 0
+        self.burners: list[int] = []
         self.victims: dict[int, str] = {}
         self.struck = 0
 
+    def fault(self, trial: int) -> Fault:
+        """Fault of a trial; the trials after those of a list are healthy."""
+        told = self.options
+        if told.trials:
+            return told.trials[trial - 1] if trial <= len(told.trials) else Fault()
+        kill = told.kill_worker and trial == 1
+        return Fault((told.gpu,), told.burn or 0, told.freeze or 0, told.memory or 0, kill)
+
     def start(self) -> None:
-        """Work and memory on a GPU, from before the run on."""
-        share, memory = self.options.burn or 0, self.options.memory or 0
-        if not (share or memory):
+        """Work and memory on GPUs, from before the run on."""
+        if not self.options.trials:
+            self.burn(self.fault(1))
+
+    def burn(self, wanted: Fault) -> None:
+        """Ends what computes on GPUs, and starts what shall."""
+        self.stop()
+        if not (wanted.burn or wanted.memory):
             return
-        words = [sys.executable, str(HERE.parent / "burn.py"), str(share), str(self.folder / "burn.json"), str(memory)]
-        environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(self.options.gpu)}
-        self.burner = spawn(self.folder / "burn.log", words, environment)
-        say(f"another process computes on GPU {self.options.gpu} for {share:.0%} of the time and has {memory} GiB of its memory")
+        for gpu in wanted.gpus:
+            words = [sys.executable, str(HERE.parent / "burn.py"), str(wanted.burn), str(self.folder / f"burn-{gpu}.json"), str(wanted.memory)]
+            environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(gpu)}
+            self.burners.append(spawn(self.folder / "burn.log", words, environment))
+            say(f"another process computes on GPU {gpu} for {wanted.burn:.0%} of the time and has {wanted.memory} GiB of its memory")
 
     def look(self, message: str) -> None:
         """Strikes once in each trial, from a thread of its own: the run is followed meanwhile."""
@@ -42,38 +82,41 @@ class Strikes:
         if words[:1] != ["trial"] or not words[1].isdigit() or int(words[1]) <= self.struck:
             return
         self.struck = int(words[1])
-        first_only = self.options.kill_operator or self.options.kill_worker
-        if self.options.freeze or (first_only and self.struck == 1):
-            threading.Thread(target=self.strike, args=(self.struck,), daemon=True).start()
+        wanted = self.fault(self.struck)
+        if self.options.trials:
+            self.burn(wanted)
+        if wanted.freeze or wanted.kill or (self.options.kill_operator and self.struck == 1):
+            threading.Thread(target=self.strike, args=(self.struck, wanted), daemon=True).start()
 
-    def strike(self, trial: int) -> None:
+    def strike(self, trial: int, wanted: Fault) -> None:
         time.sleep(INTO_THE_TRIAL)
         if self.options.kill_operator:
             operators = [pid for pid in processes() if name(pid) == "perfvalidation-"]
             for pid in operators:
                 os.kill(pid, signal.SIGKILL)
             say(f"killed {len(operators)} operator")
-        if self.options.freeze or self.options.kill_worker:
-            self.hit(trial)
+        if wanted.freeze or wanted.kill:
+            self.hit(trial, wanted)
 
-    def hit(self, trial: int) -> None:
-        """Kills the engine on a GPU, or stops it."""
-        found = on_gpu(self.options.gpu)
+    def hit(self, trial: int, wanted: Fault) -> None:
+        """Kills the engines on GPUs, or stops them."""
+        found = [pid for gpu in wanted.gpus for pid in on_gpu(gpu)]
         for pid in found:
             self.victims[trial] = hostname(pid) or self.victims.get(trial, "")
-            os.kill(pid, signal.SIGKILL if self.options.kill_worker else signal.SIGSTOP)
-        long = "good" if self.options.freeze == math.inf else f"{self.options.freeze} s"
-        did = "killed" if self.options.kill_worker else f"for {long} stopped"
+            os.kill(pid, signal.SIGKILL if wanted.kill else signal.SIGSTOP)
+        long = "good" if wanted.freeze == math.inf else f"{wanted.freeze} s"
+        did = "killed" if wanted.kill else f"for {long} stopped"
         say(f"{did} {found} of {self.victims.get(trial)}")
-        if self.options.kill_worker or self.options.freeze == math.inf:
+        if wanted.kill or wanted.freeze == math.inf:
             return
-        time.sleep(self.options.freeze)
+        time.sleep(wanted.freeze)
         for pid in found:
             os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        if self.burner:
-            end([self.burner])
+        """Ends what computes on GPUs."""
+        end(self.burners)
+        self.burners = []
 
 
 def processes() -> list[int]:
