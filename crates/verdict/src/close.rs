@@ -78,7 +78,9 @@ pub fn close(
         ) {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
-        keep(&mut status.diagnosis, finding);
+        if !explains_an_earlier_miss(status, &judged, &finding) {
+            keep(&mut status.diagnosis, finding);
+        }
     }
     // An approval may come between two trials.
     if measures_baseline(spec, &judged) {
@@ -94,6 +96,15 @@ pub fn close(
     let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
     status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
+}
+
+/// Returns true if a trial passed and its finding would replace what explains a miss of an earlier one (one H200 was shared in a
+/// trial that missed, another in the next, which passed).
+fn explains_an_earlier_miss(status: &PerfValidationStatus, judged: &JudgedTrial, finding: &Finding) -> bool {
+    let mut trials = status.state.trials.iter();
+    judged.outcome == TrialOutcome::Pass
+        && status.diagnosis.iter().any(|known| is_same(known, finding))
+        && trials.any(|trial| trial.outcome == Some(TrialOutcome::Miss) && trial.causes.contains(&finding.cause))
 }
 
 /// Returns true if a gate on a baseline was judged.
@@ -169,10 +180,14 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
     }
 }
 
-/// Keeps one finding per cause: the newest evidence of it. Causes with the same word differ in their remedy.
+/// Returns true if both are of one cause. Causes with the same word differ in their remedy.
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    (&one.cause, &one.remedy) == (&other.cause, &other.remedy)
+}
+
+/// Keeps one finding per cause: the newest evidence of it.
 pub fn keep(known: &mut Vec<Finding>, finding: Finding) {
-    let is_same = |known: &Finding| (&known.cause, &known.remedy) == (&finding.cause, &finding.remedy);
-    match known.iter().position(is_same) {
+    match known.iter().position(|known| is_same(known, &finding)) {
         Some(at) => known[at] = finding,
         None if known.len() < FINDINGS => known.push(finding),
         None => {}

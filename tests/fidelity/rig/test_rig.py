@@ -345,6 +345,7 @@ class Clusters(Folder):
         self.assertEqual([[trial["record"] for trial in line["trials"]] for line in lines], [[1, 4], [2]])
         self.assertEqual(lines[1]["trials"][0]["victim"], "worker-1")
         self.assertEqual(lines[1]["live"]["trials"], [["Pass", ["cause 2"]]])
+        self.assertEqual([line["live"]["causes"] for line in lines], [["cause 1", "cause 4"], ["cause 2"]])
         self.assertEqual(lines[1]["conditions"], {"share": 0.3})
 
 

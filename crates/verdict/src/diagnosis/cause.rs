@@ -3,7 +3,7 @@
 use perfval_api::{Finding, Reason, Severity, Word, WorkerLoss};
 
 /// Longest evidence (bytes): every cause at once must still fit into the status.
-const EVIDENCE: usize = 400;
+pub(crate) const EVIDENCE: usize = 400;
 
 /// A cause with its evidence.
 pub type Explained = (Cause, String);

@@ -2,7 +2,7 @@
 
 use perfval_api::{DeviceStatus, WorkerPod};
 
-use super::cause::{Cause, Explained};
+use super::cause::{Cause, EVIDENCE, Explained};
 use crate::gpus::{GpuRecord, GpuSummary, Mark};
 
 /// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none.
@@ -44,15 +44,17 @@ struct Gpu<'a> {
 impl Gpu<'_> {
     /// `worker pv-…-x7k2 (GPU 3, GPU-8f1d…)`
     fn name(&self) -> String {
-        let uuid = &self.seen.uuid;
-        let gpu = self
-            .seen
-            .index
-            .map_or_else(|| uuid.clone(), |index| format!("GPU {index}, {uuid}"));
         match self.worker {
-            Some(worker) => format!("worker {} ({gpu})", worker.pod),
-            None => gpu,
+            Some(worker) => format!("worker {} ({})", worker.pod, self.number()),
+            None => self.number(),
         }
+    }
+
+    /// `GPU 3, GPU-8f1d…`
+    fn number(&self) -> String {
+        let uuid = &self.seen.uuid;
+        let index = self.seen.index;
+        index.map_or_else(|| uuid.clone(), |index| format!("GPU {index}, {uuid}"))
     }
 }
 
@@ -63,11 +65,8 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[Devic
     };
     let gpus = join_workers(record, workers, devices, each);
     let all = |cause: Cause, rule: &dyn Fn(&Gpu<'_>, &[Gpu<'_>]) -> Option<String>| {
-        let texts: Vec<String> = gpus
-            .iter()
-            .filter_map(|gpu| Some(format!("{}: {}", gpu.name(), rule(gpu, &gpus)?)))
-            .collect();
-        (!texts.is_empty()).then(|| (cause, texts.join("; ")))
+        let found = gpus.iter().filter_map(|gpu| Some((gpu, rule(gpu, &gpus)?)));
+        in_words(&found.collect::<Vec<_>>()).map(|text| (cause, text))
     };
     [
         all(Cause::GPUErrors, &|gpu, _| errors(gpu.seen)),
@@ -79,6 +78,22 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[Devic
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Text for each GPU, or for the first one and the UUIDs of the others if that is too long: no GPU may be cut off (three of four
+/// H200 were shared, and two of them shown).
+fn in_words(found: &[(&Gpu<'_>, String)]) -> Option<String> {
+    let ((first, text), others) = found.split_first()?;
+    let each: Vec<String> = found
+        .iter()
+        .map(|(gpu, text)| format!("{}: {text}", gpu.name()))
+        .collect();
+    let each = each.join("; ");
+    if each.len() <= EVIDENCE {
+        return Some(each);
+    }
+    let others: Vec<&str> = others.iter().map(|(gpu, _)| gpu.seen.uuid.as_str()).collect();
+    Some(format!("{}: {text}; also {}", first.number(), others.join(", ")))
 }
 
 /// Reason why a trial lacks the requested telemetry.

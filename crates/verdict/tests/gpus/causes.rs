@@ -1,6 +1,6 @@
 //! Causes of each sign, and the GPUs that are judged.
 
-use perfval_api::WorkerPod;
+use perfval_api::{DeviceStatus, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::gpus::{found, unread};
 use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
@@ -202,4 +202,44 @@ fn missing_telemetry_has_a_reason() {
     }
     let why = unread(&elsewhere, &pods(), &devices(), 1).expect("a reason");
     assert!(why.starts_with("none of the 2 GPUs on the page"), "{why}");
+}
+
+/// On four H200 three were shared, and the status had room for two.
+#[test]
+fn no_gpu_is_cut_off() {
+    let uuid = |n: i64| format!("GPU-5165af39-0648-336e-8215-55181701b5b{n}");
+    let text = |shared: i64| {
+        let gpus = (0..8).map(|n| GpuSummary {
+            uuid: uuid(n),
+            index: Some(n),
+            idle_busy: (n < shared).then(|| mark(8, 3)),
+            idle_busy_percent: Some(28),
+            used_mib: Some(if n < shared { 117_000 } else { 116_000 }),
+            ..gpu(0)
+        });
+        let record = GpuRecord {
+            pages: 80,
+            gpus: gpus.collect(),
+            ..GpuRecord::default()
+        };
+        let device = |n: i64| DeviceStatus {
+            pool: "gpu-node-1".to_owned(),
+            name: format!("gpu-{n}"),
+            uuid: Some(uuid(n)),
+        };
+        let pod = |n: i64| WorkerPod {
+            pod: format!("pv-2a65add2-worker-77954d744c-mpt6{n}"),
+            devices: vec![format!("gpu-node-1/gpu-{n}")],
+            ..WorkerPod::default()
+        };
+        let (pods, devices): (Vec<_>, Vec<_>) = (0..8).map(|n| (pod(n), device(n))).unzip();
+        let [(Cause::GPUShared, text)] = &found(Some(&record), &pods, &devices, 1)[..] else {
+            panic!("{shared} GPUs are shared");
+        };
+        assert!(text.len() <= 400 && (0..shared).all(|n| text.contains(&uuid(n))), "{text}");
+        text.clone()
+    };
+    assert!(text(1).starts_with("worker pv-2a65add2-worker-77954d744c-mpt60 (GPU 0, GPU-5165af39-"));
+    assert!(text(2).ends_with(&format!("than on its peers; also {}", uuid(1))), "{}", text(2));
+    assert!(text(5).starts_with("GPU 0, GPU-5165af39-0648-336e-8215-55181701b5b0: up to 28 % busy in 8 of 10 readings"));
 }

@@ -164,19 +164,44 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
     assert_eq!(story.found(), ["BalancedDegradation"], "a mean has no tail");
 }
 
+/// Four workers; this one was stopped for 8 s.
+fn stopped(name: &str) -> Vec<WorkerSummary> {
+    let mut workers = decoding(100);
+    let stopped = workers.iter_mut().find(|worker| worker.address == name);
+    let stopped = stopped.expect("one of the four");
+    *stopped = WorkerSummary {
+        speed: stopped.speed.clone(),
+        still_seconds: 8,
+        still_in_flight: 30,
+        ..worker(name, 10, 32)
+    };
+    workers
+}
+
+/// Of four H200 another one was shared in each trial: the trial that passed was the last.
+#[test]
+fn a_pass_does_not_replace_what_explains_a_miss() {
+    let evidence = |values: &[(&str, i64)]| {
+        let mut story = Story::new(throughput());
+        for (name, value) in values {
+            story.throughput(stopped(name), *value);
+        }
+        assert_eq!(story.found(), ["TransientStall"]);
+        story.status.diagnosis[0].evidence.chars().take(8).collect::<String>()
+    };
+    let (miss, pass) = (1200, 2000);
+    assert_eq!(evidence(&[("b", miss), ("c", pass)]), "worker b");
+    assert_eq!(evidence(&[("b", miss), ("c", miss)]), "worker c");
+    assert_eq!(evidence(&[("b", pass), ("c", pass)]), "worker c");
+    assert_eq!(evidence(&[("b", pass), ("c", miss), ("d", pass)]), "worker c");
+}
+
 /// On an H200 an engine was stopped for 8 s: nothing is shared by all workers.
 #[test]
 fn a_standstill_that_explains_a_miss_leaves_no_degradation_of_all() {
     let causes = |value: i64| {
-        let mut workers = decoding(100);
-        workers[2] = WorkerSummary {
-            speed: workers[2].speed.clone(),
-            still_seconds: 8,
-            still_in_flight: 30,
-            ..worker("c", 10, 32)
-        };
         let story = Story::new(throughput());
-        let judged = story.judged(workers, Metric::OutputTokenThroughput, Statistic::Avg, value);
+        let judged = story.judged(stopped("c"), Metric::OutputTokenThroughput, Statistic::Avg, value);
         judged.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>()
     };
     assert_eq!(causes(1200), [Cause::TransientStall], "20 % below, and 8 of 30 s");

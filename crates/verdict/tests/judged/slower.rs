@@ -2,6 +2,7 @@
 
 use perfval_api::{DeviceStatus, GateResult, PerfValidationSpec, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::speed::{Compared, slower};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::{AgainstPeers, EngineWork, Speed, WorkerSummary};
@@ -247,6 +248,39 @@ fn three_of_four_that_are_slow_are_named_together() {
     assert_eq!(trial.gates[2].observed.as_deref(), Some("80"));
     assert_eq!(
         trial.findings[0].1.evidence,
-        "3 of 4 workers decode at 80 % of the fastest worker's speed: b (n1/b, GPU-b), c (n1/c, GPU-c), d (n1/d, GPU-d)"
+        "3 of 4 workers decode at 80 % of the fastest worker's speed: GPU-b, GPU-c, GPU-d"
     );
+}
+
+#[test]
+fn each_of_five_slow_gpus_is_listed() {
+    let described = |slow: usize, known: bool| {
+        let workers: Vec<Compared> = (0..8)
+            .map(|at| Compared {
+                name: format!("pv-2a65add2-worker-77954d744c-mpt6{at}"),
+                gpu: String::new(),
+                uuids: known.then(|| uuid(at)).into_iter().collect(),
+                token_ms: Decimal::TEN,
+                batch: Decimal::from(200),
+                peers: AgainstPeers {
+                    percent: Decimal::from(if at < slow { 100 } else { 125 }),
+                    within: Decimal::ONE,
+                },
+                trials: 1,
+            })
+            .collect();
+        let text = slower(&workers).expect("slow workers");
+        assert!(text.len() <= 400, "{text}");
+        text
+    };
+    for slow in 5..=7 {
+        let text = described(slow, true);
+        assert!((0..slow).all(|at| text.contains(&uuid(at))), "{text}");
+    }
+    let names = described(5, false);
+    assert!(names.ends_with("mpt63, pv-2a65add2-worker-77954d744c-mpt64"), "{names}");
+}
+
+fn uuid(at: usize) -> String {
+    format!("GPU-5165af39-0648-336e-8215-55181701b5b{at}")
 }

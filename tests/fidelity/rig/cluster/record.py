@@ -52,7 +52,11 @@ def records(found: dict, results: dict, strikes) -> list[dict]:
         fault = strikes.fault(trial["number"])
         if len(fault.gpus) < 2:
             by_fault.setdefault(fault, []).append(trial)
-    return [record(found, results, strikes.victims, fault, trials) for fault, trials in by_fault.items()]
+    lines = [record(found, results, strikes.victims, fault, trials) for fault, trials in by_fault.items()]
+    # The causes of a run are not those of each of its faults.
+    for line in lines if len(by_fault) > 1 else []:
+        line["live"]["causes"] = sorted({cause for _, causes in line["live"]["trials"] for cause in causes})
+    return lines
 
 
 def record(found: dict, results: dict, victims: dict[int, str], fault, recorded: list[dict]) -> dict:

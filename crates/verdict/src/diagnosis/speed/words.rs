@@ -3,13 +3,14 @@
 use rust_decimal::Decimal;
 
 use super::{Compared, Slow, SpeedSpread, any_slow, compared, slow};
+use crate::diagnosis::cause::EVIDENCE;
 use crate::diagnosis::peers::{Worker, balanced};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
 
 /// Slow workers that are described one by one; more of them share one sentence.
 const EACH: usize = 2;
-/// Slow workers that such a sentence lists.
+/// Slow workers that such a sentence lists if it is too long with all of them.
 const LISTED: usize = 3;
 
 /// Description of each slow worker; `None` if there is none.
@@ -36,25 +37,34 @@ fn together(slow: &[(&Compared, Slow)], all: usize) -> String {
     } else {
         "their peers'"
     };
-    let named: Vec<String> = slow
-        .iter()
-        .take(LISTED)
-        .map(|(worker, _)| format!("{}{}", worker.name, worker.gpu))
-        .collect();
-    let more = match slow.len().saturating_sub(LISTED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let percent = if least == most {
         show(least)
     } else {
         format!("{} to {}", show(least), show(most))
     };
-    format!(
-        "{} of {all} workers decode at {percent} % of {whose} speed: {}{more}",
-        slow.len(),
-        named.join(", ")
-    )
+    let named: Vec<String> = slow.iter().map(|(worker, _)| gpu_or_name(worker)).collect();
+    let slower = format!(
+        "{} of {all} workers decode at {percent} % of {whose} speed: ",
+        slow.len()
+    );
+    let text = slower.clone() + &named.join(", ");
+    if text.len() <= EVIDENCE {
+        return text;
+    }
+    let listed: Vec<String> = named.iter().take(LISTED).cloned().collect();
+    let more = match named.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{slower}{}{more}", listed.join(", "))
+}
+
+/// UUIDs of a worker's GPUs: they are what a person looks for, and five of eight names do not fit.
+fn gpu_or_name(worker: &Compared) -> String {
+    if worker.uuids.is_empty() {
+        return format!("{}{}", worker.name, worker.gpu);
+    }
+    worker.uuids.join(" and ")
 }
 
 /// Description of the slowest worker, where its trial is too uneven to call it slower beyond doubt.
