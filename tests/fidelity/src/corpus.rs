@@ -123,7 +123,8 @@ impl LabRun {
     /// Whether both are the same recording, brought back twice.
     pub fn same_as(&self, other: &Self) -> bool {
         let identity = |run: &Self| (run.place, run.recorded, run.deployment.clone(), run.router, run.fault);
-        self.recorded.is_some() && identity(self) == identity(other)
+        // A run may have had a fault of its own in each trial.
+        self.recorded.is_some() && identity(self) == identity(other) && self.conditions == other.conditions
     }
 }
 
@@ -179,4 +180,22 @@ pub fn pack(path: &Path, runs: &[LabRun]) -> io::Result<()> {
         writeln!(packed, "{}", serde_json::to_string(run)?)?;
     }
     packed.finish().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_single_trials_of_one_run_are_recordings_of_their_own() {
+        let runs = read(Path::new("recorded.jsonl.gz")).expect("the recorded runs");
+        let of_four = |run: &&LabRun| run.hardware.as_ref().is_some_and(|hardware| hardware.gpus == 4);
+        let slow: Vec<&LabRun> = runs
+            .iter()
+            .filter(of_four)
+            .filter(|run| run.fault == Fault::SlowGpu)
+            .collect();
+        let same = |one: &LabRun| slow.iter().filter(|other| one.same_as(other)).count();
+        assert!(slow.len() >= 4 && slow.iter().all(|one| same(one) == 1), "{}", slow.len());
+    }
 }
