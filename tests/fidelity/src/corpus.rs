@@ -196,6 +196,10 @@ mod tests {
             .filter(|run| run.fault == Fault::SlowGpu)
             .collect();
         let same = |one: &LabRun| slow.iter().filter(|other| one.same_as(other)).count();
-        assert!(slow.len() >= 4 && slow.iter().all(|one| same(one) == 1), "{}", slow.len());
+        assert!(
+            slow.len() >= 4 && slow.iter().all(|one| same(one) == 1),
+            "{}",
+            slow.len()
+        );
     }
 }

@@ -236,10 +236,19 @@ fn no_gpu_is_cut_off() {
         let [(Cause::GPUShared, text)] = &found(Some(&record), &pods, &devices, 1)[..] else {
             panic!("{shared} GPUs are shared");
         };
-        assert!(text.len() <= 400 && (0..shared).all(|n| text.contains(&uuid(n))), "{text}");
+        assert!(
+            text.len() <= 400 && (0..shared).all(|n| text.contains(&uuid(n))),
+            "{text}"
+        );
         text.clone()
     };
     assert!(text(1).starts_with("worker pv-2a65add2-worker-77954d744c-mpt60 (GPU 0, GPU-5165af39-"));
-    assert!(text(2).ends_with(&format!("than on its peers; also {}", uuid(1))), "{}", text(2));
-    assert!(text(5).starts_with("GPU 0, GPU-5165af39-0648-336e-8215-55181701b5b0: up to 28 % busy in 8 of 10 readings"));
+    assert!(
+        text(2).ends_with(&format!("than on its peers; also {}", uuid(1))),
+        "{}",
+        text(2)
+    );
+    assert!(
+        text(5).starts_with("GPU 0, GPU-5165af39-0648-336e-8215-55181701b5b0: up to 28 % busy in 8 of 10 readings")
+    );
 }
