@@ -52,8 +52,8 @@ test-check:
 test-built:
     @{{tests}} --quiet --no-run
 
-# Labs and whole runs pass with one of two cores kept busy. The unit tests stay on one and give way. Several at once: one after
-# the other they waited for four of sixteen minutes.
+# Labs and whole runs pass with one of two cores kept busy. The unit tests stay on one and give way. Four run at once,
+# because many wait: one at a time they took four minutes more.
 [private]
 [parallel]
 test-beside: test-cluster test-unit

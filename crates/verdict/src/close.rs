@@ -78,7 +78,7 @@ pub fn close(
         ) {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
-        if !explains_an_earlier_miss(status, &judged, &finding) {
+        if !explains_an_earlier_miss(status, &judged, *cause, &finding) {
             keep(&mut status.diagnosis, finding);
         }
     }
@@ -98,11 +98,17 @@ pub fn close(
     ruling
 }
 
-/// Returns true if a trial passed and its finding would replace what explains a miss of an earlier one (one H200 was shared in a
-/// trial that missed, another in the next, which passed).
-fn explains_an_earlier_miss(status: &PerfValidationStatus, judged: &JudgedTrial, finding: &Finding) -> bool {
+/// Returns true if a trial did not miss, and its finding would replace what explains the miss of an earlier one. Other causes of
+/// a GPU last from trial to trial, so their newest evidence is the fullest.
+fn explains_an_earlier_miss(
+    status: &PerfValidationStatus,
+    judged: &JudgedTrial,
+    cause: Cause,
+    finding: &Finding,
+) -> bool {
     let mut trials = status.state.trials.iter();
-    judged.outcome == TrialOutcome::Pass
+    matches!(cause, Cause::GPUShared | Cause::TransientStall)
+        && judged.outcome != TrialOutcome::Miss
         && status.diagnosis.iter().any(|known| is_same(known, finding))
         && trials.any(|trial| trial.outcome == Some(TrialOutcome::Miss) && trial.causes.contains(&finding.cause))
 }

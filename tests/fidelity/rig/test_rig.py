@@ -323,29 +323,29 @@ class Clusters(Folder):
         self.assertEqual(ended, [1, 2, 3])
 
     def test_a_fault_that_nobody_knows(self):
-        for text in ("slow:0.3", "slow@1", "lost:1@1", "slow:a@1", "frozen:10@b"):
+        for text in ("slow:0.3", "slow@1", "lost:1@1", "slow:a@1", "frozen:10@b", "slow:30@1", "slow:0.3@-1", "frozen:0@1"):
             with self.assertRaisesRegex(argparse.ArgumentTypeError, "write healthy, slow:0.3@1"):
                 strike.fault(text)
 
     def test_a_record_for_each_fault_of_a_run(self):
-        strikes = self.strikes("healthy", "slow:0.3@1", "slow:0.2@0,1", "healthy")
+        strikes = self.strikes("healthy", "slow:0.3@1", "slow:0.2@0,1", "healthy", "slow:0.3@0")
         devices = [{"pool": "node", "name": f"gpu-{gpu}"} for gpu in range(2)]
         own = {
             "plan": {"deviceIds": devices},
             "workerPods": [{"pod": f"worker-{gpu}", "devices": [f"node/gpu-{gpu}"]} for gpu in range(2)],
-            "trials": [{"number": number, "outcome": "Pass", "causes": [f"cause {number}"]} for number in range(1, 5)],
+            "trials": [{"number": number, "outcome": "Pass", "causes": [f"cause {number}"]} for number in range(1, 6)],
         }
         run = {"startedAt": "2026-11-26T10:00:00Z", "completedAt": "2026-11-26T10:05:00Z"}
         found = {"spec": {}, "status": {"operatorState": own, "placement": {"gpus": 2, "nodeGPUs": 2}, "run": run, "verdict": "Passed"}}
         results = {
-            f"trial-{number}.json.gz": base64.b64encode(gzip.compress(json.dumps({"record": number}).encode())).decode() for number in range(1, 5)
+            f"trial-{number}.json.gz": base64.b64encode(gzip.compress(json.dumps({"record": number}).encode())).decode() for number in range(1, 6)
         }
         lines = record.records(found, {"binaryData": results}, strikes)
         self.assertEqual([line["fault"] for line in lines], ["Healthy", "SlowGpu"])
-        self.assertEqual([[trial["record"] for trial in line["trials"]] for line in lines], [[1, 4], [2]])
-        self.assertEqual(lines[1]["trials"][0]["victim"], "worker-1")
-        self.assertEqual(lines[1]["live"]["trials"], [["Pass", ["cause 2"]]])
-        self.assertEqual([line["live"]["causes"] for line in lines], [["cause 1", "cause 4"], ["cause 2"]])
+        self.assertEqual([[trial["record"] for trial in line["trials"]] for line in lines], [[1, 4], [2, 5]])
+        self.assertEqual([trial["victim"] for trial in lines[1]["trials"]], ["worker-1", "worker-0"])
+        self.assertEqual(lines[1]["live"]["trials"], [["Pass", ["cause 2"]], ["Pass", ["cause 5"]]])
+        self.assertEqual([line["live"]["causes"] for line in lines], [["cause 1", "cause 4"], ["cause 2", "cause 5"]])
         self.assertEqual(lines[1]["conditions"], {"share": 0.3})
 
 

@@ -80,20 +80,22 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[Devic
     .collect()
 }
 
-/// Text for each GPU, or for the first one and the UUIDs of the others if that is too long: no GPU may be cut off (three of four
-/// H200 were shared, and two of them shown).
+/// Text for each GPU. A text that is too long loses the workers' names, then all but the first GPU's part: the UUIDs of eight GPUs
+/// fit (three of four H200s were shared, and the status showed two).
 fn in_words(found: &[(&Gpu<'_>, String)]) -> Option<String> {
-    let ((first, text), others) = found.split_first()?;
-    let each: Vec<String> = found
-        .iter()
-        .map(|(gpu, text)| format!("{}: {text}", gpu.name()))
-        .collect();
-    let each = each.join("; ");
-    if each.len() <= EVIDENCE {
-        return Some(each);
-    }
-    let others: Vec<&str> = others.iter().map(|(gpu, _)| gpu.seen.uuid.as_str()).collect();
-    Some(format!("{}: {text}; also {}", first.number(), others.join(", ")))
+    let (_, first) = found.first()?;
+    let each = |with_worker: bool| {
+        let name = |gpu: &Gpu<'_>| if with_worker { gpu.name() } else { gpu.number() };
+        let texts: Vec<String> = found
+            .iter()
+            .map(|(gpu, text)| format!("{}: {text}", name(gpu)))
+            .collect();
+        texts.join("; ")
+    };
+    let fits = |text: &String| found.len() == 1 || text.len() <= EVIDENCE;
+    let uuids: Vec<&str> = found.iter().map(|(gpu, _)| gpu.seen.uuid.as_str()).collect();
+    let text = [true, false].map(each).into_iter().find(fits);
+    Some(text.unwrap_or_else(|| format!("{}; the first one: {first}", uuids.join(", "))))
 }
 
 /// Reason why a trial lacks the requested telemetry.

@@ -178,7 +178,7 @@ fn stopped(name: &str) -> Vec<WorkerSummary> {
     workers
 }
 
-/// Of four H200 another one was shared in each trial: the trial that passed was the last.
+/// On four H200s each trial had another shared GPU. The last trial passed.
 #[test]
 fn a_pass_does_not_replace_what_explains_a_miss() {
     let evidence = |values: &[(&str, i64)]| {

@@ -258,7 +258,7 @@ fn each_of_five_slow_gpus_is_listed() {
         let workers: Vec<Compared> = (0..8)
             .map(|at| Compared {
                 name: format!("pv-2a65add2-worker-77954d744c-mpt6{at}"),
-                gpu: String::new(),
+                gpu: format!(" (GPU gpu-node-1/gpu-{at})"),
                 uuids: known.then(|| uuid(at)).into_iter().collect(),
                 token_ms: Decimal::TEN,
                 batch: Decimal::from(200),
@@ -278,7 +278,12 @@ fn each_of_five_slow_gpus_is_listed() {
         assert!((0..slow).all(|at| text.contains(&uuid(at))), "{text}");
     }
     let names = described(5, false);
-    assert!(names.ends_with("mpt63, pv-2a65add2-worker-77954d744c-mpt64"), "{names}");
+    assert!(
+        names.ends_with("mpt63 (GPU gpu-node-1/gpu-3), pv-2a65add2-worker-77954d744c-mpt64 (GPU gpu-node-1/gpu-4)"),
+        "{names}"
+    );
+    let names = described(7, false);
+    assert!(names.ends_with("mpt62 (GPU gpu-node-1/gpu-2) and 4 more"), "{names}");
 }
 
 fn uuid(at: usize) -> String {

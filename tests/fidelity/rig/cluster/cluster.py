@@ -184,16 +184,22 @@ def run(options: argparse.Namespace) -> None:
 
 
 def manifest(options: argparse.Namespace) -> Path:
-    text = options.manifest.read_text().replace("name: silicon\n", f"name: {options.name}\n", 1)
+    text = replaced(options.manifest.read_text(), "name: silicon\n", f"name: {options.name}\n")
     if options.soak:
-        text = text.replace("  benchmark:\n", f"  benchmark:\n    soak: {options.soak}\n", 1)
+        text = replaced(text, "  benchmark:\n", f"  benchmark:\n    soak: {options.soak}\n")
     if options.trials:
-        text = text.replace("    rule: Single\n", f"    rule: Single\n    min: {len(options.trials)}\n", 1)
+        text = replaced(text, "    rule: Single\n", f"    rule: Single\n    min: {len(options.trials)}\n")
     if options.worker_gpus:
-        text = text.replace("        gpus: 2\n", f"        gpus: {options.worker_gpus}\n", 1)
+        text = replaced(text, "        gpus: 2\n", f"        gpus: {options.worker_gpus}\n")
     file = FOLDER / f"{options.name}.yaml"
     file.write_text(text)
     return file
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    if old not in text:
+        raise Refused(f"the manifest has no line {old.strip()!r}")
+    return text.replace(old, new, 1)
 
 
 def rerun(name: str) -> str:

@@ -46,21 +46,23 @@ def injected(fault) -> tuple[str, dict]:
 
 def records(found: dict, results: dict, strikes) -> list[dict]:
     """Lines of records.jsonl, one for the trials of each fault. A record names one worker, so a trial with several is left out."""
-    own = state(found["status"])
+    trials = state(found["status"]).get("trials", [])
+    if not strikes.options.trials:
+        return [record(found, results, strikes, strikes.fault(1), trials)]
     by_fault: dict = {}
-    for trial in own.get("trials", []):
+    for trial in trials:
         fault = strikes.fault(trial["number"])
         if len(fault.gpus) < 2:
-            by_fault.setdefault(fault, []).append(trial)
-    lines = [record(found, results, strikes.victims, fault, trials) for fault, trials in by_fault.items()]
+            by_fault.setdefault(json.dumps(injected(fault)), (fault, []))[1].append(trial)
+    lines = [record(found, results, strikes, fault, of_fault) for fault, of_fault in by_fault.values()]
     # The causes of a run are not those of each of its faults.
-    for line in lines if len(by_fault) > 1 else []:
+    for line in lines:
         line["live"]["causes"] = sorted({cause for _, causes in line["live"]["trials"] for cause in causes})
     return lines
 
 
-def record(found: dict, results: dict, victims: dict[int, str], fault, recorded: list[dict]) -> dict:
-    """One line of records.jsonl; `victims` are the workers that were struck, by trial."""
+def record(found: dict, results: dict, strikes, fault, recorded: list[dict]) -> dict:
+    """One line of records.jsonl."""
     status = found["status"]
     own, placement = state(status), status["placement"]
     devices = own.get("plan", {}).get("deviceIds", [])
@@ -68,13 +70,14 @@ def record(found: dict, results: dict, victims: dict[int, str], fault, recorded:
     pods, known = own.get("workerPods", []), payloads(results)
     # Devices are sorted by their name here, as GPUs are by their number on the bus.
     names = sorted(f"{device['pool']}/{device['name']}" for device in devices)
-    held = [pod["pod"] for pod in pods if fault.burn and names[fault.gpus[0]] in pod.get("devices", [])]
     trials = []
     for trial in recorded:
         if trial["number"] in known:
             payload = known[trial["number"]]
             entry = {"record": payload["record"], "series": payload.get("workers", []), "before": pods, "after": pods}
-            victim = victims.get(trial["number"]) or next(iter(held), None)
+            struck = strikes.fault(trial["number"])
+            held = [pod["pod"] for pod in pods if struck.burn and names[struck.gpus[0]] in pod.get("devices", [])]
+            victim = strikes.victims.get(trial["number"]) or next(iter(held), None)
             trials.append(entry | ({"victim": victim} if victim else {}))
     return {
         "place": "silicon", "recorded": status["run"]["startedAt"], "deployment": f"{status['run']['startedAt'].translate(PLAIN)}, whole product",

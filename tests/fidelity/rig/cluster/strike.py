@@ -38,9 +38,12 @@ def fault(text: str) -> Fault:
         kind, _, rest = text.partition(":")
         strength, _, gpus = rest.partition("@")
         field = {"slow": "burn", "frozen": "freeze"}[kind]
-        return Fault(tuple(int(gpu) for gpu in gpus.split(",")), **{field: float(strength)})
+        found = Fault(tuple(int(gpu) for gpu in gpus.split(",")), **{field: float(strength)})
     except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(f"{text}: write healthy, slow:0.3@1, slow:0.3@0,2 or frozen:10@1") from None
+        found = Fault()
+    if min(found.gpus, default=-1) < 0 or not (0 < found.burn <= 1 or found.freeze > 0):
+        raise argparse.ArgumentTypeError(f"{text}: write healthy, slow:0.3@1, slow:0.3@0,2 or frozen:10@1")
+    return found
 
 
 class Strikes:

@@ -35,7 +35,8 @@ fn on_two_h200(line: &Line) -> bool {
         .hardware
         .as_ref()
         .is_some_and(|hardware| hardware.product.contains("H200"));
-    line.place == "silicon" && is_h200 && line.trials.iter().all(|trial| trial.record.gpus.is_some())
+    let two = line.gpus.0 == 2;
+    line.place == "silicon" && is_h200 && two && line.trials.iter().all(|trial| trial.record.gpus.is_some())
 }
 
 /// Two real H200s, and another process on one of them for a part of the time.
