@@ -98,8 +98,8 @@ pub fn close(
     ruling
 }
 
-/// Returns true if a trial did not miss, and its finding would replace what explains the miss of an earlier one. Other causes of
-/// a GPU last from trial to trial, so their newest evidence is the fullest.
+/// Returns true if a trial did not miss, and its finding would replace evidence that explains an earlier miss. The counters of
+/// errors and links grow, so of other causes the newest evidence counts.
 fn explains_an_earlier_miss(
     status: &PerfValidationStatus,
     judged: &JudgedTrial,

@@ -21,7 +21,7 @@ INTO_THE_TRIAL = 30
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What is done to the GPUs of one trial. `burn` is a share of the time, `freeze` is in seconds, `memory` in GiB."""
+    """Fault of one trial. `burn` is a share of the time, `freeze` is in seconds, `memory` in GiB."""
 
     gpus: tuple[int, ...] = ()
     burn: float = 0
@@ -69,7 +69,7 @@ class Strikes:
             self.burn(self.fault(1))
 
     def burn(self, wanted: Fault) -> None:
-        """Ends what computes on GPUs, and starts what shall."""
+        """Ends the processes of the fault before, and starts those of this one."""
         self.stop()
         if not (wanted.burn or wanted.memory):
             return
@@ -117,7 +117,7 @@ class Strikes:
             os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """Ends what computes on GPUs."""
+        """Ends the processes on the GPUs."""
         end(self.burners)
         self.burners = []
 
