@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import unittest
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
@@ -29,7 +30,7 @@ import load
 import pack
 import programs
 import trials
-from cluster import carry, cluster, record, strike
+from cluster import carry, cluster, policy, record, strike
 from engines import Programs
 from process import Refused, alive, end, members, spawn
 from session import Session
@@ -347,6 +348,56 @@ class Clusters(Folder):
         self.assertEqual(lines[1]["live"]["trials"], [["Pass", ["cause 2"]], ["Pass", ["cause 5"]]])
         self.assertEqual([line["live"]["causes"] for line in lines], [["cause 1", "cause 4"], ["cause 2", "cause 5"]])
         self.assertEqual(lines[1]["conditions"], {"share": 0.3})
+
+
+class Policies(Folder):
+    AFTER = datetime(2026, 11, 26, 10, 0, 1, tzinfo=UTC)
+
+    def test_a_pass_ends_with_its_confirmation(self):
+        def over(phases: str, measured: str | None, confidence: str | None, quiet: float) -> bool:
+            owned = [{"status": {"phase": phase}} for phase in phases.split()]
+            nodes = [{"status": {"measuredAt": measured}}] if measured else [{}]
+            return policy.is_over(owned, nodes, [{"confidence": confidence}] if confidence else [], self.AFTER, quiet)
+
+        now = "2026-11-26T10:02:00Z"
+        self.assertTrue(over("Completed Completed", now, None, 15))
+        self.assertTrue(over("Completed", now, "Confirmed", 15))
+        self.assertFalse(over("Completed", now, None, 14), "the policy did not look yet")
+        self.assertFalse(over("Completed", now, "Suspected", 60), "its confirmation has not begun")
+        self.assertFalse(over("Completed Benchmarking", now, None, 60))
+        self.assertFalse(over("Completed", "2026-11-26T10:00:00Z", None, 60), "the verdict of the pass before")
+        self.assertFalse(over("", None, None, 60))
+
+    def test_each_validation_of_a_pass_is_struck_and_written_down(self):
+        owner = [{"name": policy.NAME}]
+        looks = iter(["trial 1 of 1 is running", "trial 1 of 1: 20 s", "throughput 9 (≥ 8)"])
+        applied, struck, written = [], [], []
+
+        def kubectl(*words: str) -> str:
+            if words[0] == "create":
+                return json.dumps({"spec": {"gates": []}})
+            if words[0] == "apply":
+                applied.append(json.loads(Path(words[2]).read_text()))
+                return ""
+            if words[1] == "perfvalidations":
+                message = next(looks, "throughput 9 (≥ 8)")
+                status = {"phase": "Completed" if message.startswith("throughput") else "Benchmarking", "message": message}
+                theirs = {"metadata": {"name": "theirs", "ownerReferences": [{"name": "other"}]}, "status": {"phase": "Benchmarking"}}
+                return json.dumps({"items": [{"metadata": {"name": "mine", "ownerReferences": owner}, "status": status}, theirs]})
+            items = [{"metadata": {"name": "node"}, "status": {"measuredAt": "2999-01-01T00:00:00Z"}}] if words[1] == "nodeperformances" else []
+            return json.dumps({"items": items})
+
+        clock = iter(range(0, 1000, 5))
+        with (
+            mock.patch.object(policy.time, "sleep"), mock.patch.object(policy.time, "time", lambda: next(clock)),
+            mock.patch("strike.spawn", lambda log, words, environment: struck.append(environment["CUDA_VISIBLE_DEVICES"]) or 1),
+            mock.patch("strike.end", lambda groups: None), contextlib.redirect_stdout(io.StringIO()),
+        ):
+            passes = policy.Passes(kubectl, self.folder, "perf", lambda name, strikes: written.append((name, strikes.struck)))
+            passes.run(Path("any.yaml"), [strike.fault("slow:0.1@1")], 600)
+        self.assertEqual(struck, ["1"])
+        self.assertEqual(written, [("mine", 1)])
+        self.assertEqual(applied[0]["spec"]["validationTemplate"], {"metadata": {"namespace": "perf"}, "spec": {"gates": []}})
 
 
 class Processes(Folder):

@@ -12,6 +12,7 @@
     cluster.py run NAME --manifest tensor-parallel.yaml --worker-gpus 4        each worker over so many GPUs
     cluster.py run NAME --manifest one-gpu.yaml --soak 10m     another manifest, a soak after its trials
     cluster.py run NAME          again: a rerun of what is there
+    cluster.py policy --manifest two-gpus.yaml healthy healthy slow:0.3@1      a policy measures the node once for each; confirmations have the same fault
     cluster.py down
 
 Beside it lie what `pack.py --cluster` carries. No setting of a GPU is changed.
@@ -35,6 +36,7 @@ sys.path.append(str(HERE))
 
 import programs
 from engines import Programs
+from policy import Passes
 from process import Refused, say
 from record import records
 from strike import Strikes, fault
@@ -180,7 +182,12 @@ def run(options: argparse.Namespace) -> None:
         follow(options.name, token, options.within, strikes)
     finally:
         strikes.stop()
-        report(options, strikes)
+        report(options.name, options.out, strikes)
+
+
+def measure(options: argparse.Namespace) -> None:
+    passes = Passes(kubectl, FOLDER, NAMESPACE, lambda name, strikes: report(name, options.out, strikes))
+    passes.run(options.manifest, options.passes, options.within)
 
 
 def manifest(options: argparse.Namespace) -> Path:
@@ -224,9 +231,8 @@ def follow(name: str, token: str | None, within: float, strikes: Strikes) -> Non
     say(f"not over after {within:.0f} s")
 
 
-def report(options: argparse.Namespace, strikes: Strikes) -> None:
+def report(name: str, out: Path | None, strikes: Strikes) -> None:
     """What the status says, and everything into a folder."""
-    name, out = options.name, options.out
     print(kubectl("get", "perfvalidations", "-n", NAMESPACE, "-o", "wide"))
     found = json.loads(kubectl("get", "perfval", name, "-n", NAMESPACE, "-o", "json"))
     for finding in found.get("status", {}).get("diagnosis", []):
@@ -276,6 +282,11 @@ def main() -> int:
     command.add_argument("--soak", help="one more trial of this length after those that passed, such as 10m")
     command.add_argument("--within", type=float, default=LIMIT, help="seconds")
     command.add_argument("--out", type=Path, default=os.environ.get("OUT"))
+    command = commands.add_parser("policy")
+    command.add_argument("passes", type=fault, nargs="+", metavar="FAULT", help="as of --trials, for each pass")
+    command.add_argument("--manifest", type=Path, default=HERE / "two-gpus.yaml")
+    command.add_argument("--within", type=float, default=LIMIT, help="seconds for each pass")
+    command.add_argument("--out", type=Path, default=os.environ.get("OUT"))
     commands.add_parser("down")
     options = parser.parse_args()
     began = time.time()
@@ -283,7 +294,7 @@ def main() -> int:
         if options.command == "down":
             lab("down")
         else:
-            {"up": up, "run": run}[options.command](options)
+            {"up": up, "run": run, "policy": measure}[options.command](options)
     except Refused as refusal:
         print(f"cluster: {refusal}", file=sys.stderr)
         return 1
