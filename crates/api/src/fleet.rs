@@ -9,7 +9,7 @@ pub use baseline::{
     BaselineEnvironment, BaselineMetric, BaselineMetricName, BaselineRevision, BaselineSource, BaselineSpread,
     PerfBaseline, PerfBaselineSpec, PerfBaselineStatus,
 };
-pub use in_use::oldest_baselines;
+pub use in_use::baselines_in_use;
 pub use node_performance::{
     GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };

@@ -13,7 +13,7 @@ use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
 use perfval_api::fleet::{
     BaselineEnvironment, BaselineRevision, BaselineSource, NodePerformanceStatus, PerfBaseline, PerfBaselineSpec,
-    PerfBaselineStatus, oldest_baselines,
+    PerfBaselineStatus, baselines_in_use,
 };
 
 use self::condition::{Situation, conditions};
@@ -57,12 +57,17 @@ pub fn decide(
 ) -> BaselineDecision {
     let now = now.trunc_subsecs(0);
     let environments = learn(measured);
-    let first = oldest_baselines(baselines.iter().copied());
-    let statuses = baselines.iter().map(|baseline| {
+    // The revisions first: an approval of this look decides which baseline counts.
+    let revised: Vec<PerfBaseline> = baselines
+        .iter()
+        .map(|baseline| revise(baseline, &environments, now))
+        .collect();
+    let in_use = baselines_in_use(&revised);
+    let statuses = revised.iter().map(|baseline| {
         let digest = baseline.spec.environment.digest.as_str();
-        let older = first.get(digest).filter(|older| older.uid() != baseline.uid());
-        let older = older.map(|older| older.name_any());
-        decide_status(baseline, older, &environments, now)
+        let preferred = in_use.get(digest).filter(|preferred| preferred.uid() != baseline.uid());
+        let preferred = preferred.map(|preferred| preferred.name_any());
+        decide_status(baseline, preferred, &environments, now)
     });
     BaselineDecision {
         statuses: statuses.collect(),
@@ -70,12 +75,11 @@ pub fn decide(
     }
 }
 
-/// Norms with which nodes may be compared: those of approved revisions, by digest. Of two baselines of one environment only the
-/// older one counts.
+/// Norms with which nodes may be compared: those of approved revisions, by digest.
 pub fn approved(baselines: &[&PerfBaseline]) -> Approved {
-    let first = oldest_baselines(baselines.iter().copied()).into_iter();
+    let in_use = baselines_in_use(baselines.iter().copied()).into_iter();
     let approved =
-        first.filter_map(|(digest, baseline)| Some((digest.to_owned(), norms(&baseline.approved()?.metrics))));
+        in_use.filter_map(|(digest, baseline)| Some((digest.to_owned(), norms(&baseline.approved()?.metrics))));
     approved.collect()
 }
 
@@ -99,12 +103,8 @@ fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap
     strata.collect()
 }
 
-fn decide_status(
-    baseline: &PerfBaseline,
-    older: Option<String>,
-    environments: &BTreeMap<&str, Environment<'_>>,
-    now: DateTime<Utc>,
-) -> PerfBaselineStatus {
+/// A baseline with its newest and its approved revision.
+fn revise(baseline: &PerfBaseline, environments: &BTreeMap<&str, Environment<'_>>, now: DateTime<Utc>) -> PerfBaseline {
     let known = baseline.status.clone().unwrap_or_default();
     let environment = environments.get(baseline.spec.environment.digest.as_str());
     let newest = match baseline.spec.source {
@@ -115,27 +115,42 @@ fn decide_status(
         let mut revisions = [&known.approved, &known.newest, &newest].into_iter().flatten();
         revisions.find(|revision| revision.revision == approved).cloned()
     });
-    let shift = match (&approved, environment) {
+    PerfBaseline {
+        status: Some(PerfBaselineStatus {
+            observed_generation: baseline.metadata.generation.unwrap_or_default(),
+            newest,
+            approved,
+            conditions: known.conditions,
+        }),
+        ..baseline.clone()
+    }
+}
+
+/// Status of a revised baseline. `preferred` is the baseline of its environment that counts instead.
+fn decide_status(
+    baseline: &PerfBaseline,
+    preferred: Option<String>,
+    environments: &BTreeMap<&str, Environment<'_>>,
+    now: DateTime<Utc>,
+) -> PerfBaselineStatus {
+    let revised = baseline.status.clone().unwrap_or_default();
+    let environment = environments.get(baseline.spec.environment.digest.as_str());
+    let shift = match (&revised.approved, environment) {
         (Some(approved), Some(environment)) => Some(shift(approved, environment)),
         _ => None,
     };
     let learned = environment.and_then(|environment| environment.learned.as_ref());
     let situation = Situation {
         baseline,
-        older,
-        newest: newest.as_ref(),
-        approved: approved.as_ref(),
+        preferred,
+        newest: revised.newest.as_ref(),
+        approved: revised.approved.as_ref(),
         measured: learned.map(|learned| (learned.nodes, learned.gpus)),
         shift,
         others: environments.keys().copied().collect(),
     };
     let conditions = conditions(&situation, now);
-    PerfBaselineStatus {
-        observed_generation: baseline.metadata.generation.unwrap_or_default(),
-        newest,
-        approved,
-        conditions,
-    }
+    PerfBaselineStatus { conditions, ..revised }
 }
 
 /// Newest revision of a learned baseline: a new one if the nodes have shifted, or if there are twice as many.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perfval_api::fleet::{BaselineMetricName, PerfBaseline, oldest_baselines};
+use perfval_api::fleet::{BaselineMetricName, PerfBaseline, baselines_in_use};
 use perfval_api::{Environment, quantity};
 use rust_decimal::Decimal;
 
@@ -31,12 +31,12 @@ pub struct Norm {
 pub struct Norms(BTreeMap<String, Norm>);
 
 impl Norms {
-    /// Norms of the approved baselines. Of several baselines of one environment the oldest counts.
+    /// Norms of the approved baselines. Of several ones of one environment the oldest counts.
     pub fn new(baselines: &[PerfBaseline]) -> Self {
         let present = baselines
             .iter()
             .filter(|baseline| baseline.metadata.deletion_timestamp.is_none());
-        let norms = oldest_baselines(present).into_iter().filter_map(|(digest, baseline)| {
+        let norms = baselines_in_use(present).into_iter().filter_map(|(digest, baseline)| {
             let approved = baseline.approved()?;
             let metrics = approved.metrics.iter();
             let speed = metrics.filter(|metric| metric.name == BaselineMetricName::DecodeSpeed);

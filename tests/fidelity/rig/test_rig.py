@@ -370,7 +370,7 @@ class Policies(Folder):
 
     def test_each_validation_of_a_pass_is_struck_and_written_down(self):
         owner = [{"name": policy.NAME}]
-        looks = iter(["trial 1 of 1 is running", "trial 1 of 1: 20 s", "throughput 9 (≥ 8)"])
+        looks = iter(["", "trial 1 of 1 is running", "trial 1 of 1: 20 s", "throughput 9 (≥ 8)"])
         applied, struck, written = [], [], []
 
         def kubectl(*words: str) -> str:
@@ -381,9 +381,12 @@ class Policies(Folder):
                 return ""
             if words[1] == "perfvalidations":
                 message = next(looks, "throughput 9 (≥ 8)")
+                earlier = {"metadata": {"name": "earlier", "ownerReferences": owner}, "status": {"phase": "Completed", "message": "throughput 7 (≥ 8)"}}
+                if not message:
+                    return json.dumps({"items": [earlier]})
                 status = {"phase": "Completed" if message.startswith("throughput") else "Benchmarking", "message": message}
                 theirs = {"metadata": {"name": "theirs", "ownerReferences": [{"name": "other"}]}, "status": {"phase": "Benchmarking"}}
-                return json.dumps({"items": [{"metadata": {"name": "mine", "ownerReferences": owner}, "status": status}, theirs]})
+                return json.dumps({"items": [{"metadata": {"name": "mine", "ownerReferences": owner}, "status": status}, theirs, earlier]})
             items = [{"metadata": {"name": "node"}, "status": {"measuredAt": "2999-01-01T00:00:00Z"}}] if words[1] == "nodeperformances" else []
             return json.dumps({"items": items})
 

@@ -72,7 +72,7 @@ pub(super) fn table(page: &mut String, groups: &[(&str, Vec<Sequence>)]) {
             found.deployments, found.pairs, found.spread, found.found, found.expected, found.error
         );
     }
-    page.push_str("\nWith so few trials the estimate is biased below zero, and loose.\n");
+    page.push_str("\nWith so few trials the estimate is biased below zero.\n");
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn texts(runs: &[LabRun]) -> Texts {
          ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
          just fidelity-rig             # about two hours: records trials of every router and engine fault, without a cluster\n\
          just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
-         The operator's own code for gates, trials and causes computed every number. The **plain gate** is the verdict of one trial: throughput and\n\
+         The operator's own code computed every number. The **plain gate** is the verdict of one trial: throughput and\n\
          TTFT p99 against their thresholds with 10 % tolerance, as in NVIDIA/aicr's `inference-perf` check. Causes have finer names here than in a\n\
          status: several share one [word](../reasons.md).\n",
     );
@@ -69,7 +69,7 @@ fn published(page: &mut String, rows: &[crate::published::Row], windows: &[Repla
     let _ = write!(
         page,
         "\n## Published runs\n\n[published.csv](../../tests/fidelity/published.csv) lists {} runs of NVIDIA/aicr's check in 2026 with their source (its report\n\
-         `inference-perf-fluctuation.md`, issues and pull requests). {measured} of them measured something. The gate code judges each as was published; a test\n\
+         `inference-perf-fluctuation.md`, issues and pull requests). {measured} of them measured something. The gate code judges each as published; a test\n\
          compares them. Errors were not published, so none are assumed.\n\n\
          Runs that followed each other on the same node are trials of one window. The cells show *passed / failed / trials, mean* of runs whose\n\
          trials are drawn from that window: exact, or 4,000 simulated runs if trials lie near a gate. The published gate is 50,000 tokens/s less\n\
@@ -94,6 +94,6 @@ fn published(page: &mut String, rows: &[crate::published::Row], windows: &[Repla
     page.push_str(
         "\nBy the shipped gates the EKS windows of the afternoon miss every second trial, so healthy nodes fail more often than the goal allows. These\n\
          runs used round-robin routing on Dynamo 1.0.2, which stalled on good nodes. The sample uses least-loaded routing on a newer Dynamo, and its\n\
-         only published windows are those of AKS. So the goal is not shown for what the sample deploys, in either direction.\n",
+         only published windows are those of AKS. So the goal is not shown for what the sample deploys.\n",
     );
 }

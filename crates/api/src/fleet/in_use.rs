@@ -14,18 +14,20 @@ impl PerfBaseline {
     }
 }
 
-/// Oldest baseline of each environment, by digest; of equally old ones the first by name. The others do not count.
-pub fn oldest_baselines<'a>(
+/// The baseline of each environment that counts, by digest: the oldest one with an approved revision, or without such a one
+/// the oldest. Of equally old ones it is the first by name.
+pub fn baselines_in_use<'a>(
     baselines: impl IntoIterator<Item = &'a PerfBaseline>,
 ) -> BTreeMap<&'a str, &'a PerfBaseline> {
-    let age = |baseline: &PerfBaseline| {
+    let rank = |baseline: &PerfBaseline| {
         let created = baseline.creation_timestamp().map(|created| created.0);
-        (created.is_none(), created, baseline.name_any())
+        let is_unapproved = baseline.approved().is_none();
+        (is_unapproved, created.is_none(), created, baseline.name_any())
     };
     let mut found: BTreeMap<&str, &PerfBaseline> = BTreeMap::new();
     for baseline in baselines {
         let first = found.entry(&baseline.spec.environment.digest).or_insert(baseline);
-        if age(baseline) < age(first) {
+        if rank(baseline) < rank(first) {
             *first = baseline;
         }
     }

@@ -17,8 +17,8 @@ const LISTED: usize = 3;
 /// Facts on which the conditions depend.
 pub(super) struct Situation<'a> {
     pub(super) baseline: &'a PerfBaseline,
-    /// Older baseline of the same environment.
-    pub(super) older: Option<String>,
+    /// Baseline of the same environment that is used instead.
+    pub(super) preferred: Option<String>,
     pub(super) newest: Option<&'a BaselineRevision>,
     pub(super) approved: Option<&'a BaselineRevision>,
     /// Nodes and GPUs that were measured in the environment, without those that are left out.
@@ -76,9 +76,10 @@ fn learned(situation: &Situation<'_>) -> Word {
 
 fn approved(situation: &Situation<'_>) -> Word {
     let command = format!("kubectl perfval approve {}", situation.baseline.name_any());
-    if let Some(older) = &situation.older {
+    if let Some(preferred) = &situation.preferred {
         let message = format!(
-            "PerfBaseline {older} has the same environment and is older, so this one is not used. Delete one of the two."
+            "PerfBaseline {preferred} of the same environment is used, because it has an approved revision or is older. Delete one of the \
+             two."
         );
         return ("False", "Duplicate", message);
     }
@@ -110,7 +111,7 @@ fn approved(situation: &Situation<'_>) -> Word {
 }
 
 fn shifted(situation: &Situation<'_>) -> Word {
-    let Some(approved) = situation.approved.filter(|_| situation.older.is_none()) else {
+    let Some(approved) = situation.approved.filter(|_| situation.preferred.is_none()) else {
         let message = "No revision is in use, so there is nothing to compare the nodes with.";
         return ("Unknown", "NotApproved", message.to_owned());
     };

@@ -284,6 +284,36 @@ fn the_older_of_two_baselines_is_used() {
     assert!((centre - 125.0).abs() < 1e-9, "{centre}");
 }
 
+/// Before the first approval a policy has created one for the environment. On real GPUs it stood in the way of provided numbers.
+#[test]
+fn provided_numbers_count_before_an_older_baseline_that_nobody_approved() {
+    let fleet = healthy(3);
+    let mut learned = learned(&fleet);
+    let mut provided = stored("provided", &provided("125"));
+    provided.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-02T00:00:00Z")).expect("a time");
+    let mut reasons = |is_approved: bool| {
+        learned.spec.approved_revision = is_approved.then_some(1);
+        let statuses = decide_for(&[&learned, &provided], &fleet).statuses;
+        for (baseline, status) in [&mut learned, &mut provided].into_iter().zip(statuses) {
+            baseline.status = Some(status);
+        }
+        let norms = approved(&[&learned, &provided]);
+        let centre = norms[DIGEST].values().next().expect("a norm").centre;
+        let reason = |baseline| condition(baseline, "Approved").1.to_owned();
+        (reason(&learned), reason(&provided), (centre - 125.0).abs() < 1e-9)
+    };
+    assert_eq!(
+        reasons(false),
+        ("Duplicate".into(), "Approved".into(), true),
+        "in the first look"
+    );
+    assert_eq!(
+        reasons(true),
+        ("Approved".into(), "Duplicate".into(), false),
+        "the older one of two approved ones"
+    );
+}
+
 #[test]
 fn at_most_32_environments_get_a_baseline_those_with_the_most_nodes() {
     let status = healthy(1).objects["n0"].status.clone().expect("a status");

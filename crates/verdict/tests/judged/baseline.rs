@@ -265,7 +265,10 @@ fn the_oldest_approved_baseline_of_the_very_same_environment_counts() {
         assert_eq!(found(&[baseline(&change)], &environment()), None, "{change}");
     }
     let older = baseline(&json!({"metadata": {"name": "older", "creationTimestamp": "2026-10-01T00:00:00Z"}}));
-    let chosen = found(&[plain(), older], &environment()).expect("one");
+    let waiting = baseline(&json!({
+        "metadata": {"name": "waiting", "creationTimestamp": "2026-09-01T00:00:00Z"}, "spec": {"approvedRevision": null},
+    }));
+    let chosen = found(&[plain(), older, waiting], &environment()).expect("one");
     assert_eq!(chosen.baseline, "older");
 }
 

@@ -78,11 +78,10 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     let namespace = lab.namespace("e2e-plugin").await;
     let of = ["-n", namespace.as_str()];
     let desk = tempfile::tempdir().expect("a folder");
-    // The demo's gates, in a trial that is long enough for a few lines of progress.
+    // The demo in one trial.
     let demo = ["create", "--dry-run=client", "-o", "json", "-f", &sample("demo.yaml")];
     let mut manifest: Value = serde_json::from_str(&lab.kubectl(&demo).await).expect("JSON");
     manifest["metadata"] = json!({"name": "typed", "namespace": namespace});
-    manifest["spec"]["benchmark"]["duration"] = json!("20s");
     manifest["spec"]["trials"] = json!({"rule": "Single", "max": 1});
     let file = desk.path().join("typed.json");
     std::fs::write(&file, manifest.to_string()).expect("written");
@@ -184,7 +183,7 @@ async fn looks_while_it_runs(lab: &perfval_e2e::Lab, namespace: &str) {
             begun || status.phase == Some(Phase::Completed)
         })
         .await;
-    let progress = status.state.progress.expect("a trial of 20 s is read in between");
+    let progress = status.state.progress.expect("a trial of 15 s is read in between");
     assert!(
         progress.requests > 0 && progress.summary.starts_with("1: "),
         "{progress:?}"

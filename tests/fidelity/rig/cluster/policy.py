@@ -48,14 +48,22 @@ class Passes:
 
     def __init__(self, kubectl: Callable[..., str], folder: Path, namespace: str, report: Callable[[str, Strikes], None]):
         self.kubectl, self.folder, self.namespace, self.report = kubectl, folder, namespace, report
+        self.before: set[str] = set()
         self.shown: dict[str, tuple[str, str]] = {}
         self.strikes: dict[str, Strikes] = {}
 
     def listed(self, *words: str) -> list[dict]:
         return json.loads(self.kubectl("get", *words, "-o", "json"))["items"]
 
+    def owned(self) -> list[dict]:
+        """The validations of the policy."""
+        found = self.listed("perfvalidations", "-n", self.namespace)
+        return [one for one in found if any(owner["name"] == NAME for owner in one["metadata"].get("ownerReferences", []))]
+
     def run(self, manifest: Path, faults: list[Fault], within: float) -> None:
         spec = json.loads(self.kubectl("create", "--dry-run=client", "-o", "json", "-f", str(manifest)))["spec"]
+        # Those of an earlier call had other faults.
+        self.before = {found["metadata"]["name"] for found in self.owned()}
         for number, fault in enumerate(faults, 1):
             say(f"pass {number} of {len(faults)}: {fault}")
             # A second later, because the API server keeps whole seconds.
@@ -73,8 +81,7 @@ class Passes:
     def follow(self, after: datetime, fault: Fault, within: float) -> None:
         began = since = time.time()
         while time.time() - began < within:
-            found = self.listed("perfvalidations", "-n", self.namespace)
-            owned = [one for one in found if any(owner["name"] == NAME for owner in one["metadata"].get("ownerReferences", []))]
+            owned = [found for found in self.owned() if found["metadata"]["name"] not in self.before]
             if any([self.look(one, fault) for one in owned]):
                 since = time.time()
             if is_over(owned, self.listed("nodeperformances"), self.outliers(), after, time.time() - since):
