@@ -27,8 +27,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
     let status = current(&baseline)?;
     let revision = choose(&baseline, status, args.revision)?;
     screen.say(&page(&baseline, status.approved.as_ref(), revision, screen.columns()))?;
-    if let Some(duplicate) = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate") {
-        screen.note(duplicate.1);
+    let duplicate = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate");
+    if let Some((_, message)) = duplicate {
+        screen.note(message);
     }
     let number = revision.revision;
     if baseline.spec.approved_revision == Some(number) {
@@ -58,9 +59,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         )),
         error => Error::from_call("approve PerfBaselines", error),
     })?;
-    screen.say(&format!(
-        "revision {number} of {name} is approved; the operator compares nodes with it from its next look on\n"
-    ))?;
+    let effect = if duplicate.is_some() {
+        "of the approved baselines of one environment the operator uses the oldest"
+    } else {
+        "the operator compares nodes with it from its next look on"
+    };
+    screen.say(&format!("revision {number} of {name} is approved; {effect}\n"))?;
     Ok(0)
 }
 

@@ -65,7 +65,9 @@ pub fn decide(
     let in_use = baselines_in_use(&revised);
     let statuses = revised.iter().map(|baseline| {
         let digest = baseline.spec.environment.digest.as_str();
-        let preferred = in_use.get(digest).filter(|preferred| preferred.uid() != baseline.uid());
+        let preferred = in_use
+            .get(digest)
+            .filter(|preferred| preferred.is_approved() && preferred.uid() != baseline.uid());
         let preferred = preferred.map(|preferred| preferred.name_any());
         decide_status(baseline, preferred, &environments, now)
     });
@@ -126,7 +128,7 @@ fn revise(baseline: &PerfBaseline, environments: &BTreeMap<&str, Environment<'_>
     }
 }
 
-/// Status of a revised baseline. `preferred` is the baseline of its environment that counts instead.
+/// Status of a revised baseline. `preferred` is the approved baseline of its environment that counts instead.
 fn decide_status(
     baseline: &PerfBaseline,
     preferred: Option<String>,

@@ -31,7 +31,7 @@ pub struct Norm {
 pub struct Norms(BTreeMap<String, Norm>);
 
 impl Norms {
-    /// Norms of the approved baselines. Of several ones of one environment the oldest counts.
+    /// Norms of the approved baselines. Of several approved ones of an environment the oldest counts.
     pub fn new(baselines: &[PerfBaseline]) -> Self {
         let present = baselines
             .iter()

@@ -182,7 +182,7 @@ pub struct PerfBaselineStatus {
     /// Newest revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<BaselineRevision>,
-    /// Revision that `spec.approvedRevision` names. Nodes are compared with it.
+    /// Revision that `spec.approvedRevision` names. Nodes are compared with it while `Approved` is True.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<BaselineRevision>,
     /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster or slower

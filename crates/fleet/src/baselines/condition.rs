@@ -17,7 +17,7 @@ const LISTED: usize = 3;
 /// Facts on which the conditions depend.
 pub(super) struct Situation<'a> {
     pub(super) baseline: &'a PerfBaseline,
-    /// Baseline of the same environment that is used instead.
+    /// Approved baseline of the same environment that is used instead.
     pub(super) preferred: Option<String>,
     pub(super) newest: Option<&'a BaselineRevision>,
     pub(super) approved: Option<&'a BaselineRevision>,
@@ -77,9 +77,13 @@ fn learned(situation: &Situation<'_>) -> Word {
 fn approved(situation: &Situation<'_>) -> Word {
     let command = format!("kubectl perfval approve {}", situation.baseline.name_any());
     if let Some(preferred) = &situation.preferred {
+        let why = if situation.approved.is_some() {
+            "is older"
+        } else {
+            "has an approved revision"
+        };
         let message = format!(
-            "PerfBaseline {preferred} of the same environment is used, because it has an approved revision or is older. Delete one of the \
-             two."
+            "PerfBaseline {preferred} of the same environment is used, because it {why}. Delete one of the two."
         );
         return ("False", "Duplicate", message);
     }
@@ -112,7 +116,7 @@ fn approved(situation: &Situation<'_>) -> Word {
 
 fn shifted(situation: &Situation<'_>) -> Word {
     let Some(approved) = situation.approved.filter(|_| situation.preferred.is_none()) else {
-        let message = "No revision is in use, so there is nothing to compare the nodes with.";
+        let message = "No revision of this baseline is in use, so there is nothing to compare the nodes with.";
         return ("Unknown", "NotApproved", message.to_owned());
     };
     let Some(shift) = situation.shift else {

@@ -266,7 +266,7 @@ fn a_baseline_of_another_environment_is_not_used_and_says_so() {
 }
 
 #[test]
-fn the_older_of_two_baselines_is_used() {
+fn the_older_of_two_approved_baselines_is_used() {
     let fleet = healthy(3);
     let mut older = stored("z-older", &provided("125"));
     let mut younger = stored("a-younger", &provided("90"));
@@ -300,18 +300,40 @@ fn provided_numbers_count_before_an_older_baseline_that_nobody_approved() {
         let norms = approved(&[&learned, &provided]);
         let centre = norms[DIGEST].values().next().expect("a norm").centre;
         let reason = |baseline| condition(baseline, "Approved").1.to_owned();
-        (reason(&learned), reason(&provided), (centre - 125.0).abs() < 1e-9)
+        (reason(&learned), reason(&provided), centre.round())
     };
-    assert_eq!(
-        reasons(false),
-        ("Duplicate".into(), "Approved".into(), true),
-        "in the first look"
-    );
-    assert_eq!(
-        reasons(true),
-        ("Approved".into(), "Duplicate".into(), false),
-        "the older one of two approved ones"
-    );
+    let provided_counts = ("Duplicate".to_owned(), "Approved".to_owned(), 90.0);
+    let learned_counts = ("Approved".to_owned(), "Duplicate".to_owned(), 125.0);
+    assert_eq!(reasons(false), provided_counts, "in the first look");
+    assert_eq!(reasons(true), learned_counts, "the older one of two approved ones");
+    assert_eq!(reasons(false), provided_counts, "an approval that was withdrawn");
+}
+
+#[test]
+fn two_baselines_that_nobody_approved_both_wait_for_approval() {
+    let fleet = healthy(3);
+    let learned = learned(&fleet);
+    let mut provided = provided("90");
+    provided["approvedRevision"] = Value::Null;
+    let provided = stored("provided", &provided);
+    for status in decide_for(&[&learned, &provided], &fleet).statuses {
+        let mut conditions = status.conditions.iter();
+        let approved = conditions.find(|found| found.type_ == "Approved");
+        assert_eq!(approved.expect("a condition").reason, "WaitingForApproval");
+    }
+}
+
+/// Its old revision does not count any more, and the operator reads the new approval within seconds.
+#[test]
+fn no_other_baseline_counts_while_an_approval_is_not_read_yet() {
+    let fleet = healthy(3);
+    let mut older = learned(&fleet);
+    approve(&mut older, 1, &fleet);
+    older.spec.approved_revision = Some(2);
+    let mut younger = stored("younger", &provided("90"));
+    younger.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-02T00:00:00Z")).expect("a time");
+    look(&mut younger, &fleet);
+    assert_eq!(approved(&[&older, &younger]), Approved::new());
 }
 
 #[test]

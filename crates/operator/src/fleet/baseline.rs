@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use kube::runtime::reflector::Store;
+use perfval_api::condition::APPROVED;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfBaseline, PerfBaselineStatus};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines::{approved, decide};
@@ -19,7 +20,7 @@ use crate::context::Context;
 
 /// Least time between two looks while no spec changes.
 const LOOK: Duration = Duration::from_mins(1);
-/// Least time between two writes of a status. A changed spec is answered at once.
+/// Least time between two writes of a status. A changed spec is answered at once, also where it changes which baseline counts.
 const WRITE: Duration = Duration::from_mins(10);
 /// Reason in the metrics.
 const FAILED: &str = "FollowBaseline";
@@ -120,8 +121,9 @@ impl Baselines {
         }
         let uid = baseline.uid().unwrap_or_default();
         let observed = baseline.status.as_ref().map(|status| status.observed_generation);
-        let is_new = observed != baseline.metadata.generation;
-        if !is_new && self.written.get(&uid).is_some_and(|at| at.elapsed() < WRITE) {
+        let is_urgent =
+            observed != baseline.metadata.generation || baseline.status.as_ref().and_then(approval) != approval(status);
+        if !is_urgent && self.written.get(&uid).is_some_and(|at| at.elapsed() < WRITE) {
             self.is_behind = true;
             return;
         }
@@ -135,4 +137,10 @@ impl Baselines {
             }
         }
     }
+}
+
+/// Status and reason of the condition `Approved`.
+fn approval(status: &PerfBaselineStatus) -> Option<(&str, &str)> {
+    let found = status.conditions.iter().find(|condition| condition.type_ == APPROVED);
+    found.map(|found| (found.status.as_str(), found.reason.as_str()))
 }

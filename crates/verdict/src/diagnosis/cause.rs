@@ -275,7 +275,7 @@ causes! {
     /// operator watches single namespaces.
     BaselineMissing {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "approve a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), or provide one; then run again",
+        remedy: "approve a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), or provide an approved one; then run again",
     }
     /// The benchmark pod cannot reach the workers' metrics port 9090.
     WorkersNotSampled {

@@ -32,9 +32,9 @@ def policy(spec: dict, namespace: str, after: datetime) -> dict:
 
 
 def is_over(owned: list[dict], nodes: list[dict], outliers: list[dict], after: datetime, quiet: float) -> bool:
-    """Whether the pass that began at `after` has a verdict, and its confirmation if it led to a suspicion."""
+    """Whether the pass that began at `after` has a verdict, and its confirmation if it led to a suspicion. `owned` are its validations."""
     measured = [node["status"]["measuredAt"] for node in nodes if node.get("status")]
-    if any(phase(found) != "Completed" for found in owned) or not any(datetime.fromisoformat(at) >= after for at in measured):
+    if not owned or any(phase(found) != "Completed" for found in owned) or not any(datetime.fromisoformat(at) >= after for at in measured):
         return False
     return quiet >= (SUSPECTED if any(outlier.get("confidence") == "Suspected" for outlier in outliers) else QUIET)
 
@@ -62,9 +62,9 @@ class Passes:
 
     def run(self, manifest: Path, faults: list[Fault], within: float) -> None:
         spec = json.loads(self.kubectl("create", "--dry-run=client", "-o", "json", "-f", str(manifest)))["spec"]
-        # Those of an earlier call had other faults.
-        self.before = {found["metadata"]["name"] for found in self.owned()}
         for number, fault in enumerate(faults, 1):
+            # Those of an earlier pass had another fault.
+            self.before = {found["metadata"]["name"] for found in self.owned()}
             say(f"pass {number} of {len(faults)}: {fault}")
             # A second later, because the API server keeps whole seconds.
             after = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
@@ -107,7 +107,8 @@ class Passes:
         return True
 
     def outliers(self) -> list[dict]:
-        return [outlier for found in self.listed("perfvalidationpolicies") for outlier in found.get("status", {}).get("outliers", [])]
+        policies = [found for found in self.listed("perfvalidationpolicies") if found["metadata"]["name"] == NAME]
+        return [outlier for found in policies for outlier in found.get("status", {}).get("outliers", [])]
 
     def show(self) -> None:
         """The tables that people look at, the GPUs and the outliers."""
