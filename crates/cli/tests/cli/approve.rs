@@ -66,6 +66,28 @@ async fn a_script_names_the_revision() {
 }
 
 #[tokio::test]
+async fn a_duplicate_shows_which_baseline_counts() {
+    let desk = desk();
+    let used = "PerfBaseline contract of the same environment is used, because it is older.";
+    desk.server.edit("perfbaselines", "", "h100", |baseline| {
+        baseline["status"]["conditions"] = json!([{
+            "type": "Approved", "status": "False", "reason": "Duplicate", "message": used,
+            "lastTransitionTime": "2026-09-20T10:00:00Z",
+        }]);
+    });
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
+    assert!(answer.err.contains(used), "{}", answer.err);
+    assert!(
+        answer
+            .out
+            .contains("of the approved baselines of one environment the operator uses the oldest"),
+        "{}",
+        answer.out
+    );
+}
+
+#[tokio::test]
 async fn a_revision_that_does_not_exist_is_refused() {
     let desk = desk();
     for (words, why) in [

@@ -67,6 +67,32 @@ async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
     assert_eq!(count_writes(&server), writes, "nothing has changed");
 }
 
+/// Otherwise its command to approve it would stand there for ten minutes more.
+#[tokio::test]
+async fn a_baseline_shows_at_once_that_another_one_counts() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2", "n3"]));
+    for node in ["n1", "n2", "n3"] {
+        put_measurement(&server, node, 8000);
+    }
+    put_policy(&server, "p", &json!({}));
+    let _operator = Operator::start(&server);
+    eventually(&server, "a revision waits for its approval", |server| {
+        reason(server, NAME, "Approved") == "WaitingForApproval"
+    })
+    .await;
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
+        "spec": {
+            "environment": {"digest": "0123456789ab"}, "source": "Provided", "approvedRevision": 1,
+            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
+        },
+    }));
+    eventually(&server, "the provided one is used", |server| {
+        reason(server, "contract", "Approved") == "Approved" && reason(server, NAME, "Approved") == "Duplicate"
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn nodes_of_no_policy_get_no_baseline_and_a_provided_one_is_read_all_the_same() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2", "n3"]));
