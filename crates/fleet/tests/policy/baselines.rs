@@ -289,7 +289,7 @@ fn the_older_of_two_approved_baselines_is_used() {
 fn provided_numbers_count_before_an_older_baseline_that_nobody_approved() {
     let fleet = healthy(3);
     let mut learned = learned(&fleet);
-    let mut provided = stored("provided", &provided("125"));
+    let mut provided = stored("provided", &provided("90"));
     provided.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-02T00:00:00Z")).expect("a time");
     let mut reasons = |is_approved: bool| {
         learned.spec.approved_revision = is_approved.then_some(1);
