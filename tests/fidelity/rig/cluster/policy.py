@@ -1,4 +1,4 @@
-"""A policy over the machine's node: each pass measures the node again, and the policy confirms what it suspects in a new deployment."""
+"""A policy for the machine's node: each pass measures the node again, and the policy confirms what it suspects in a new deployment."""
 
 import argparse
 import json
@@ -13,9 +13,9 @@ from strike import Fault, Strikes
 NAME = "silicon"
 # The policy looks every 10 s and after each change, so a pass without news for so many seconds is over.
 QUIET = 15
-# A suspected node is confirmed once its GPUs are free again.
+# Longest wait (seconds) for the confirmation of a suspected node.
 SUSPECTED = 90
-# No validation of a pass has more.
+# Most trials of a validation.
 TRIALS = 20
 
 
@@ -82,6 +82,7 @@ class Passes:
         began = since = time.time()
         while time.time() - began < within:
             owned = [found for found in self.owned() if found["metadata"]["name"] not in self.before]
+            # A list, because each validation is looked at.
             if any([self.look(one, fault) for one in owned]):
                 since = time.time()
             if is_over(owned, self.listed("nodeperformances"), self.outliers(), after, time.time() - since):
