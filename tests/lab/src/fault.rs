@@ -1,12 +1,12 @@
 //! Faults on demand: what goes wrong on real clusters, switched on and off by command.
 
 mod gpus;
+mod plugin;
 mod reboot;
 mod restart;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
@@ -14,9 +14,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::driver_root::DriverRoot;
 use crate::dynamo::{CONFIG_MAP, NAMESPACE};
-use crate::error::{Error, FileResult as _};
+use crate::error::Error;
 use crate::paths::StateDir;
 use crate::supervisor::client;
 use crate::{cgroup, command, enter, node};
@@ -124,8 +123,8 @@ pub struct PodName {
 /// Switches a fault.
 pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
     match fault {
-        Fault::StaleDra => make_plugin_stale(state),
-        Fault::HealDra => restart_plugin(state),
+        Fault::StaleDra => plugin::make_stale(state),
+        Fault::HealDra => plugin::restart(state),
         Fault::RestartApiserver => restart::api_server(state),
         Fault::RestartEtcd => restart::etcd(state),
         Fault::Stop { process } => client::stop(state, process),
@@ -149,8 +148,8 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
         Fault::Clear => {
             set(state, &json!({ "dgd": "", "gpuSpeed": "" }))?;
             gpus::clear(state)?;
-            if stale_mark(state).exists() {
-                restart_plugin(state)
+            if plugin::stale_mark(state).exists() {
+                plugin::restart(state)
             } else {
                 Ok(())
             }
@@ -260,45 +259,6 @@ fn set(state: &StateDir, data: &Value) -> Result<(), Error> {
         &patch,
     ];
     command::output(&mut enter::kubectl(state, &arguments)?).map(drop)
-}
-
-fn make_plugin_stale(state: &StateDir) -> Result<(), Error> {
-    let root = DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?);
-    fs::write(stale_mark(state), "").file("write", stale_mark(state))?;
-    root.remove_devices()?;
-    restart_plugin_process(state)?;
-    root.restore_devices()
-}
-
-fn restart_plugin(state: &StateDir) -> Result<(), Error> {
-    DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?).restore_devices()?;
-    restart_plugin_process(state)?;
-    let mark = stale_mark(state);
-    if mark.exists() {
-        fs::remove_file(&mark).file("remove", mark)
-    } else {
-        Ok(())
-    }
-}
-
-/// Returns when the plugin has looked at its devices and registered with the kubelet.
-fn restart_plugin_process(state: &StateDir) -> Result<(), Error> {
-    client::stop(state, node::GPU_PLUGIN)?;
-    registered(state, || client::start(state, node::GPU_PLUGIN))
-}
-
-/// Starts the plugin, which registers anew.
-fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-    let registration = state.join("kubelet/plugins_registry/gpu.nvidia.com-reg.sock");
-    if registration.exists() {
-        fs::remove_file(&registration).file("remove", &registration)?;
-    }
-    start()?;
-    within("the DRA plugin to register", || Ok(registration.exists()))
-}
-
-fn stale_mark(state: &StateDir) -> PathBuf {
-    state.join("dra-plugin-is-stale")
 }
 
 fn gpu_count(state: &StateDir) -> Result<u32, Error> {

@@ -36,7 +36,7 @@ pub fn node(state: &StateDir) -> Result<(), Error> {
     client::start(state, kubelet)?;
     super::within("the kubelet to serve", || serves(state))?;
     // A kubelet forgets the devices of a plugin that registered before it.
-    super::registered(state, || client::start(state, plugin))
+    super::plugin::registered(state, || client::start(state, plugin))
 }
 
 /// Whether the kubelet is there again. One that finds containerd unready ends, and systemd starts it again on a real node.
