@@ -24,6 +24,16 @@ pub async fn install(lab: &Lab, versions: &str) {
     .await;
 }
 
+/// Whether the API is served in both versions.
+pub async fn serves_both(lab: &Lab) -> bool {
+    let groups = lab.client.list_api_groups().await.expect("the groups of the API");
+    let dynamo = groups.groups.iter().find(|group| group.name == "nvidia.com");
+    let versions = dynamo.map_or(&[][..], |group| &group.versions);
+    ["v1alpha1", "v1beta1"]
+        .iter()
+        .all(|version| versions.iter().any(|served| served.version == *version))
+}
+
 /// Installs the API in these versions and waits until it is served.
 async fn serve(lab: &Lab, versions: &str) {
     install(lab, versions).await;

@@ -8,6 +8,7 @@ use perfval_e2e::{Gpus, Validation, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use super::cleanup;
 use crate::more::pipelines::is_report_of;
 use crate::ready;
 
@@ -120,6 +121,9 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     let first = Gpus::count(&lab).await.first;
     lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.6"])
         .await;
+    // The slow deployment is kept, to be looked at.
+    let validation = Validation::existing(&lab, &namespace, "typed");
+    validation.annotate("perfvalidation.dev/no-cleanup", Some("true")).await;
     let again = perfval(&["rerun", "typed", "--watch", of[0], of[1]]).await;
     assert_eq!(again.code, Some(1), "a GPU at 60 % of its speed fails the demo's gates");
     assert_has(
@@ -127,6 +131,10 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
         &["run 2", "Failed (GatesMissed)", "slowest-worker", "SlowWorker", &first],
     );
     lab.run(&["fault", "clear"]).await;
+    cleanup::kept_while_the_annotation_is_set(&lab, &validation).await;
+    let status = validation.status().await.expect("a status");
+    assert!(status.run.is_some_and(|run| run.rerun_token.is_some()));
+    assert_eq!((status.state.history.len(), status.state.history[0].run), (1, 1));
 
     let page = perfval(&["describe", "typed", of[0], of[1]]).await;
     assert_has(
@@ -161,8 +169,6 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
         ],
     );
 
-    let validation = Validation::existing(&lab, &namespace, "typed");
-    validation.left_nothing().await;
     validation.delete().await;
     let gone = perfval(&["describe", "typed", of[0], of[1]]).await;
     assert_eq!(gone.code, Some(2), "{}", gone.text);

@@ -4,7 +4,6 @@ use perfval_api::{Phase, TrialOutcome, Verdict};
 use perfval_e2e::{Audit, Gpus, Validation, quick};
 use serde_json::json;
 
-use super::cleanup;
 use crate::ready;
 
 #[tokio::test]
@@ -91,21 +90,6 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
     for event in ["Running/Deploying ", "GatesMet/Judge "] {
         assert!(events.contains(event), "no event {event}in {events}");
     }
-
-    // The same object runs again when it is asked to.
-    run.annotate("perfvalidation.dev/no-cleanup", Some("true")).await;
-    run.annotate("perfvalidation.dev/rerun", Some("again")).await;
-    let rerun = run.until("run 2 is over", |status| {
-        status.phase == Some(Phase::Completed) && status.run.as_ref().is_some_and(|run| run.number == 2)
-    });
-    let status = rerun.await;
-    assert_eq!(status.verdict, Some(Verdict::Passed), "{:?}", status.message);
-    assert_eq!(
-        status.run.as_ref().and_then(|run| run.rerun_token.as_deref()),
-        Some("again")
-    );
-    assert_eq!((status.state.history.len(), status.state.history[0].run), (1, 1));
-    cleanup::kept_while_the_annotation_is_set(&lab, &run).await;
     run.delete().await;
 }
 
