@@ -1,7 +1,7 @@
 //! Large tables of the operator's state as one text: eight GPUs, eight trials and ten earlier runs take 19 KB of JSON, and
 //! 5 KB packed. etcd keeps every version of an object.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -33,7 +33,8 @@ pub(super) fn pack(state: &mut Map<String, Value>) -> serde_json::Result<()> {
         return Ok(());
     }
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    serde_json::to_writer(&mut gzip, &tables)?;
+    gzip.write_all(&serde_json::to_vec(&tables)?)
+        .map_err(serde_json::Error::io)?;
     let bytes = gzip.finish().map_err(serde_json::Error::io)?;
     state.insert(PACKED.to_owned(), serde_json::to_value(ByteString(bytes))?);
     Ok(())
@@ -45,7 +46,11 @@ pub(super) fn unpack(state: &mut Map<String, Value>) -> serde_json::Result<()> {
         return Ok(());
     };
     let ByteString(bytes) = serde_json::from_value(packed)?;
-    let tables: Map<String, Value> = serde_json::from_reader(GzDecoder::new(&*bytes).take(MOST))?;
+    // Read whole first: the JSON reader asks the decoder for one byte at a time.
+    let mut json = Vec::new();
+    let unpacked = GzDecoder::new(&*bytes).take(MOST).read_to_end(&mut json);
+    unpacked.map_err(serde_json::Error::io)?;
+    let tables: Map<String, Value> = serde_json::from_slice(&json)?;
     for (name, table) in tables {
         state.entry(name).or_insert(table);
     }
