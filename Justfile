@@ -53,7 +53,7 @@ test-built:
     @{{tests}} --quiet --no-run
 
 # Labs and whole runs pass with one of two cores kept busy. The unit tests stay on one and give way. Four run at once,
-# because many wait: one at a time they took four minutes more.
+# because many wait.
 [private]
 [parallel]
 test-beside: test-cluster test-unit
@@ -95,7 +95,7 @@ test-admission:
 test-e2e:
     @{{stage}} e2e just --no-deps e2e
 
-# Format, lints, dependency rules, generated files, unit tests: nine minutes once built.
+# Format, lints, dependency rules, generated files, unit tests.
 check: fmt-check lint deny unit
 
 # Unit tests of every crate; no cluster, no root.

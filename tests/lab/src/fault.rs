@@ -25,9 +25,10 @@ const DEADLINE: Duration = Duration::from_secs(90);
 /// A fault to switch on or off.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Fault {
-    /// The DRA plugin forgets its devices: the slice stays, every new claim fails with "empty device edits".
+    /// The DRA plugin forgets its devices: the slice stays, every new claim fails with "empty device edits". Returns when
+    /// the kubelet is connected to it again.
     StaleDra,
-    /// Restarts the DRA plugin, which then knows its devices again.
+    /// Restarts the DRA plugin, which then knows its devices again; returns when the kubelet is connected to it.
     HealDra,
     /// Stops the API server and starts it again; returns when it is ready.
     RestartApiserver,

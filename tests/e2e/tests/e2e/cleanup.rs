@@ -22,7 +22,7 @@ async fn an_object_deleted_while_benchmarking_leaves_nothing() {
 /// A run that ended with the annotation `no-cleanup`: everything is there until the annotation is removed.
 pub async fn kept_while_the_annotation_is_set(lab: &Lab, run: &Validation) {
     let status = run.status().await.expect("a status");
-    let (verdict, held) = (status.verdict, status.placement.map_or(0, |plan| plan.gpus));
+    let (verdict, held) = (status.verdict, status.placement.expect("a placement").gpus);
     let cleaned = status
         .conditions
         .iter()

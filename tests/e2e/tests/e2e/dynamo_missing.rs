@@ -24,14 +24,15 @@ pub async fn install(lab: &Lab, versions: &str) {
     .await;
 }
 
-/// Whether the API is served in both versions.
+/// Returns true if deployments are served in both versions.
 pub async fn serves_both(lab: &Lab) -> bool {
-    let groups = lab.client.list_api_groups().await.expect("the groups of the API");
-    let dynamo = groups.groups.iter().find(|group| group.name == "nvidia.com");
-    let versions = dynamo.map_or(&[][..], |group| &group.versions);
-    ["v1alpha1", "v1beta1"]
-        .iter()
-        .all(|version| versions.iter().any(|served| served.version == *version))
+    for version in ["nvidia.com/v1alpha1", "nvidia.com/v1beta1"] {
+        let served = lab.client.list_api_group_resources(version).await;
+        if !served.is_ok_and(|kinds| kinds.resources.iter().any(|kind| kind.name == "dynamographdeployments")) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Installs the API in these versions and waits until it is served.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::ResourceExt as _;
 use perfval_api::{Phase, Verdict};
 use perfval_e2e::{Gpus, Validation, eventually};
 use serde_json::{Value, json};
@@ -133,7 +134,8 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     lab.run(&["fault", "clear"]).await;
     cleanup::kept_while_the_annotation_is_set(&lab, &validation).await;
     let status = validation.status().await.expect("a status");
-    assert!(status.run.is_some_and(|run| run.rerun_token.is_some()));
+    let asked = validation.get().await.expect("the object").annotations()["perfvalidation.dev/rerun"].clone();
+    assert_eq!(status.run.and_then(|run| run.rerun_token), Some(asked));
     assert_eq!((status.state.history.len(), status.state.history[0].run), (1, 1));
 
     let page = perfval(&["describe", "typed", of[0], of[1]]).await;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::{gpu_count, within};
 use crate::driver_root::DriverRoot;
@@ -15,8 +16,9 @@ pub fn make_stale(state: &StateDir) -> Result<(), Error> {
     let root = DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?);
     fs::write(stale_mark(state), "").file("write", stale_mark(state))?;
     root.remove_devices()?;
-    restart_process(state)?;
-    root.restore_devices()
+    let restarted = restart_process(state);
+    root.restore_devices()?;
+    restarted
 }
 
 /// Starts the plugin again with its devices.
@@ -36,8 +38,11 @@ fn restart_process(state: &StateDir) -> Result<(), Error> {
     registered(state, || client::start(state, node::GPU_PLUGIN))
 }
 
-/// Starts the plugin. Returns when it has looked at its devices, and the kubelet is connected to it: before that, the
-/// kubelet fails a new claim and tries it again a minute later.
+/// The kubelet forgets a plugin that went within a second. Until then its old client may connect to the new process.
+const SETTLED: Duration = Duration::from_millis(1500);
+
+/// Starts the plugin. Returns when it has looked at its devices, and the kubelet stays connected to it: before that, the
+/// kubelet fails a new claim, and tries it again after a minute or more.
 pub fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let registration = state.join("kubelet/plugins_registry/gpu.nvidia.com-reg.sock");
     if registration.exists() {
@@ -47,17 +52,27 @@ pub fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -
     within("the DRA plugin to register", || Ok(registration.exists()))?;
     let init = namespace::find(state).ok_or(Error::NotUp)?;
     let sockets = PathBuf::from(format!("/proc/{}/net/unix", init.pid));
+    let (mut connected, mut since) = (None, Instant::now());
     within("the kubelet to connect to the DRA plugin", || {
-        let sockets = fs::read_to_string(&sockets).file("read", &sockets)?;
-        Ok(has_connection(&sockets, "/gpu.nvidia.com/dra.sock"))
+        // Names of sockets may hold any bytes.
+        let sockets = fs::read(&sockets).file("read", &sockets)?;
+        let now = connection(&String::from_utf8_lossy(&sockets), "/gpu.nvidia.com/dra.sock");
+        if now != connected {
+            (connected, since) = (now, Instant::now());
+        }
+        Ok(connected.is_some() && since.elapsed() > SETTLED)
     })
 }
 
-/// Whether a process is connected to the socket whose path ends so, by the kernel's list of Unix sockets.
-fn has_connection(sockets: &str, path: &str) -> bool {
+/// Inode of an accepted connection to a socket whose path ends so, in the kernel's list of Unix sockets.
+fn connection(sockets: &str, path: &str) -> Option<u64> {
+    /// State of a connected socket; one that listens has 01.
     const CONNECTED: &str = "03";
-    let is_connection = |line: &str| line.split_whitespace().nth(5) == Some(CONNECTED) && line.ends_with(path);
-    sockets.lines().any(is_connection)
+    sockets.lines().find_map(|line| {
+        let mut columns = line.split_whitespace().skip(5);
+        let (state, inode, name) = (columns.next()?, columns.next()?, columns.next()?);
+        (state == CONNECTED && name.ends_with(path)).then_some(inode.parse().ok()?)
+    })
 }
 
 /// The file that is there while the plugin is stale.
@@ -67,15 +82,17 @@ pub fn stale_mark(state: &StateDir) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::has_connection;
+    use super::connection;
 
     #[test]
     fn a_socket_that_listens_has_no_connection_yet() {
         let path = "/gpu.nvidia.com/dra.sock";
         let listens = "000000004d16febf: 00000002 00000000 00010000 0001 01 854251 /plugins/gpu.nvidia.com/dra.sock";
         let connected = "00000000f26af204: 00000003 00000000 00000000 0001 03 854315 /plugins/gpu.nvidia.com/dra.sock";
-        assert!(!has_connection(listens, path));
-        assert!(has_connection(&format!("{listens}\n{connected}\n"), path));
-        assert!(!has_connection(connected, "/other/dra.sock"));
+        let nameless = "00000000f26af205: 00000003 00000000 00000000 0001 03 854316";
+        assert_eq!(connection(listens, path), None);
+        let all = format!("{nameless}\n{listens}\n{connected}\n");
+        assert_eq!(connection(&all, path), Some(854_315));
+        assert_eq!(connection(connected, "/other/dra.sock"), None);
     }
 }

@@ -104,7 +104,7 @@ fn faults_hit_the_dra_plugin() {
         events().contains("invalid device, empty device edits")
     });
     ok(&["fault", "clear"]);
-    // The kubelet tries a failed claim again after up to 80 s; a new pod is as good.
+    // The kubelet tries a failed claim again after a minute or more; a new pod is as good.
     kubectl(&["delete", "pod", "second", "--timeout=120s"]);
     assert!(
         run(&["exec", "--", "kubectl", "apply", "-f", "-"], &second)
@@ -112,6 +112,13 @@ fn faults_hit_the_dra_plugin() {
             .success()
     );
     kubectl(&["wait", "--for=condition=Ready", "pod/second", "--timeout=180s"]);
+    let uid = kubectl(&["get", "pod", "second", "-o", "jsonpath={.metadata.uid}"]);
+    let failed = format!("--field-selector=reason=FailedPrepareDynamicResources,involvedObject.uid={uid}");
+    assert_eq!(
+        kubectl(&["get", "events", &failed, "-o", "name"]),
+        "",
+        "the kubelet is connected to the plugin when the fault is cleared"
+    );
 
     ok(&["fault", "slow-gpu", "1", "0.1"]);
     ok(&["fault", "dgd", "never-ready"]);
