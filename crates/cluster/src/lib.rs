@@ -35,6 +35,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
 use perfval_api::meta::FIELD_MANAGER;
+use perfval_run::Run;
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use change::Change;
@@ -135,6 +136,11 @@ impl Cluster {
             Ok(info.git_version)
         };
         self.version.get_or_try_init(ask).await.cloned()
+    }
+
+    /// Returns true if an answer of this run's endpoint waits for a pass.
+    pub fn has_probe_answer(&self, run: &Run<'_>) -> bool {
+        self.probes.has_answer(run)
     }
 
     /// Counts of errors that did not end a pass.

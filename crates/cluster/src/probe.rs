@@ -99,6 +99,13 @@ impl Probes {
         }
     }
 
+    /// Returns true if an answer of this run's endpoint waits for a pass.
+    pub(crate) fn has_answer(&self, run: &Run<'_>) -> bool {
+        let service = frontend_service(&run.id());
+        let is_answered = |sent: &Sent| sent.request.service == service && sent.answer.is_some();
+        self.lock().get(run.uid()).is_some_and(is_answered)
+    }
+
     /// Ends what a phase that does not probe any more has left.
     pub(crate) fn forget(&self, run: &Run<'_>) {
         if let Some(old) = self.lock().remove(run.uid()) {

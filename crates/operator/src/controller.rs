@@ -69,7 +69,10 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
         Some(Phase::Pending) if context.newcomers.any() => return Ok(Action::requeue(MAKE_WAY)),
         _ => {}
     }
-    if let Some(pause) = context.pace.take(&run) {
+    // An answer of the endpoint comes once, and a pause after a burst of changes would hold up the first trial.
+    if !context.cluster.has_probe_answer(&run)
+        && let Some(pause) = context.pace.take(&run)
+    {
         return Ok(Action::requeue(pause));
     }
     let phase = run.status().phase.map_or("", Phase::as_str);

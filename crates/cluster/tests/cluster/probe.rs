@@ -24,6 +24,11 @@ fn request(world: &World) -> ProbeRequest {
 }
 
 impl World {
+    fn has_probe_answer(&self) -> bool {
+        let object = self.object();
+        self.cluster.has_probe_answer(&Run::new(&object, &self.settings))
+    }
+
     async fn send(&self, request: &ProbeRequest) {
         let object = self.object();
         let run = Run::new(&object, &self.settings);
@@ -119,9 +124,12 @@ async fn one_probe_is_under_way_at_a_time_and_ends_at_its_deadline() {
     world.send(&request).await;
     tokio::task::yield_now().await;
     assert!(matches!(world.observe(Need::Probe).await.probe, Probe::InFlight(_)));
+    assert!(!world.has_probe_answer());
     world.send(&request).await;
     world.wakeups.next().await.unwrap();
+    assert!(world.has_probe_answer());
     let answer = world.observe(Need::Probe).await.probe;
+    assert!(!world.has_probe_answer(), "it is given once");
     assert_eq!(
         answer,
         Probe::Answered(ProbeAnswer::Failed("no answer within 120 s".into()))
