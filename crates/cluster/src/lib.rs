@@ -138,9 +138,9 @@ impl Cluster {
         self.version.get_or_try_init(ask).await.cloned()
     }
 
-    /// Returns true if an answer of this run's endpoint waits for a pass.
-    pub fn has_probe_answer(&self, run: &Run<'_>) -> bool {
-        self.probes.has_answer(run)
+    /// Returns true if a completion of this run's endpoint waits for a pass.
+    pub fn has_completion(&self, run: &Run<'_>) -> bool {
+        self.probes.has_completion(run)
     }
 
     /// Counts of errors that did not end a pass.

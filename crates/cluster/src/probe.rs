@@ -99,11 +99,12 @@ impl Probes {
         }
     }
 
-    /// Returns true if an answer of this run's endpoint waits for a pass.
-    pub(crate) fn has_answer(&self, run: &Run<'_>) -> bool {
+    /// Returns true if a completion of this run's endpoint waits for a pass.
+    pub(crate) fn has_completion(&self, run: &Run<'_>) -> bool {
         let service = frontend_service(&run.id());
-        let is_answered = |sent: &Sent| sent.request.service == service && sent.answer.is_some();
-        self.lock().get(run.uid()).is_some_and(is_answered)
+        self.lock().get(run.uid()).is_some_and(|sent| {
+            sent.request.service == service && matches!(sent.answer, Some(ProbeAnswer::Completion(_)))
+        })
     }
 
     /// Ends what a phase that does not probe any more has left.

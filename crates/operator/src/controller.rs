@@ -69,10 +69,10 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
         Some(Phase::Pending) if context.newcomers.any() => return Ok(Action::requeue(MAKE_WAY)),
         _ => {}
     }
-    // An answer of the endpoint comes once, and a pause after a burst of changes would hold up the first trial.
-    if !context.cluster.has_probe_answer(&run)
-        && let Some(pause) = context.pace.take(&run)
-    {
+    // A pause after a burst of changes would hold up the first trial, so a completion has its pass at once. A refusal
+    // waits: it may have another text each time, and the next probe follows it.
+    let pause = context.pace.take(&run);
+    if let Some(pause) = pause.filter(|_| !context.cluster.has_completion(&run)) {
         return Ok(Action::requeue(pause));
     }
     let phase = run.status().phase.map_or("", Phase::as_str);

@@ -28,7 +28,7 @@ pub enum Fault {
     /// The DRA plugin forgets its devices: the slice stays, every new claim fails with "empty device edits". Returns when
     /// the kubelet is connected to it again.
     StaleDra,
-    /// Restarts the DRA plugin, which then knows its devices again; returns when the kubelet is connected to it.
+    /// Restarts the DRA plugin, which then knows its devices again. Returns when the kubelet is connected to it.
     HealDra,
     /// Stops the API server and starts it again; returns when it is ready.
     RestartApiserver,

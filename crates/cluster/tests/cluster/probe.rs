@@ -24,9 +24,9 @@ fn request(world: &World) -> ProbeRequest {
 }
 
 impl World {
-    fn has_probe_answer(&self) -> bool {
+    fn has_completion(&self) -> bool {
         let object = self.object();
-        self.cluster.has_probe_answer(&Run::new(&object, &self.settings))
+        self.cluster.has_completion(&Run::new(&object, &self.settings))
     }
 
     async fn send(&self, request: &ProbeRequest) {
@@ -42,8 +42,14 @@ impl World {
     async fn answer(&mut self) -> Probe {
         let request = request(self);
         self.send(&request).await;
+        assert!(!self.has_completion(), "no answer yet");
         assert_eq!(self.wakeups.next().await.expect("a wake-up").name, NAME);
-        self.observe(Need::Probe).await.probe
+        let has_completion = self.has_completion();
+        let answer = self.observe(Need::Probe).await.probe;
+        let is_completion = matches!(answer, Probe::Answered(ProbeAnswer::Completion(_)));
+        assert_eq!(has_completion, is_completion, "{answer:?}");
+        assert!(!self.has_completion(), "it was taken");
+        answer
     }
 
     /// A frontend that answers readiness and completions.
@@ -124,12 +130,9 @@ async fn one_probe_is_under_way_at_a_time_and_ends_at_its_deadline() {
     world.send(&request).await;
     tokio::task::yield_now().await;
     assert!(matches!(world.observe(Need::Probe).await.probe, Probe::InFlight(_)));
-    assert!(!world.has_probe_answer());
     world.send(&request).await;
     world.wakeups.next().await.unwrap();
-    assert!(world.has_probe_answer());
     let answer = world.observe(Need::Probe).await.probe;
-    assert!(!world.has_probe_answer(), "it is given once");
     assert_eq!(
         answer,
         Probe::Answered(ProbeAnswer::Failed("no answer within 120 s".into()))

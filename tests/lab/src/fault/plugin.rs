@@ -38,11 +38,11 @@ fn restart_process(state: &StateDir) -> Result<(), Error> {
     registered(state, || client::start(state, node::GPU_PLUGIN))
 }
 
-/// The kubelet forgets a plugin that went within a second. Until then its old client may connect to the new process.
-const SETTLED: Duration = Duration::from_millis(1500);
+/// Within a second the kubelet forgets a plugin that has gone. Until then its old client may connect to the new process.
+const SETTLED: Duration = Duration::from_millis(2500);
 
-/// Starts the plugin. Returns when it has looked at its devices, and the kubelet stays connected to it: before that, the
-/// kubelet fails a new claim, and tries it again after a minute or more.
+/// Starts the plugin. Returns when it has looked at its devices, and the kubelet stays connected to it. Before that, the
+/// kubelet fails a new claim. It tries the claim again after a minute or more.
 pub fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let registration = state.join("kubelet/plugins_registry/gpu.nvidia.com-reg.sock");
     if registration.exists() {
