@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// Shortest time between two passes. Each pass doubles the time until the next one.
 const SHORTEST: Duration = Duration::from_millis(250);
 /// Longest time between two passes. In as long without a pass the time between them halves, so that no rhythm of changes has
-/// more than one pass in 4 s in the long run. Changes of the object itself and a completion are not counted.
+/// more than one pass in 4 s in the long run. Not counted: changes of the object itself, and a completion of the endpoint.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// Last pass over each object, by its uid.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use perfval_api::{Phase, Verdict};
+use perfval_api::{Phase, Verdict, meta};
 use perfval_e2e::{Gpus, Validation, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -134,7 +134,7 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     lab.run(&["fault", "clear"]).await;
     cleanup::kept_while_the_annotation_is_set(&lab, &validation).await;
     let status = validation.status().await.expect("a status");
-    let asked = validation.get().await.expect("the object").annotations()["perfvalidation.dev/rerun"].clone();
+    let asked = validation.get().await.expect("the object").annotations()[meta::RERUN].clone();
     assert_eq!(status.run.and_then(|run| run.rerun_token), Some(asked));
     assert_eq!((status.state.history.len(), status.state.history[0].run), (1, 1));
 

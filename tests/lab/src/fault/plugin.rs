@@ -11,7 +11,7 @@ use crate::paths::StateDir;
 use crate::supervisor::client;
 use crate::{namespace, node};
 
-/// Starts the plugin again without devices, which it does not look for a second time.
+/// Starts the plugin again without devices. It looks for them only at its start.
 pub fn make_stale(state: &StateDir) -> Result<(), Error> {
     let root = DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?);
     fs::write(stale_mark(state), "").file("write", stale_mark(state))?;
@@ -64,9 +64,9 @@ pub fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -
     })
 }
 
-/// Inode of an accepted connection to a socket whose path ends so, in the kernel's list of Unix sockets.
+/// Inode of an accepted connection to a socket whose path ends in `path`; `sockets` is the kernel's list of Unix sockets.
 fn connection(sockets: &str, path: &str) -> Option<u64> {
-    /// State of a connected socket; one that listens has 01.
+    /// State of an accepted connection. A socket that listens has 01.
     const CONNECTED: &str = "03";
     sockets.lines().find_map(|line| {
         let mut columns = line.split_whitespace().skip(5);
