@@ -60,12 +60,15 @@ test-beside: test-cluster test-unit
 
 # One lab at a time.
 [private]
-test-cluster: test-together test-alerts test-admission test-e2e
+test-cluster: test-together test-e2e
 
 # A lab waits half of its time.
 [private]
 [parallel]
-test-together: test-fuzz test-gitops test-lab
+test-together: test-fuzz test-gitops test-alerts test-labs
+
+[private]
+test-labs: test-lab test-admission
 
 [private]
 test-unit:
