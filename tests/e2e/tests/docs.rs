@@ -6,7 +6,7 @@ mod docs {
     pub mod tree;
 }
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -215,5 +215,55 @@ fn images_are_built_with_the_versions_that_the_tests_use() {
             base.starts_with(&format!("FROM python:{python}.")) && base.contains("@sha256:"),
             "{base}"
         );
+    }
+}
+
+/// People copy a sample and a line of a page into one file. Evidence has the versions that it was measured with.
+#[test]
+fn samples_and_pages_name_one_version_of_dynamos_image() {
+    let root = repository();
+    let mut found = BTreeSet::new();
+    for file in files(&root, &["md", "yaml"]) {
+        let path = file.strip_prefix(&root).expect("a file of the repository");
+        let of_users = ["docs", "config", "charts", "README.md"]
+            .iter()
+            .any(|folder| path.starts_with(folder));
+        let recorded = path.starts_with("docs/evidence") || path == Path::new("docs/first-run.md");
+        if !of_users || recorded {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a text");
+        let named = text.split("ai-dynamo/vllm-runtime:").skip(1);
+        found.extend(named.map(|rest| {
+            let end = rest
+                .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+                .unwrap_or(rest.len());
+            rest[..end].trim_end_matches('.').to_owned()
+        }));
+    }
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+/// pip refuses to install a package that its constraints want in another version.
+#[test]
+fn a_package_of_both_lists_of_the_aiperf_image_has_one_version() {
+    let pinned = |path: &str| -> BTreeMap<String, String> {
+        let text = fs::read_to_string(repository().join(path)).expect("a list");
+        let pins = text
+            .lines()
+            .filter(|line| !line.starts_with(['#', ' ']))
+            .filter_map(|line| line.trim_end_matches([' ', '\\']).split_once("=="));
+        pins.map(|(name, version)| (name.to_lowercase(), version.to_owned()))
+            .collect()
+    };
+    let (installed, builders) = (
+        pinned("deploy/images/aiperf-0.13.0.txt"),
+        pinned("deploy/images/crick-build.txt"),
+    );
+    assert!(installed.len() > 50 && builders.len() > 4, "{builders:?}");
+    for (name, version) in builders {
+        if let Some(other) = installed.get(&name) {
+            assert_eq!(&version, other, "{name}");
+        }
     }
 }
