@@ -19,7 +19,7 @@ pub mod quantity;
 pub mod text;
 
 pub use crd::{UNSEEN, baseline_crd, crd, crd_yaml, crds, policy_crd};
-pub use metric::{GateOperator, Metric, Statistic};
+pub use metric::{GateOperator, Latency, Metric, Statistic};
 pub use reason::{Help, Place, Reason, Why, Word};
 pub use spec::*;
 pub use status::*;

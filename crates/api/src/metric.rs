@@ -81,6 +81,30 @@ pub enum Metric {
     MemoryBandwidthPercent,
 }
 
+/// Latency that an objective bounds.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// Time from sending a request to its first token (ms).
+    TimeToFirstToken,
+    /// Time from the first token to the second (ms).
+    TimeToSecondToken,
+    /// Mean time between two tokens of a request (ms).
+    InterTokenLatency,
+    /// Time from sending a request to its last token (ms).
+    RequestLatency,
+}
+
+impl From<Latency> for Metric {
+    fn from(latency: Latency) -> Self {
+        match latency {
+            Latency::TimeToFirstToken => Self::TimeToFirstToken,
+            Latency::TimeToSecondToken => Self::TimeToSecondToken,
+            Latency::InterTokenLatency => Self::InterTokenLatency,
+            Latency::RequestLatency => Self::RequestLatency,
+        }
+    }
+}
+
 impl Metric {
     /// Metrics, in the order of the documentation.
     pub const ALL: &[Self] = Self::VARIANTS;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Metric, PodPlacement, rules};
+use crate::{Latency, PodPlacement, rules};
 
 /// Load of one trial: streamed chat requests at a fixed concurrency, for a duration or for a number of requests.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -143,9 +143,7 @@ const MANY_RUN_FLAGS: &str = "--num-profile-runs|--(search|convergence|parameter
 #[serde(rename_all = "camelCase")]
 pub struct Objective {
     /// Latency of one request or of its tokens (ms).
-    #[x_kube(validation = Rule::new("self in ['TimeToFirstToken', 'TimeToSecondToken', 'InterTokenLatency', 'RequestLatency']")
-        .message("an objective bounds a latency: write TimeToFirstToken, TimeToSecondToken, InterTokenLatency or RequestLatency"))]
-    pub metric: Metric,
+    pub metric: Latency,
     /// Largest good value (quantity, ms).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]

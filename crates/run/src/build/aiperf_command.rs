@@ -1,6 +1,6 @@
 //! The command line of the load generator, one argument a word: no shell ever sees it.
 
-use perfval_api::{Benchmark, Objective, quantity};
+use perfval_api::{Benchmark, Metric, Objective, quantity};
 
 use super::endpoint;
 use super::load::{Load, concurrency, prompts, seed, warmup};
@@ -71,7 +71,7 @@ pub fn aiperf_command(run: &Run<'_>, trial: i64) -> Vec<String> {
 fn goodput(benchmark: &Benchmark) -> Option<String> {
     let objective = |Objective { metric, max }: &Objective| {
         let value = quantity::parse(max).map_or_else(|| max.clone(), |value| value.to_string());
-        metric.aiperf_tag().map(|tag| format!("{tag}:{value}"))
+        Metric::from(*metric).aiperf_tag().map(|tag| format!("{tag}:{value}"))
     };
     let objectives: Vec<String> = benchmark.goodput.iter().filter_map(objective).collect();
     (!objectives.is_empty()).then(|| objectives.join(" "))

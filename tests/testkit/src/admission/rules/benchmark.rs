@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::{Case, accepted, refused};
+use crate::admission::{Case, accepted, out_of_schema, refused};
 
 pub fn cases() -> Vec<Case> {
     let benchmark = |patch: Value| json!({"benchmark": patch});
@@ -32,10 +32,10 @@ pub fn cases() -> Vec<Case> {
             "objective",
             benchmark(json!({"goodput": [{"metric": "TimeToFirstToken", "max": "500"}]})),
         ),
-        refused(
+        out_of_schema(
             "objective on a rate",
             benchmark(json!({"goodput": [{"metric": "RequestThroughput", "max": "5"}]})),
-            "an objective bounds a latency",
+            "spec.benchmark.goodput[0].metric",
         ),
         refused(
             "objective of zero",
