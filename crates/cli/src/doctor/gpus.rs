@@ -5,6 +5,7 @@ use kube::Api;
 use kube::api::ListParams;
 use perfval_api::Reason;
 use perfval_cluster::{Cluster, EndpointAccess};
+use perfval_run::build::has_storage_class;
 use perfval_run::dynamo::compatibility;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
@@ -140,24 +141,11 @@ fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
             ));
         }
     };
-    let is_default = |annotations: &std::collections::BTreeMap<String, String>| {
-        annotations
-            .get("storageclass.kubernetes.io/is-default-class")
-            .is_some_and(|value| value == "true")
-    };
     // A claim that is there needs no class.
     let Some(template) = cache.template() else {
         return Some(Check::good("there is storage for the model cache"));
     };
-    let fits = match template.storage_class_name.as_deref() {
-        Some(wanted) => classes
-            .iter()
-            .any(|class| class.metadata.name.as_deref() == Some(wanted)),
-        None => classes
-            .iter()
-            .any(|class| class.metadata.annotations.as_ref().is_some_and(is_default)),
-    };
-    if fits {
+    if has_storage_class(template, classes) {
         return Some(Check::good("there is storage for the model cache"));
     }
     Some(Check::missing(

@@ -1,9 +1,30 @@
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements};
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::ResourceExt as _;
 use perfval_api::ClaimTemplate;
 
 use super::meta::metadata;
 use crate::{Run, names};
+
+/// Annotations that mark the default class. Kubernetes honours the second one, too (`pkg/apis/storage/util/helpers.go`).
+const DEFAULT_CLASS: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+
+/// True if the class of the template exists, or a default one for a template without a class.
+pub fn has_storage_class(template: &ClaimTemplate, classes: &[StorageClass]) -> bool {
+    let is_default = |class: &StorageClass| {
+        DEFAULT_CLASS
+            .iter()
+            .any(|key| class.annotations().get(*key).is_some_and(|value| value == "true"))
+    };
+    match &template.storage_class_name {
+        Some(name) => classes.iter().any(|class| class.name_any() == *name),
+        None => classes.iter().any(is_default),
+    }
+}
 
 /// The volume claim of a template, `model.cache.volumeClaimTemplate`. It is kept between runs and goes with the object.
 pub fn cache_claim(run: &Run<'_>, template: &ClaimTemplate) -> PersistentVolumeClaim {

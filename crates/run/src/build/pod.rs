@@ -3,8 +3,8 @@
 use k8s_openapi::DeepMerge;
 use k8s_openapi::api::core::v1::{
     Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, NodeAffinity, NodeSelector,
-    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Volume,
-    VolumeMount,
+    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, PreferredSchedulingTerm, SeccompProfile,
+    SecurityContext, Volume, VolumeMount,
 };
 
 use crate::Run;
@@ -25,6 +25,30 @@ pub fn pin(node: &str) -> Affinity {
             required_during_scheduling_ignored_during_execution: Some(NodeSelector {
                 node_selector_terms: vec![term],
             }),
+            ..NodeAffinity::default()
+        }),
+        ..Affinity::default()
+    }
+}
+
+/// Prefers nodes without GPUs, by the label of NVIDIA's GPU feature discovery: on a node with GPUs the pod would take CPUs
+/// from a run that measures there.
+pub fn away_from_gpus() -> Affinity {
+    let requirement = NodeSelectorRequirement {
+        key: "nvidia.com/gpu.present".to_owned(),
+        operator: "DoesNotExist".to_owned(),
+        values: None,
+    };
+    let term = PreferredSchedulingTerm {
+        weight: 100,
+        preference: NodeSelectorTerm {
+            match_expressions: Some(vec![requirement]),
+            match_fields: None,
+        },
+    };
+    Affinity {
+        node_affinity: Some(NodeAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![term]),
             ..NodeAffinity::default()
         }),
         ..Affinity::default()

@@ -13,7 +13,8 @@ use super::load::extra_seconds;
 use super::meta::{job_metadata, labels, pod_metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{
-    mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
+    away_from_gpus, mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated,
+    templated_container, var,
 };
 use super::service_host;
 use crate::dynamo::names::WORKER_METRICS_PORT;
@@ -69,7 +70,11 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
-        affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
+        affinity: Some(if trial_is_pinned(run.spec()) {
+            pin(&placement.node)
+        } else {
+            away_from_gpus()
+        }),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         init_containers: Some(vec![installer(run)]),
         containers: vec![container(run, trial)],

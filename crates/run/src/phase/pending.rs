@@ -1,7 +1,5 @@
 //! Pending: what must hold before anything is created.
 
-use k8s_openapi::api::storage::v1::StorageClass;
-use kube::core::ResourceExt as _;
 use perfval_api::{DeploymentState, Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus};
 use perfval_sizing::Seen;
 use perfval_verdict::environment;
@@ -9,6 +7,7 @@ use perfval_verdict::gate::nothing_to_judge;
 
 use super::definition::{Definition, Timed, give_up};
 use crate::attendance::Limit;
+use crate::build::has_storage_class;
 use crate::decision::Effect;
 use crate::dynamo::compatibility;
 use crate::observed::{DynamoApi, Need, Needs};
@@ -119,27 +118,22 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
 fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
     let template = super::deploying::own_cache(pass.run.spec())?;
     let classes = pass.seen.storage_classes.present()?;
-    let is_default = |class: &StorageClass| {
-        class
-            .annotations()
-            .get("storageclass.kubernetes.io/is-default-class")
-            .is_some_and(|value| value == "true")
-    };
-    match &template.storage_class_name {
-        Some(name) if classes.iter().any(|class| class.name_any() == *name) => None,
-        None if classes.iter().any(is_default) => None,
-        Some(name) => Some(Why::new(
+    if has_storage_class(template, classes) {
+        return None;
+    }
+    Some(match &template.storage_class_name {
+        Some(name) => Why::new(
             Reason::StorageClassMissing,
             format!(
                 "StorageClass {name} does not exist: correct spec.model.cache.volumeClaimTemplate.storageClassName"
             ),
-        )),
-        None => Some(Why::new(
+        ),
+        None => Why::new(
             Reason::StorageClassMissing,
             "spec.model.cache.volumeClaimTemplate needs a StorageClass, and the cluster has no default one: \
              set its storageClassName",
-        )),
-    }
+        ),
+    })
 }
 
 fn storage_unreadable(pass: &Pass<'_>) -> Option<Why> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::storage::v1::StorageClass;
 use perfval_run::{Run, build, dynamo};
 use perfval_verdict::aiperf::Measure;
 use serde_json::{Value, json};
@@ -105,6 +106,28 @@ fn pods_of_our_own_are_restricted() {
     }
 }
 
+/// The security context constraint `restricted-v2` wants a user and a group from the range of the namespace.
+#[test]
+fn a_template_replaces_the_users_of_our_own_pods() {
+    let mut object = typical();
+    let context = json!({"runAsUser": 1_000_650_000, "fsGroup": 1_000_650_000});
+    object.spec.pod_template.spec.security_context = serde_json::from_value(context).expect("well-formed");
+    let settings = settings();
+    let run = Run::new(&object, &settings);
+    for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
+        let pod: PodSpec = job.spec.unwrap().template.spec.unwrap();
+        let security = pod.security_context.unwrap();
+        assert_eq!(
+            (security.run_as_user, security.fs_group, security.run_as_non_root),
+            (Some(1_000_650_000), Some(1_000_650_000), Some(true))
+        );
+        for container in pod.containers.iter().chain(pod.init_containers.iter().flatten()) {
+            let own = container.security_context.as_ref().and_then(|own| own.run_as_user);
+            assert_eq!(own, None, "{}", container.name);
+        }
+    }
+}
+
 #[test]
 fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     let mut object = own_command();
@@ -114,7 +137,16 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     assert!(!perfval_sizing::trial_is_pinned(&object.spec));
     let settings = settings();
     let job = build::trial_job(&Run::new(&object, &settings), 1);
-    assert_eq!(job.spec.unwrap().template.spec.unwrap().affinity, None);
+    let affinity = job.spec.unwrap().template.spec.unwrap().affinity.unwrap();
+    let node = affinity.node_affinity.unwrap();
+    assert_eq!(node.required_during_scheduling_ignored_during_execution, None);
+    let preferred = json!(node.preferred_during_scheduling_ignored_during_execution);
+    let requirement = json!({"key": "nvidia.com/gpu.present", "operator": "DoesNotExist"});
+    assert_eq!(
+        preferred,
+        json!([{"weight": 100, "preference": {"matchExpressions": [requirement]}}]),
+        "the CPUs of a node with GPUs may be under test"
+    );
 }
 
 #[test]
@@ -239,4 +271,29 @@ fn each_trial_has_prompts_of_its_own_and_the_soak_its_own_length() {
     let before = aiperf_words(&benchmark, 2, false);
     assert_eq!(word_after(&before, "--request-count"), Some("8192"));
     assert!(before.contains(&"deadline 990".to_owned()), "{before:?}");
+}
+
+#[test]
+fn a_template_has_the_class_that_it_names_or_a_default_one() {
+    let class = |annotation: &str, value: &str| -> StorageClass {
+        let class = json!({"metadata": {"name": "fast", "annotations": {annotation: value}}, "provisioner": "p"});
+        serde_json::from_value(class).expect("well-formed")
+    };
+    let (stable, beta) = (
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+    );
+    for (annotation, value, named, fits) in [
+        (stable, "true", None, true),
+        (beta, "true", None, true),
+        (stable, "false", None, false),
+        ("other", "true", None, false),
+        ("other", "true", Some("fast"), true),
+        (stable, "true", Some("slow"), false),
+    ] {
+        let template = json!({"storage": "1Gi", "storageClassName": named});
+        let template = serde_json::from_value(template).expect("a template");
+        let found = build::has_storage_class(&template, &[class(annotation, value)]);
+        assert_eq!(found, fits, "{annotation}={value}, {named:?}");
+    }
 }
