@@ -3,7 +3,7 @@
 mod knee;
 mod outcome;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use futures::StreamExt as _;
@@ -50,6 +50,7 @@ pub async fn run(
     let (text, wanted) = read(&args.filename)?;
     let session = &in_its_namespace(session, &wanted, namespace)?;
     let mut probe = probe(&wanted, args)?;
+    can_be_written(args.output.as_deref())?;
     probe.metadata.namespace = Some(session.namespace.clone());
     let name = probe.name_any();
     screen.hear();
@@ -121,9 +122,19 @@ pub async fn run(
         runs.push(measured);
     }
     let manifest = calibrated(text, load, &runs)?;
-    clean_up(screen, session, &name, args).await?;
     print(screen, args, &manifest, &runs)?;
+    clean_up(screen, session, &name, args).await?;
     Ok(0)
+}
+
+/// Fails before the first run where the manifest has no place after the last.
+fn can_be_written(output: Option<&Path>) -> Result<(), Error> {
+    let Some(path) = output else { return Ok(()) };
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// The manifest as it is written, and as the API server would store it.

@@ -8,6 +8,7 @@ mod dra;
 mod gpus;
 mod images;
 mod operator;
+mod pod_security;
 
 use serde::Serialize;
 
@@ -46,6 +47,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
         operator_namespace: &args.operator_namespace,
     };
     checks.extend(cluster::checks(&asked).await?);
+    checks.extend(pod_security::check(&asked).await);
     checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
     let count = |finding| checks.iter().filter(|check| check.found == finding).count();

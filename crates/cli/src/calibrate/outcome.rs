@@ -41,6 +41,7 @@ pub fn measured(status: &PerfValidationStatus) -> Result<Measured, Error> {
         .filter(|trial| trial.outcome == Some(TrialOutcome::Pass));
     let per_gpu = |tokens: i64| precise(tokens) / precise(placement.gpus.max(1));
     let ttft = trials.clone().filter_map(|trial| trial.ttft_p99_milliseconds).max();
+    let ttft = ttft.ok_or_else(missing)?;
     let trials: Vec<f64> = trials
         .filter_map(|trial| trial.output_tokens_per_second)
         .map(per_gpu)
@@ -53,7 +54,7 @@ pub fn measured(status: &PerfValidationStatus) -> Result<Measured, Error> {
         gpus: placement.gpus,
         throughput: trials.iter().sum::<f64>() / precise(trials.len().try_into().unwrap_or(1)),
         trials,
-        ttft: ttft.unwrap_or_default(),
+        ttft,
     })
 }
 

@@ -150,3 +150,18 @@ async fn a_run_that_does_not_pass_ends_the_search_with_its_reason() {
     let range = desk.types(&format!("calibrate -f {MANIFEST} --from 64 --to 64")).await;
     assert_eq!(range.code, 2, "{range:?}");
 }
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_refused_before_the_first_run() {
+    let desk = Desk::new();
+    let answer = desk
+        .types(&format!("calibrate -f {MANIFEST} --output /nowhere/calibrated.yaml"))
+        .await;
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.err.contains("/nowhere/calibrated.yaml"), "{answer:?}");
+    assert_eq!(
+        desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
+        None,
+        "nothing is created"
+    );
+}

@@ -1,6 +1,7 @@
 //! What is missing for a first run, and what to type.
 
 mod architecture;
+mod pod_security;
 
 use perfval_testkit::api_server::Fault;
 use perfval_testkit::inventory::{Cluster, NodeBuilder};

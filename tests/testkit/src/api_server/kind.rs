@@ -124,6 +124,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
         Kind::new("", "v1", "limitranges", "LimitRange", true),
+        Kind::new("", "v1", "namespaces", "Namespace", false),
         Kind::new("", "v1", "nodes", "Node", false).with_status(),
         Kind::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true).with_status(),
         Kind::new("", "v1", "persistentvolumes", "PersistentVolume", false).with_status(),
