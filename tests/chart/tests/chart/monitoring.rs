@@ -193,11 +193,30 @@ fn every_panel_asks_for_series_that_exist() {
 }
 
 #[test]
-fn every_series_of_objects_is_in_a_panel() {
+fn every_series_of_objects_and_nodes_is_in_a_panel() {
     let text = dashboard().to_string();
-    for (name, _) in known().iter().filter(|(_, labels)| labels.contains("name")) {
+    let of_one = |labels: &BTreeSet<String>| ["name", "node", "policy"].iter().any(|label| labels.contains(*label));
+    for (name, _) in known().iter().filter(|(_, labels)| of_one(labels)) {
         assert!(text.contains(name), "{name}");
     }
+}
+
+/// Four hundred validations have four hundred lines.
+#[test]
+fn a_graph_has_a_limited_number_of_lines() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().expect("well-formed");
+    let mut limited = 0;
+    for panel in panels.iter().filter(|panel| panel["type"] == "timeseries") {
+        for target in panel["targets"].as_array().expect("well-formed") {
+            let query = target["expr"].as_str().expect("well-formed");
+            if ["name", "node"].iter().any(|label| labels(query).contains(label)) {
+                assert!(query.contains("topk(20, ") || query.contains("bottomk(20, "), "{query}");
+                limited += 1;
+            }
+        }
+    }
+    assert!(limited >= 5, "{limited}");
 }
 
 #[test]
