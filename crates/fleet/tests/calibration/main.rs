@@ -14,6 +14,10 @@ use std::path::Path;
 
 use table::Page;
 
+/// A fifth of the time of the simulations is for memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Goals that the page shows as missed.
 const MISSED: &[&str] = &[
     "a node 10 % slower, 5 own runs, reported, usual, Gaussian",

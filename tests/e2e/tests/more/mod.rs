@@ -1,5 +1,6 @@
 //! Tests that take long: maintainers run them by `just e2e-all`.
 
+pub mod calibrate;
 pub mod edits;
 pub mod model_cache;
 pub mod node_cpu;
@@ -11,3 +12,4 @@ pub mod several_gpus;
 pub mod sharing;
 pub mod soak;
 pub mod telemetry;
+pub mod tenant;
