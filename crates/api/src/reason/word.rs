@@ -276,7 +276,7 @@ words! {
     FrontendBound {
         place: Finding, severity: Warning,
         meaning: "Requests spend more than 20 % of their time, and over 0.2 s, in the frontend, or its event loop wakes 5 ms late on average.",
-        remedy: "lower benchmark.concurrencyPerGPU, free CPUs of the frontend's node, or remove its CPU limit (`kubectl get limitranges -n NAMESPACE`); without model.cache, workload.dynamo.frontend.placement Anywhere moves it",
+        remedy: "lower benchmark.concurrencyPerGPU, raise workload.dynamo.frontend.resources, free CPUs of the frontend's node, or remove its CPU limit (`kubectl get limitranges -n NAMESPACE`); without model.cache, workload.dynamo.frontend.placement Anywhere moves it",
     }
     LatencyMissed {
         place: Finding, severity: Warning,
