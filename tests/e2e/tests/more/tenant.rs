@@ -137,7 +137,7 @@ async fn a_tenant_measures_in_a_restricted_namespace_within_the_limits() {
     let run = Validation::existing(&lab, &namespace, "unrestricted");
     let status = run.ends(Verdict::Error).await;
     let message = status.message.clone().unwrap_or_default();
-    assert_eq!(status.reason.as_deref(), Some("PodsRefused"), "{message}");
+    assert_eq!(status.reason.as_deref(), Some("Refused"), "{message}");
     assert!(message.contains("PodSecurity"), "{message}");
     run.left_nothing().await;
     run.delete().await;
