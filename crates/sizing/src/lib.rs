@@ -48,6 +48,7 @@ pub use fleet::Fleet;
 pub use holders::{Granted, HeldNodes, OtherRun, holds_node};
 pub use mixed_allocation::intruder;
 pub use naming::{Holder, Naming};
+pub use node::GPU_PRESENT;
 pub use our_pods::{
     IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources,
     trial_is_pinned,

@@ -28,8 +28,8 @@ const MARKS_GPUS: [(&str, Option<&str>); 2] = [("nvidia.com/gpu", None), ("sku",
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// Label by which a run selects one node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
-/// Label of NVIDIA's node feature discovery.
-const GPU_PRESENT: &str = "nvidia.com/gpu.present";
+/// Label of nodes with GPUs, by NVIDIA's GPU feature discovery.
+pub const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Obstacle that keeps all our pods from a node.
 pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<Obstacle> {

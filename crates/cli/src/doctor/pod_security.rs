@@ -8,7 +8,7 @@ use super::check::Check;
 
 /// Label with the level whose violations the API server refuses.
 const LABEL: &str = "pod-security.kubernetes.io/enforce";
-/// Lines that the level `restricted` requires of Dynamo's pods; the operator's own Jobs have it anyway.
+/// Lines that the level `restricted` requires of Dynamo's pods. The operator's own Jobs always have them.
 const REQUIRED: &str = "podTemplate: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, \
                         containerSecurityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}}";
 
@@ -18,7 +18,7 @@ pub async fn check(asked: &Asked<'_>) -> Option<Check> {
     let api: Api<Namespace> = Api::all(asked.session.client.clone());
     let namespace = match api.get_opt(name).await {
         Ok(namespace) => namespace?,
-        // Many people may not read namespaces, and most namespaces are not restricted.
+        // Many people may not read namespaces. A run in a restricted one still ends with the words of Pod Security.
         Err(_) => return None,
     };
     let level = namespace.labels().get(LABEL)?;

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use table::Page;
 
-/// A fifth of the time of the simulations is for memory.
+/// The system's allocator took 15 % of the time of the simulations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

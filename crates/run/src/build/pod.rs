@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
     NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, PreferredSchedulingTerm, SeccompProfile,
     SecurityContext, Volume, VolumeMount,
 };
+use perfval_sizing::GPU_PRESENT;
 
 use crate::Run;
 
@@ -31,11 +32,11 @@ pub fn pin(node: &str) -> Affinity {
     }
 }
 
-/// Prefers nodes without GPUs, by the label of NVIDIA's GPU feature discovery: on a node with GPUs the pod would take CPUs
-/// from a run that measures there.
+/// Prefers nodes without GPUs, because on another one the pod could take CPUs from a run that measures there. It knows them
+/// by the label of NVIDIA's GPU feature discovery, and without that label all nodes are equal.
 pub fn away_from_gpus() -> Affinity {
     let requirement = NodeSelectorRequirement {
-        key: "nvidia.com/gpu.present".to_owned(),
+        key: GPU_PRESENT.to_owned(),
         operator: "DoesNotExist".to_owned(),
         values: None,
     };

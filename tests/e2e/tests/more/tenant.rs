@@ -1,6 +1,8 @@
 //! A person with no other right than to create `PerfValidation`s, in a namespace with Pod Security `restricted` and the
 //! shipped limits for tenants.
 
+use std::time::Duration;
+
 use perfval_api::Verdict;
 use perfval_e2e::{Lab, Validation, eventually, quick};
 use serde_json::{Value, json};
@@ -10,7 +12,7 @@ use crate::ready;
 const TENANT: &str = "tenant";
 const ROLE: &str = "perfvalidation-operator-edit";
 /// The API server notices policies and bindings after a while.
-const NOTICED: std::time::Duration = std::time::Duration::from_secs(30);
+const NOTICED: Duration = Duration::from_secs(30);
 
 /// A run within the limits; its pods ask for what `restricted` requires, as docs/security.md shows.
 fn within_the_limits(name: &str, namespace: &str) -> Value {
@@ -42,7 +44,7 @@ async fn prepare(lab: &Lab, name: &str) -> String {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
     }))
     .await;
-    // The lab's images have no registry.
+    // Names of the lab's images begin with `localhost`.
     let registries = r#"--patch={"data":{"registries":"localhost\n"}}"#;
     for arguments in [
         vec![
