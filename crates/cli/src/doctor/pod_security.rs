@@ -18,7 +18,7 @@ pub async fn check(asked: &Asked<'_>) -> Option<Check> {
     let api: Api<Namespace> = Api::all(asked.session.client.clone());
     let namespace = match api.get_opt(name).await {
         Ok(namespace) => namespace?,
-        // Many people may not read namespaces. A run in a restricted one still ends with the words of Pod Security.
+        // Many people may not read namespaces. A run in a restricted one still ends with the refusal of its pods.
         Err(_) => return None,
     };
     let level = namespace.labels().get(LABEL)?;

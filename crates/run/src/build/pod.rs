@@ -32,8 +32,8 @@ pub fn pin(node: &str) -> Affinity {
     }
 }
 
-/// Prefers nodes without GPUs, because on another one the pod could take CPUs from a run that measures there. It knows them
-/// by the label of NVIDIA's GPU feature discovery, and without that label all nodes are equal.
+/// Prefers nodes without GPUs, because on another one the pod could take CPUs from a run that measures there. In a
+/// cluster without NVIDIA's GPU feature discovery no node has the label, and all are equal.
 pub fn away_from_gpus() -> Affinity {
     let requirement = NodeSelectorRequirement {
         key: GPU_PRESENT.to_owned(),
