@@ -90,7 +90,7 @@ reasons! {
     DynamoNotInstalled => DynamoNotInstalled,
     /// The operator cannot read something that it needs, or the API server refuses or does not answer a call.
     CallFailed => CallFailed,
-    /// The operator starts no runs in this namespace, or the name of the namespace is too long.
+    /// The operator starts no runs in this namespace or with this AIPerf image, or the name of the namespace is too long.
     Refused => Refused,
     /// The versions of the image and of the installed Dynamo operator do not match.
     VersionSkew => VersionSkew,

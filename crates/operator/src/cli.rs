@@ -46,6 +46,10 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
     pub aiperf_image: Option<String>,
 
+    /// Other values of spec.benchmark.image, or paths with which they begin, comma-separated
+    #[arg(long, env = "PERFVAL_BENCHMARK_IMAGES", value_delimiter = ',', num_args = 0..)]
+    pub benchmark_images: Vec<String>,
+
     /// Image that holds /perfval-runner: the operator's own image
     #[arg(long, env = "PERFVAL_RUNNER_IMAGE", default_value_t = Settings::default().runner_image, value_parser = non_empty)]
     pub runner_image: String,
@@ -87,15 +91,15 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_SECURE_METRICS_ADDR", requires = "metrics_tls_folder")]
     pub secure_metrics_addr: Option<SocketAddr>,
 
-    /// Folder with tls.crt and tls.key for it, such as a mounted Secret of type kubernetes.io/tls
+    /// Folder with its tls.crt and tls.key, such as a Secret of type kubernetes.io/tls
     #[arg(long, env = "PERFVAL_METRICS_TLS_FOLDER", requires = "secure_metrics_addr")]
     pub metrics_tls_folder: Option<PathBuf>,
 
-    /// Series of every object in /metrics: its last numbers and verdict, and the GPUs it holds
+    /// Series of every object in /metrics: last numbers, verdict and GPUs
     #[arg(long, env = "PERFVAL_OBJECT_METRICS", default_value_t = true, action = clap::ArgAction::Set)]
     pub object_metrics: bool,
 
-    /// Work only while holding the Lease, so that replicas and rollouts do not work twice
+    /// Work only while holding the Lease
     #[arg(long, env = "PERFVAL_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set)]
     pub leader_elect: bool,
 
@@ -111,7 +115,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
 
-    /// File for the passes under way, on a volume that outlives the container: where the process dies twice in a pass of one object, that object is set aside. Without it, none is
+    /// File for the passes under way, on a volume that outlives the container. An object in whose pass the process dies twice is set aside
     #[arg(long, env = "PERFVAL_IN_FLIGHT_FILE")]
     pub in_flight_file: Option<PathBuf>,
 
@@ -175,6 +179,7 @@ impl RunArgs {
             removes_orphans: self.remove_orphans,
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),
+            benchmark_images: names(&self.benchmark_images),
             cluster_domain: self.cluster_domain.clone(),
             ..Settings::default()
         }

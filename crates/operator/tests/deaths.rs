@@ -61,6 +61,8 @@ impl Process {
                 "127.0.0.1:0",
                 "--identity",
                 "me",
+                "--benchmark-images",
+                "localhost",
                 "--in-flight-file",
             ])
             .arg(folder.join("in-flight"))

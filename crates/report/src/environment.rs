@@ -46,6 +46,12 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         .trials
         .iter()
         .find_map(|trial| trial.payload.as_ref()?.node.clone());
+    let commit = || {
+        facts
+            .trials
+            .iter()
+            .find_map(|trial| trial.payload.as_ref()?.commit.clone())
+    };
     let (here, elsewhere) = match machine.map(|machine| (machine.node == placement.node, machine)) {
         Some((true, machine)) => (text(&machine.in_words()), None),
         Some((false, machine)) => (None, Some(format!("{}: {}", machine.node, machine.in_words()))),
@@ -55,6 +61,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         ("run", "Run", status.run.as_ref().map(|run| run.number.to_string())),
         ("model", "Model", text(&model).or_else(|| text(&spec?.model.name))),
         ("revision", "Revision of the weights", revision),
+        ("commit", "Commit of the model, as AIPerf loaded it", commit()),
         ("image", "Image", text(&image).or_else(|| text(&spec?.dynamo().image))),
         ("imageDigest", "Image digest", image_digest),
         ("settings", "Digest of flags and load", settings),

@@ -9,6 +9,9 @@ pub struct Settings {
     pub runner_image: String,
     /// AIPerf image where `benchmark.image` is empty.
     pub aiperf_image: Option<String>,
+    /// Images that `benchmark.image` may contain besides `aiperf_image`: whole references, or the paths with which they
+    /// begin. Whoever chooses the load generator chooses the numbers.
+    pub benchmark_images: Vec<String>,
     /// DNS suffix of the cluster, for the endpoint's URL.
     pub cluster_domain: String,
     /// Version of this operator, for labels.
@@ -38,6 +41,17 @@ impl Settings {
         self.refused_namespaces.iter().any(|refused| refused == namespace)
     }
 
+    /// Returns true if `benchmark.image` may contain this image. A path ends where a part of the reference ends:
+    /// `registry/team` does not permit `registry/team-of-others/aiperf`.
+    pub fn permits_benchmark(&self, image: &str) -> bool {
+        let begins = |path: &String| {
+            image
+                .strip_prefix(path.trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']))
+        };
+        self.aiperf_image.as_deref() == Some(image) || self.benchmark_images.iter().any(begins)
+    }
+
     /// Names of pods, claims and runs that the messages of a run in this namespace may contain.
     pub fn naming(&self, namespace: &str) -> Naming {
         if self.names_foreign_pods {
@@ -53,6 +67,7 @@ impl Default for Settings {
         Self {
             runner_image: concat!("localhost/perfvalidation-operator:", env!("CARGO_PKG_VERSION")).into(),
             aiperf_image: None,
+            benchmark_images: Vec::new(),
             cluster_domain: "cluster.local".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             refused_namespaces: vec![KUBE_SYSTEM.into()],

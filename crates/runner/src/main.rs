@@ -8,6 +8,7 @@ mod aiperf;
 mod cpu;
 mod error;
 mod forward;
+mod model;
 mod outcome;
 mod process;
 mod progress;

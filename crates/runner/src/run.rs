@@ -14,6 +14,7 @@ use rust_decimal::Decimal;
 use crate::aiperf::{self, Limits};
 use crate::cpu::{Cpu, NodeSampler};
 use crate::error::Error;
+use crate::model;
 use crate::outcome;
 use crate::progress::ProgressReporter;
 use crate::sampler::{Sampler, Samples};
@@ -134,6 +135,8 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         abridged: BTreeSet::new(),
     });
     payload.node = options.own_node.as_deref().map(|node| node_facts(&options.root, node));
+    let variable = |name: &str| std::env::var(name).ok();
+    payload.commit = model::of_command(&options.command).and_then(|model| model::commit(model, variable));
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);

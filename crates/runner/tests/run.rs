@@ -14,6 +14,30 @@ use perfval_verdict::frame::{Failure, Outcome, Part};
 
 use rig::{Rig, fixture};
 
+/// The library notes the commit while AIPerf runs; a cache of a tenant may contain anything.
+#[test]
+fn the_commit_that_aiperf_loaded_is_recorded() {
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    let script = "refs=\"$HF_HUB_CACHE\"/models--lab--tiny/refs; mkdir -p \"$refs\"; echo \"$NOTED\" >\"$refs\"/main
+cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json";
+    let noted = |commit: &str, arguments: &[&str]| {
+        let rig = Rig::new(script).variable("NOTED", commit);
+        let hub = rig.dir().join("hub").to_str().expect("UTF-8").to_owned();
+        rig.variable("HF_HUB_CACHE", &hub).run(arguments).payload().commit
+    };
+    let model = ["--model", "lab/tiny"];
+    assert_eq!(noted(COMMIT, &model).as_deref(), Some(COMMIT));
+    assert_eq!(noted(COMMIT, &["--model", "lab/other"]), None);
+    assert_eq!(noted(COMMIT, &[]), None);
+    for forged in [
+        "main",
+        &"0".repeat(10_000),
+        "\u{1b}[2J3456789abcdef0123456789abcdef01234567",
+    ] {
+        assert_eq!(noted(forged, &model), None, "{forged}");
+    }
+}
+
 #[test]
 fn a_success_is_reported_last_and_twice() {
     let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo working; echo warned >&2").run(&[]);

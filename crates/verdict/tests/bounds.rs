@@ -97,6 +97,7 @@ fn full() -> Payload {
         gpus: vec![gpu_series()],
         requests: Some(requests()),
         node: Some(NodeFacts::default()),
+        commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
     }
 }
 

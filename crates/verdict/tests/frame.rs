@@ -84,6 +84,7 @@ fn payload(record: TrialRecord) -> Payload {
         gpus: Vec::new(),
         requests: None,
         node: None,
+        commit: None,
     }
 }
 

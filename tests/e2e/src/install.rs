@@ -141,6 +141,7 @@ impl OutOfCluster {
                 "--endpoint-access=service-proxy",
                 "--log-format=text",
                 "--runner-image=localhost/perfvalidation-operator:lab",
+                "--benchmark-images=localhost",
             ])
             .args(arguments)
             .stdin(Stdio::null())

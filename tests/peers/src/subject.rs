@@ -65,6 +65,7 @@ impl Subject {
             "--leader-elect=false",
             "--endpoint-access=service-proxy",
             "--runner-image=localhost/perfvalidation-operator:lab",
+            "--benchmark-images=localhost",
         ];
         Self {
             title: "this operator",

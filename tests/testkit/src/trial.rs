@@ -72,6 +72,7 @@ pub fn log(record: TrialRecord) -> String {
         gpus: Vec::new(),
         requests: None,
         node: None,
+        commit: None,
     };
     frame(&payload).expect("a record is JSON")
 }

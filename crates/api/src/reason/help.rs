@@ -38,7 +38,7 @@ impl Reason {
                  does not answer; the run then goes on by itself",
             ),
             Self::Refused => Help::Own(
-                "create the object in another namespace of at most 51 characters, or change the operator's `--refused-namespaces`",
+                "use another namespace of at most 51 characters, remove `benchmark.image`, or change the flag of the operator in the message",
             ),
             Self::BenchmarkTimeout => Help::Own(
                 "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)",

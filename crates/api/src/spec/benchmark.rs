@@ -12,7 +12,7 @@ use crate::{Latency, PodPlacement, rules};
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
     .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests"))]
 pub struct Benchmark {
-    /// Image that contains `aiperf`. Empty: the operator's `--aiperf-image`.
+    /// Image with `aiperf` that the operator's `--benchmark-images` permits. Empty: its `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]

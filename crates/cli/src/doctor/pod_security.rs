@@ -5,6 +5,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::asked::Asked;
 use super::check::Check;
+use crate::error::Error;
 
 /// Label with the level whose violations the API server refuses.
 const LABEL: &str = "pod-security.kubernetes.io/enforce";
@@ -18,8 +19,15 @@ pub async fn check(asked: &Asked<'_>) -> Option<Check> {
     let api: Api<Namespace> = Api::all(asked.session.client.clone());
     let namespace = match api.get_opt(name).await {
         Ok(namespace) => namespace?,
-        // Many people may not read namespaces. A run in a restricted one still ends with the refusal of its pods.
-        Err(_) => return None,
+        Err(error) => {
+            return Some(Check::unknown(
+                format!(
+                    "Pod Security level of {name}: {}",
+                    Error::from_call("read Namespaces", error)
+                ),
+                format!("kubectl get namespace {name} --show-labels"),
+            ));
+        }
     };
     let level = namespace.labels().get(LABEL)?;
     if level != "restricted" {
@@ -51,6 +59,8 @@ pub async fn check(asked: &Asked<'_>) -> Option<Check> {
 fn lacking(pod: Option<&PodSecurityContext>, container: Option<&SecurityContext>) -> Vec<&'static str> {
     let non_root = container.and_then(|context| context.run_as_non_root);
     let non_root = non_root.or(pod.and_then(|context| context.run_as_non_root));
+    let user = container.and_then(|context| context.run_as_user);
+    let user = user.or(pod.and_then(|context| context.run_as_user));
     let profile = container.and_then(|context| context.seccomp_profile.as_ref());
     let profile = profile.or(pod.and_then(|context| context.seccomp_profile.as_ref()));
     let dropped = container
@@ -58,6 +68,7 @@ fn lacking(pod: Option<&PodSecurityContext>, container: Option<&SecurityContext>
         .and_then(|capabilities| capabilities.drop.as_ref());
     let required = [
         ("runAsNonRoot", non_root == Some(true)),
+        ("a runAsUser that is not root", user != Some(0)),
         (
             "seccompProfile",
             profile.is_some_and(|profile| profile.type_ != "Unconfined"),

@@ -56,6 +56,7 @@ fn payload() -> Payload {
         gpus: Vec::new(),
         requests: None,
         node: None,
+        commit: None,
     };
     payload.with_export(&export).expect("JSON")
 }

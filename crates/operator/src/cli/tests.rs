@@ -43,6 +43,19 @@ fn kube_system_and_the_operators_own_namespace_are_refused_unless_others_are_nam
 }
 
 #[test]
+fn a_spec_may_name_no_other_load_generator_unless_it_is_permitted() {
+    let permits = |args: &[&str], image| run(args).settings(None).permits_benchmark(image);
+    let own = ["--aiperf-image", "ghcr.io/x/aiperf:1"];
+    assert!(permits(&own, own[1]));
+    assert!(!permits(&own, "ghcr.io/x/aiperf:2"));
+    assert!(permits(
+        &["--benchmark-images", "quay.io/y, ghcr.io/x"],
+        "ghcr.io/x/aiperf:2"
+    ));
+    assert!(!permits(&["--benchmark-images="], "ghcr.io/x/aiperf:2"));
+}
+
+#[test]
 fn a_dcgm_exporter_is_looked_for_only_where_administrators_run_it() {
     let namespaces = |args: &[&str]| run(args).settings(None).dcgm_exporter_namespaces;
     assert_eq!(namespaces(&[]), ["gpu-operator", "nvidia-gpu-operator"]);

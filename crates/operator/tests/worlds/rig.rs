@@ -93,6 +93,7 @@ impl Rig {
             crashes: 0,
             settings: Settings {
                 aiperf_image: Some("localhost/aiperf:test".to_owned()),
+                benchmark_images: vec!["localhost/aiperf".to_owned()],
                 ..Settings::default()
             },
             server_ahead,

@@ -78,9 +78,11 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
     assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
 }
 
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
 /// The first thing to compare when two machines with the same GPUs differ.
 #[test]
-fn the_machine_of_the_load_generator_is_shown() {
+fn the_machine_of_the_load_generator_and_the_commit_that_it_loaded_are_shown() {
     let run = recorded::healthy();
     let node = run.object.status.as_ref().and_then(|status| status.placement.clone());
     let node = node.expect("a placement").node;
@@ -99,6 +101,7 @@ fn the_machine_of_the_load_generator_is_shown() {
             kernel: Some("6.18.44".to_owned()),
             ..NodeFacts::default()
         });
+        payload.commit = Some(COMMIT.to_owned());
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         serde_json::to_writer(&mut packed, &payload).expect("JSON");
         let packed = packed.finish().expect("packed");
@@ -114,6 +117,7 @@ fn the_machine_of_the_load_generator_is_shown() {
         "{here}"
     );
     let elsewhere = page("cpu-node-1");
+    assert!(here.contains("Commit of the model, as AIPerf loaded it") && here.contains(COMMIT));
     assert!(elsewhere.contains("Load generator on") && elsewhere.contains(&format!("cpu-node-1: {facts}")));
     assert!(!report(&run).html().contains("Load generator on"), "an older record");
 }

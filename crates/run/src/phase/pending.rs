@@ -88,7 +88,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
 /// The first prerequisite that no waiting can change.
 fn refusal(pass: &Pass<'_>, api: &DynamoApi) -> Option<Why> {
     compatibility::refusal(pass.run, api)
-        .or_else(|| aiperf_image_missing(pass))
+        .or_else(|| aiperf_image_refused(pass))
         .or_else(|| storage_class_missing(pass))
 }
 
@@ -105,12 +105,23 @@ fn namespace_refused(pass: &Pass<'_>) -> Option<Why> {
     })
 }
 
-fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
-    let missing = pass.run.spec().benchmark.image.is_empty() && pass.run.settings.aiperf_image.is_none();
-    missing.then(|| {
+fn aiperf_image_refused(pass: &Pass<'_>) -> Option<Why> {
+    let (image, settings) = (&pass.run.spec().benchmark.image, pass.run.settings);
+    if image.is_empty() {
+        return settings.aiperf_image.is_none().then(|| {
+            Why::new(
+                Reason::AIPerfMissing,
+                "no image with AIPerf: set the operator's --aiperf-image, or spec.benchmark.image",
+            )
+        });
+    }
+    (!settings.permits_benchmark(image)).then(|| {
         Why::new(
-            Reason::AIPerfMissing,
-            "no image with AIPerf: set spec.benchmark.image, or the operator's --aiperf-image",
+            Reason::Refused,
+            format!(
+                "the operator does not permit the AIPerf image {image}: remove spec.benchmark.image, or add the image to \
+                 the operator's --benchmark-images"
+            ),
         )
     })
 }

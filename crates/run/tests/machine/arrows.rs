@@ -81,6 +81,7 @@ fn rows() -> Vec<Row> {
         row("frontend image of another version", Some(Pending), || begun(json!({"workload": {"dynamo": {"frontend": {"image": "v:1.5.1"}}}})), CleaningUp, Some(Error), "VersionSkew"),
         row("router mode unknown to the version", Some(Pending), old_dynamo, CleaningUp, Some(Error), "RouterModeUnsupported"),
         row("no AIPerf image", Some(Pending), || begun(json!({"benchmark": {"image": ""}})), CleaningUp, Some(Error), "AIPerfMissing: spec.benchmark.image"),
+        row("an AIPerf image that the operator does not permit", Some(Pending), || begun(json!({"benchmark": {"image": "other/aiperf:1"}})), CleaningUp, Some(Error), "Refused: --benchmark-images"),
         row("no default StorageClass", Some(Pending), || begun(json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi"}}}})), CleaningUp, Some(Error), "StorageClassMissing"),
         row("deleted while pending", Some(Pending), || { changed(at(Pending), |s| { s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
         row("two equal readings of free GPUs", Some(Sizing), || settled(Sizing), Deploying, None, "Running"),

@@ -147,6 +147,7 @@ impl Story {
             now: DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed"),
             settings: Settings {
                 names_foreign_pods: true,
+                benchmark_images: vec!["aiperf".into()],
                 ..Settings::default()
             },
             dynamo: Seen::Present(DynamoApi {

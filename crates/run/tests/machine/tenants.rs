@@ -2,7 +2,7 @@
 
 use perfval_api::{Phase, Verdict, condition};
 use perfval_run::queue::Contender;
-use perfval_run::{Decision, Effect};
+use perfval_run::{Decision, Effect, Settings};
 use serde_json::json;
 
 use super::story::Story;
@@ -48,10 +48,61 @@ fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
 }
 
 #[test]
+fn a_load_generator_that_the_operator_does_not_permit_is_refused_before_anything_is_created() {
+    let mut story = Story::with(json!({"benchmark": {"image": "registry.example/team-of-others/aiperf:0.13.0"}}));
+    story.settings.benchmark_images = vec!["registry.example/team".into()];
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "Refused".to_owned())
+    );
+    let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
+    assert_eq!(effects, [&Effect::EnsureFinalizer]);
+    let message = story.status().message.unwrap_or_default();
+    for part in [
+        "team-of-others/aiperf:0.13.0",
+        "--benchmark-images",
+        "spec.benchmark.image",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_path_permits_images_below_it_and_the_operators_own_needs_none() {
+    let settings = Settings {
+        aiperf_image: Some("ghcr.io/own/aiperf:0.13.0".into()),
+        benchmark_images: ["registry.example/team/", "localhost:5000/aiperf", "quay.io/a/aiperf:1"]
+            .map(str::to_owned)
+            .into(),
+        ..Settings::default()
+    };
+    for image in [
+        "ghcr.io/own/aiperf:0.13.0",
+        "registry.example/team/aiperf:0.13.0",
+        "localhost:5000/aiperf:1",
+        "localhost:5000/aiperf@sha256:00",
+        "quay.io/a/aiperf:1",
+    ] {
+        assert!(settings.permits_benchmark(image), "{image}");
+    }
+    for image in [
+        "ghcr.io/own/aiperf:0.12.0",
+        "registry.example/team-of-others/aiperf:0.13.0",
+        "localhost:5000/aiperf-of-others:1",
+        "quay.io/a/aiperf:10",
+        "docker.io/registry.example/team/aiperf:1",
+    ] {
+        assert!(!settings.permits_benchmark(image), "{image}");
+    }
+}
+
+#[test]
 fn a_run_that_is_under_way_is_not_ended_by_a_new_refusal() {
     let mut story = Story::new();
     story.until(Phase::Deploying);
     story.settings.refused_namespaces.push("perf".into());
+    story.settings.benchmark_images.clear();
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));
 }

@@ -37,6 +37,7 @@ pub struct Rig {
     command: PathBuf,
     artifacts: PathBuf,
     options: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Rig {
@@ -52,6 +53,7 @@ impl Rig {
             command,
             artifacts,
             options: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -71,6 +73,11 @@ impl Rig {
 
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.options.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -102,6 +109,7 @@ impl Rig {
             .args(arguments)
             .env("DIR", &self.artifacts)
             .env("EXPORT", fixture_path("aiperf-success.json"))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(file("stdout"))
             .stderr(file("stderr"))

@@ -21,6 +21,7 @@ fn everything() -> Value {
         "prometheusRule": {"enabled": true},
         "dashboard": {"enabled": true, "annotations": {"grafana_folder": "GPU"}},
         "global": {"imagePullSecrets": [{"name": "mirror"}]},
+        "benchmarkImages": ["registry.example/team", "localhost/aiperf:1"],
         "watchNamespaces": ["a", "b"],
         "refusedNamespaces": ["prod"],
         "nameForeignPods": true,
@@ -114,6 +115,7 @@ fn extra_objects_are_templates() {
 fn values_reach_the_pod() {
     let deployment = deployment(&everything());
     for (name, value) in [
+        ("PERFVAL_BENCHMARK_IMAGES", "registry.example/team,localhost/aiperf:1"),
         ("PERFVAL_WATCH_NAMESPACES", "a,b"),
         ("PERFVAL_REFUSED_NAMESPACES", "prod"),
         ("PERFVAL_NAME_FOREIGN_PODS", "true"),

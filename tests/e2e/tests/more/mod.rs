@@ -1,5 +1,6 @@
 //! Tests that take long: maintainers run them by `just e2e-all`.
 
+pub mod calibrate;
 pub mod edits;
 pub mod model_cache;
 pub mod node_cpu;
@@ -7,6 +8,7 @@ pub mod outage;
 pub mod pipelines;
 pub mod preemption;
 pub mod readiness;
+pub mod round_robin;
 pub mod several_gpus;
 pub mod sharing;
 pub mod soak;

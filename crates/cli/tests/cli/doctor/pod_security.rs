@@ -1,5 +1,6 @@
 //! Pod Security level of the namespace.
 
+use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::{QUICK, healthy};
@@ -44,4 +45,23 @@ async fn a_restricted_namespace_is_named_with_the_lines_that_its_pods_lack() {
     let (code, out) = answer(&format!("doctor -f {}", file.display())).await;
     let fits = "✓ namespace perf admits the pods of this manifest (Pod Security restricted)";
     assert!(code == 0 && out.contains(fits), "{out}");
+
+    let root = TEMPLATE.replace("runAsUser: 1000", "runAsUser: 0");
+    std::fs::write(&file, text.replace("spec:\n", &format!("spec:\n  {root}\n"))).expect("written");
+    let (code, out) = answer(&format!("doctor -f {}", file.display())).await;
+    let lacks = "their security context lacks a runAsUser that is not root";
+    assert!(code == 1 && out.contains(lacks), "{out}");
+}
+
+/// Many people may not read namespaces.
+#[tokio::test]
+async fn a_level_that_cannot_be_read_is_not_taken_for_none() {
+    let desk = healthy();
+    desk.server.fail(Fault::refuse("get", "namespaces", 403));
+    let answer = desk.types(QUICK).await;
+    let out = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        out.contains("? Pod Security level of perf") && out.contains("kubectl get namespace perf --show-labels"),
+        "{out}"
+    );
 }

@@ -52,6 +52,8 @@ impl Operator {
                 "crowd",
                 "--endpoint-access",
                 "service-proxy",
+                "--benchmark-images",
+                "localhost",
                 "--log-format",
                 "text",
             ])
