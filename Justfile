@@ -58,9 +58,13 @@ test-built:
 [parallel]
 test-beside: test-cluster test-unit
 
-# One lab at a time.
+# One lab at a time. After it the unit tests get every core.
 [private]
-test-cluster: test-together test-e2e
+test-cluster: test-together test-e2e test-spread
+
+[private]
+test-spread:
+    @.ci/spread {{just_pid()}}
 
 # A lab waits half of its time.
 [private]

@@ -10,7 +10,7 @@ pub struct Settings {
     /// AIPerf image where `benchmark.image` is empty.
     pub aiperf_image: Option<String>,
     /// Images that `benchmark.image` may contain besides `aiperf_image`: whole references, or the paths with which they
-    /// begin. Whoever chooses the load generator chooses the numbers.
+    /// begin. A user who chooses the load generator can choose its numbers.
     pub benchmark_images: Vec<String>,
     /// DNS suffix of the cluster, for the endpoint's URL.
     pub cluster_domain: String,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// Longest name of a commit (bytes), with its line break.
 const BYTES: u64 = 64;
 
-/// Model of an AIPerf command. `None` with another tokenizer, whose commit says nothing about the model.
-pub fn of_command(command: &[String]) -> Option<&str> {
+/// Model of an AIPerf command. `None` with another tokenizer, because its commit is not the model's.
+pub fn from_command(command: &[String]) -> Option<&str> {
     let value = |flag: &str| {
         let mut pairs = command.windows(2).filter(|pair| pair[0] == flag);
         pairs.next().map(|pair| pair[1].as_str())
@@ -39,7 +39,7 @@ pub fn commit(model: &str, variable: impl Fn(&str) -> Option<String>) -> Option<
 mod tests {
     use std::fs;
 
-    use super::{commit, of_command};
+    use super::{commit, from_command};
 
     #[test]
     fn the_model_is_known_unless_the_tokenizer_is_another_one() {
@@ -50,7 +50,7 @@ mod tests {
             ("aiperf profile --model a/b --tokenizer c/d", None),
             ("aiperf profile --model", None),
         ] {
-            assert_eq!(of_command(&words(line)), model, "{line}");
+            assert_eq!(from_command(&words(line)), model, "{line}");
         }
     }
 

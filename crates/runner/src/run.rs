@@ -136,7 +136,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     });
     payload.node = options.own_node.as_deref().map(|node| node_facts(&options.root, node));
     let variable = |name: &str| std::env::var(name).ok();
-    payload.commit = model::of_command(&options.command).and_then(|model| model::commit(model, variable));
+    payload.commit = model::from_command(&options.command).and_then(|model| model::commit(model, variable));
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);

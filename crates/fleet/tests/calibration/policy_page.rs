@@ -30,19 +30,25 @@ impl Page {
         );
         self.section = "policy: ";
         self.policy_losses();
-        for (shape, spread) in Shape::ALL
-            .map(|shape| (shape, USUAL))
+        let usual = Shape::ALL.map(|shape| (shape, USUAL));
+        for (shape, spread) in usual
             .into_iter()
             .chain([(Shape::Gaussian, ROUGH), (Shape::Heavy, ROUGH)])
         {
+            if !self.plays(shape) {
+                continue;
+            }
             self.policy_healthy(shape, spread);
             self.policy_three(shape, spread);
         }
-        for shape in Shape::ALL {
+        for &shape in self.shapes {
             self.policy_shared(shape);
         }
-        for shape in Shape::ALL {
+        for &shape in self.shapes {
             self.policy_baselines(shape);
+        }
+        if !self.plays(Shape::Gaussian) {
+            return;
         }
         for (what, fault) in [("one GPU", Fault::Gpu(3.0)), ("a node", Fault::Node(3.0))] {
             for (fleet, spread) in [("usual", USUAL), ("quiet", QUIET)] {
@@ -81,7 +87,8 @@ impl Page {
     }
 
     fn policy_losses(&mut self) {
-        let played: Vec<(Loss, Found)> = Loss::all().into_iter().map(|case| (case, case.play())).collect();
+        let cases = Loss::all().into_iter().filter(|case| self.plays(case.shape));
+        let played: Vec<(Loss, Found)> = cases.map(|case| (case, case.play())).collect();
         for (case, found) in &played {
             let what = match case.fault {
                 Fault::Gpu(_) => "one GPU",
@@ -97,6 +104,9 @@ impl Page {
             self.row("… acted", case.fleet(), case.shape, found.acted, Goal::None);
         }
         for (shape, most) in [(Shape::Gaussian, 0.05), (Shape::Heavy, 0.10), (Shape::Recorded, 0.10)] {
+            if !self.plays(shape) {
+                continue;
+            }
             let sum = |of: fn(&Found) -> Tally| {
                 let found = played.iter().filter(|(case, _)| case.shape == shape);
                 found.map(|(_, found)| of(found)).fold(Tally::default(), Tally::plus)

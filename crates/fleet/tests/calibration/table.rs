@@ -19,6 +19,8 @@ pub struct Page {
     pub missed: Vec<String>,
     /// Begin of the names of these rows, for a section that repeats those of another one.
     pub section: &'static str,
+    /// Noises whose rows are played.
+    pub shapes: &'static [Shape],
 }
 
 /// Row of a table: one case and fleet under each noise.
@@ -30,7 +32,7 @@ struct Line {
 }
 
 impl Page {
-    pub fn new(introduction: &str) -> Self {
+    pub fn new(introduction: &str, shapes: &'static [Shape]) -> Self {
         Self {
             text: introduction.to_owned(),
             csv: ROWS.to_owned(),
@@ -39,7 +41,13 @@ impl Page {
             case: String::new(),
             missed: Vec::new(),
             section: "",
+            shapes,
         }
+    }
+
+    /// True if the rows of this noise are played.
+    pub fn plays(&self, shape: Shape) -> bool {
+        self.shapes.contains(&shape)
     }
 
     /// The page, and all its rows as CSV.
@@ -153,7 +161,7 @@ impl Page {
     }
 }
 
-fn show_shape(shape: Shape) -> &'static str {
+pub fn show_shape(shape: Shape) -> &'static str {
     match shape {
         Shape::Gaussian => "Gaussian",
         Shape::Heavy => "heavy",

@@ -39,7 +39,7 @@ pub struct Payload {
     pub commit: Option<String>,
 }
 
-/// A commit from a record: what is none is unknown, because every user with pods of their own can forge a record.
+/// A commit from a record. Anything else is unknown, because every user with pods of their own can forge a record.
 fn commit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let commit = Option::<String>::deserialize(deserializer)?;
     Ok(commit.filter(|commit| commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())))
