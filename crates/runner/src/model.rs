@@ -1,10 +1,10 @@
-//! Commit of the model, as Hugging Face's library notes it in its cache.
+//! Commit of the model, which Hugging Face's library writes into its cache.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Longest name of a commit (bytes), with its line break.
+/// Bytes that are read: a commit has 40 hex digits and perhaps a line break.
 const BYTES: u64 = 64;
 
 /// Model of an AIPerf command. `None` with another tokenizer, because its commit is not the model's.

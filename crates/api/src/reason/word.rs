@@ -163,7 +163,7 @@ words! {
     AIPerfMissing {
         place: Both, severity: Error,
         meaning: "No AIPerf image is set, or the image has no program `aiperf`.",
-        remedy: "set `benchmark.image`, or `PERFVAL_AIPERF_IMAGE` of the operator, to an image with AIPerf (deploy/images)",
+        remedy: "set `PERFVAL_AIPERF_IMAGE`, or a permitted `benchmark.image`, to an image with AIPerf (deploy/images)",
     }
     Saturated {
         place: Both, severity: Error,

@@ -50,8 +50,8 @@ const MISSED: &[&str] = &[
     "policy: a node drifts by 3 %: passes until reported, quiet, Gaussian",
 ];
 
-/// All rows take three minutes, so they are played where the page is written. Otherwise those with recorded noise are, and
-/// compared with the page's.
+/// All rows take three minutes, so only `UPDATE_GOLDEN=1` plays them. A test run plays those with recorded noise, and compares
+/// them with the page's.
 #[test]
 fn the_page_shows_how_often_simulated_fleets_are_judged_right() {
     const STALE: &str = "docs/evidence/fleet-simulated.* is stale: run `UPDATE_GOLDEN=1 just unit -p perfval-fleet --test calibration` \

@@ -111,7 +111,7 @@ fn aiperf_image_refused(pass: &Pass<'_>) -> Option<Why> {
         return settings.aiperf_image.is_none().then(|| {
             Why::new(
                 Reason::AIPerfMissing,
-                "no image with AIPerf: set the operator's --aiperf-image, or spec.benchmark.image",
+                "no image with AIPerf: set the operator's --aiperf-image, because spec.benchmark.image is empty",
             )
         });
     }

@@ -60,7 +60,7 @@ async fn a_saturated_node_is_waited_for_and_then_reported() {
         "--timeout=60s",
     ])
     .await;
-    // An object that goes is a reason to look at once. Without it the operator looks every 30 s.
+    // The operator looks for free GPUs at once when an object goes, and otherwise every 30 to 36 s.
     refused.delete().await;
     run.until("it has its GPUs", |status| status.placement.is_some()).await;
     run.delete().await;

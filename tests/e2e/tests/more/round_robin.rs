@@ -1,5 +1,4 @@
-//! A slow GPU behind a router that does not look at load: its worker stalls. The slow run of `e2e/plugin.rs` has least-loaded
-//! routing.
+//! The worker of a slow GPU stalls if the router does not regard load. `e2e/plugin.rs` has a slow GPU with least-loaded routing.
 
 use perfval_api::{TrialOutcome, Verdict};
 use perfval_e2e::{Gpus, Validation, quick};
