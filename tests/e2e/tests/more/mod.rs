@@ -1,6 +1,5 @@
 //! Tests that take long: maintainers run them by `just e2e-all`.
 
-pub mod calibrate;
 pub mod edits;
 pub mod model_cache;
 pub mod node_cpu;
