@@ -308,6 +308,7 @@ sessions FOLDER: setup build-lab image
     {{lab}} exec --network-only -- kubectl apply --server-side -k config/lab
     {{lab}} exec --network-only -- kubectl rollout status -n perfvalidation-system deployment/perfvalidation-operator --timeout=120s
     {{lab}} exec --network-only -- kubectl create namespace perf
+    {{lab}} exec --network-only -- kubectl create rolebinding perfvalidation -n perf --clusterrole perfvalidation-operator-runs --serviceaccount perfvalidation-system:perfvalidation-operator
     take healthy
     gpu=$({{lab}} exec --network-only -- kubectl get perfval small -n perf -o "jsonpath={.status.placement.devices[0].name}")
     {{lab}} fault slow-gpu "${gpu#gpu-}" 0.4
@@ -442,7 +443,7 @@ silicon-add +RECORDS:
 chart-lab: build-lab image
     @{{suite}} chart
 
-# What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize for one namespace (six minutes, not part of `just test`).
+# What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize (six minutes, not part of `just test`).
 walk WAY="": setup build-lab image prometheus
     @{{suite}} walk --prometheus {{cache}}/tools/bin {{ if WAY == "" { "" } else { "--only " + WAY } }}
 

@@ -76,20 +76,33 @@ subjects:
     namespace: {{ .Release.Namespace }}
 {{- end }}
 
+{{/* The namespaces of runs that are named: a NetworkPolicy is for one. */}}
+{{- define "perfval.networkPolicyNamespaces" -}}
+{{- .Values.runNetworkPolicy.namespaces | default (without (concat .Values.runNamespaces .Values.watchNamespaces) "*") | toJson }}
+{{- end }}
+
 {{/* Mistakes that the schema cannot see: they concern two values at once. */}}
 {{- define "perfval.check" -}}
-{{- range .Values.watchNamespaces }}
+{{- range $value := list "runNamespaces" "watchNamespaces" }}
+{{- range index $.Values $value }}
 {{- if has . $.Values.refusedNamespaces }}
-{{- fail (printf "watchNamespaces and refusedNamespaces both name %s: no run would ever begin there" .) }}
+{{- fail (printf "%s and refusedNamespaces both name %s: no run would ever begin there" $value .) }}
 {{- end }}
 {{- if and (not $.Values.refusedNamespaces) (has . (list "kube-system" $.Release.Namespace)) }}
-{{- fail (printf "watchNamespaces names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" .) }}
+{{- fail (printf "%s names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" $value .) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.runNamespaces (not .Values.rbac.create) }}
+{{- fail "runNamespaces is set and rbac.create is false: bind the role in these namespaces yourself, and remove runNamespaces" }}
+{{- end }}
+{{- if and .Values.runNamespaces .Values.watchNamespaces }}
+{{- fail "runNamespaces and watchNamespaces are both set: runs are allowed in the namespaces that are watched, so remove runNamespaces" }}
 {{- end }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.create is false: name the existing one in serviceAccount.name" }}
 {{- end }}
-{{- if and .Values.runNetworkPolicy.enabled (not .Values.runNetworkPolicy.namespaces) (not .Values.watchNamespaces) }}
+{{- if and .Values.runNetworkPolicy.enabled (not (include "perfval.networkPolicyNamespaces" . | fromJsonArray)) }}
 {{- fail "runNetworkPolicy.enabled: write the namespaces of validations into runNetworkPolicy.namespaces, because a NetworkPolicy is for one namespace" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}

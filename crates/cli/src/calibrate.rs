@@ -127,11 +127,13 @@ pub async fn run(
     Ok(0)
 }
 
-/// Fails before the first run where the manifest has no place after the last.
+/// Fails before the first run where the manifest has no place after the last. It leaves no empty file.
 fn can_be_written(output: Option<&Path>) -> Result<(), Error> {
     let Some(path) = output else { return Ok(()) };
+    let is_new = path.symlink_metadata().is_err();
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|source| Error::File {
+    let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
+    tried.map_err(|source| Error::File {
         path: path.to_owned(),
         source,
     })

@@ -72,7 +72,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
         ),
         None => (
             "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
-            "kubectl perfval doctor".to_owned(),
+            format!("kubectl perfval doctor -n {}", session.namespace),
         ),
     };
     let said = match (missing, unknown) {

@@ -177,7 +177,7 @@ impl Failure {
             (Class::Transient, _) => "it is tried again",
             (Class::Conflict, _) => "it is read and decided again",
             (Class::Permanent, Some(403)) => {
-                "give the operator this right (config/rbac), or lift the quota or policy that refuses"
+                "give the operator this right (config/rbac, or `kubectl perfval doctor` for a namespace), or lift the quota or policy that refuses"
             }
             (Class::Permanent, Some(404)) => "check that the namespace exists and the kind is served",
             (Class::Permanent, _) => "correct what the answer names, then rerun",

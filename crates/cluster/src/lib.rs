@@ -43,7 +43,7 @@ pub use clock::Clock;
 pub use error::{Class, Error, Failure};
 pub use look::{Look, cache_of};
 pub use node_performance::Written;
-pub use observe::dynamo;
+pub use observe::{dynamo, own_right};
 pub use policy::Creation;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};

@@ -7,6 +7,7 @@ mod exporter;
 mod inventory;
 mod line;
 mod log;
+mod permission;
 mod strays;
 mod surroundings;
 mod trial;
@@ -33,6 +34,7 @@ use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
 
 pub(crate) use dynamo::deployments_at;
+pub use permission::own_right;
 
 use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
@@ -40,6 +42,7 @@ use crate::look::RunWish;
 
 /// Result of one need.
 enum NeedAnswer {
+    Permission(Seen<bool>),
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
     Holders(Seen<Arc<[Contender]>>),
@@ -106,6 +109,10 @@ impl Cluster {
 
     async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> NeedAnswer {
         match need {
+            Need::Permission => {
+                let answer = self.may_run_in(run.namespace()).await;
+                NeedAnswer::Permission(seen(read("ask for the operator's own right", answer)))
+            }
             Need::Dynamo => NeedAnswer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
             Need::StorageClasses => NeedAnswer::StorageClasses(seen(self.storage_classes().await)),
             Need::Holders => NeedAnswer::Holders(seen(self.holders().await)),
@@ -201,6 +208,7 @@ impl Cluster {
 
 fn put(observed: &mut Observed, answer: NeedAnswer) {
     match answer {
+        NeedAnswer::Permission(permission) => observed.permission = permission,
         NeedAnswer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
         NeedAnswer::StorageClasses(classes) => observed.storage_classes = classes,
         NeedAnswer::Holders(holders) => observed.holders = holders,

@@ -16,18 +16,23 @@ pub enum Creation {
     Done(Box<PerfValidation>),
     /// An object of the same name has another owner.
     Taken,
+    /// No administrator allows runs in its namespace.
+    NotAllowed,
 }
 
 impl Cluster {
     /// Creates a validation of a policy.
     pub async fn create_validation(&self, object: &PerfValidation) -> Result<Creation, Failure> {
         let namespace = object.namespace().unwrap_or_default();
+        let is_allowed = self.may_run_in(&namespace).await?;
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), &namespace);
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
+            // A missing namespace, or a quota, is still reported as such.
+            dry_run: !is_allowed,
         };
         match self.bounded(api.create(&params, object)).await {
+            Ok(_) if !is_allowed => Ok(Creation::NotAllowed),
             Ok(created) => Ok(Creation::Done(Box::new(created))),
             Err(failure) if failure.class() == Class::Conflict => {
                 let known = self.bounded(api.get(&object.name_any())).await?;

@@ -7,8 +7,10 @@ use crate::observe::dynamo;
 pub enum Scope {
     /// In the whole cluster.
     Cluster,
-    /// In the namespaces of the `PerfValidation`s.
-    Namespace,
+    /// In every watched namespace: its own kind, Events, and lists of what runs created.
+    Watched,
+    /// Only where an administrator allows runs, or in the namespaces that the operator was told to watch.
+    Run,
     /// In the whole cluster, and only for an operator that watches all namespaces.
     Fleet,
     /// In those namespaces, and only for an operator that runs outside the cluster.
@@ -48,14 +50,26 @@ const fn in_cluster(
     }
 }
 
-const fn in_namespace(
+const fn where_watched(
     group: &'static str,
     resource: &'static str,
     verbs: &'static [&'static str],
     call: &'static str,
 ) -> Permission {
     Permission {
-        scope: Scope::Namespace,
+        scope: Scope::Watched,
+        ..in_cluster(group, resource, verbs, call)
+    }
+}
+
+const fn of_runs(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    call: &'static str,
+) -> Permission {
+    Permission {
+        scope: Scope::Run,
         ..in_cluster(group, resource, verbs, call)
     }
 }
@@ -67,7 +81,8 @@ const fn in_fleet(resource: &'static str, verbs: &'static [&'static str], call: 
     }
 }
 
-/// Every right that [`Cluster`](crate::Cluster) needs. Discovery and `/version` are open to every account.
+/// Every right that [`Cluster`](crate::Cluster) needs. Discovery, `/version` and `SelfSubjectAccessReview`s are open to
+/// every account.
 pub const PERMISSIONS: &[Permission] = &[
     in_cluster(
         "perfvalidation.dev",
@@ -148,92 +163,92 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "sizing: which nodes reach the model cache",
     ),
-    in_namespace("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
-    in_namespace(
+    where_watched("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
+    where_watched(
         "perfvalidation.dev",
         "perfvalidations",
         &["delete"],
         "ttlSecondsAfterFinished",
     ),
-    in_namespace(
+    where_watched(
         "perfvalidation.dev",
         "perfvalidations/status",
         &["patch"],
         "status of a run",
     ),
-    in_namespace(
+    where_watched("events.k8s.io", "events", &["create", "patch"], "events on the object"),
+    where_watched(dynamo::GROUP, dynamo::PLURAL, &["list"], "cleanup"),
+    where_watched("resource.k8s.io", "resourceclaimtemplates", &["list"], "cleanup"),
+    where_watched("", "services", &["list"], "cleanup"),
+    where_watched("batch", "jobs", &["list"], "cleanup"),
+    of_runs(
         dynamo::GROUP,
         dynamo::PLURAL,
         &["create"],
         "deployment, and its dry run",
     ),
-    in_namespace(
+    of_runs(
         dynamo::GROUP,
         dynamo::PLURAL,
         &["get"],
         "readiness; ownership of a namesake",
     ),
-    in_namespace(dynamo::GROUP, dynamo::PLURAL, &["list", "delete"], "cleanup"),
-    in_namespace(
+    of_runs(dynamo::GROUP, dynamo::PLURAL, &["delete"], "cleanup"),
+    of_runs(
         "resource.k8s.io",
         "resourceclaimtemplates",
         &["create"],
         "claims of the workers",
     ),
-    in_namespace(
+    of_runs(
         "resource.k8s.io",
         "resourceclaimtemplates",
         &["get"],
         "ownership of a namesake",
     ),
-    in_namespace(
-        "resource.k8s.io",
-        "resourceclaimtemplates",
-        &["list", "delete"],
-        "cleanup",
-    ),
-    in_namespace("", "services", &["create"], "metrics of the workers"),
-    in_namespace("", "services", &["get"], "ownership of a namesake"),
-    in_namespace("", "services", &["list", "delete"], "cleanup"),
-    in_namespace("batch", "jobs", &["create"], "trials; filling the model cache"),
-    in_namespace("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
-    in_namespace("batch", "jobs", &["list", "delete"], "cleanup"),
-    in_namespace("", "persistentvolumeclaims", &["create"], "model cache"),
-    in_namespace("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
-    in_namespace(
+    of_runs("resource.k8s.io", "resourceclaimtemplates", &["delete"], "cleanup"),
+    of_runs("", "services", &["create"], "metrics of the workers"),
+    of_runs("", "services", &["get"], "ownership of a namesake"),
+    of_runs("", "services", &["delete"], "cleanup"),
+    of_runs("batch", "jobs", &["create"], "trials; filling the model cache"),
+    of_runs("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
+    of_runs("batch", "jobs", &["delete"], "cleanup"),
+    of_runs("", "persistentvolumeclaims", &["create"], "model cache"),
+    of_runs("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
+    of_runs(
         "",
         "pods/log",
         &["get"],
         "result and progress of a trial; why a pod crashes or does not answer",
     ),
-    in_namespace(
+    of_runs(
         "",
         "events",
         &["list"],
         "warnings on the pods of a run; why they may not be created",
     ),
-    in_namespace(
+    of_runs(
         "",
         "configmaps",
         &["get"],
         "whether the results are saved; trials to judge again; ownership of a namesake",
     ),
     // The API server requires `create` too if the apply creates the object.
-    in_namespace("", "configmaps", &["create", "patch"], "saving the results"),
-    in_namespace(
+    of_runs("", "configmaps", &["create", "patch"], "saving the results"),
+    of_runs(
         "",
         "configmaps",
         &["list", "delete"],
         "results of runs that are not kept",
     ),
-    in_namespace("events.k8s.io", "events", &["create", "patch"], "events on the object"),
     in_fleet(
         "nodeperformances",
         &["create", "delete"],
         "newest measurement of each node",
     ),
     in_fleet("nodeperformances/status", &["patch"], "newest measurement of each node"),
-    in_fleet("perfvalidations", &["create"], "validations of a policy"),
+    // `get` shows whose an object of the same name is.
+    in_fleet("perfvalidations", &["create", "get"], "validations of a policy"),
     in_fleet("perfvalidationpolicies/status", &["patch"], "status of a policy"),
     // Without `patch` it cannot approve one.
     in_fleet("perfbaselines", &["create"], "baseline of each environment"),

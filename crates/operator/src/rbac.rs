@@ -48,14 +48,14 @@ pub const PROCESS: &[Permission] = &[
         "batch",
         "jobs",
         &["list", "watch"],
-        Scope::Namespace,
+        Scope::Watched,
         "watch of a run's Jobs",
     ),
     process(
         dynamo::GROUP,
         dynamo::PLURAL,
         &["list", "watch"],
-        Scope::Namespace,
+        Scope::Watched,
         "watch of a run's deployment",
     ),
     Permission {
@@ -72,7 +72,7 @@ pub const PROCESS: &[Permission] = &[
         "events.k8s.io",
         "events",
         &["create", "patch"],
-        Scope::Namespace,
+        Scope::Watched,
         "event on an object that cannot be parsed",
     ),
 ];
@@ -82,7 +82,7 @@ pub const LEASE: &[Permission] = &[process(
     "coordination.k8s.io",
     "leases",
     &["get", "create", "update"],
-    Scope::Namespace,
+    Scope::Watched,
     "leader election",
 )];
 

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use perfval_api::{Reason, text};
+use perfval_cluster::own_right;
 use perfval_run::{Event, Run};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -147,21 +148,15 @@ async fn lacks(reviews: &Api<SelfSubjectAccessReview>, right: &Right, before: &B
 async fn is_granted(reviews: &Api<SelfSubjectAccessReview>, right: &Right) -> Result<bool, String> {
     let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(ResourceAttributes {
-                verb: given(right.verb),
-                group: given(right.group),
-                resource: given(resource),
-                subresource: given(subresource),
-                name: right.name.map(str::to_owned),
-                namespace: right.namespace.clone(),
-                ..ResourceAttributes::default()
-            }),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
+    let review = own_right(ResourceAttributes {
+        verb: given(right.verb),
+        group: given(right.group),
+        resource: given(resource),
+        subresource: given(subresource),
+        name: right.name.map(str::to_owned),
+        namespace: right.namespace.clone(),
+        ..ResourceAttributes::default()
+    });
     match timeout(LIMIT, reviews.create(&PostParams::default(), &review)).await {
         Ok(Ok(answered)) => Ok(answered.status.is_some_and(|status| status.allowed)),
         Ok(Err(error)) => Err(error.to_string()),

@@ -33,5 +33,6 @@ pub mod time;
 
 pub use decision::{Decision, Effect, Event};
 pub use observed::{Needs, Observed};
+pub use phase::not_allowed;
 pub use run::Run;
 pub use settings::Settings;

@@ -23,6 +23,8 @@ pub use perfval_sizing::inventory::Inventory;
 /// One part of the world that a phase reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
+    /// Whether the operator may create what a run needs in its namespace.
+    Permission,
     /// The DynamoGraphDeployment API as the cluster serves it, if it does.
     Dynamo,
     /// `StorageClasses`.
@@ -96,6 +98,8 @@ pub struct Observed {
     pub began: Option<DateTime<Utc>>,
     /// When this process looked at this run before, where it remembers; it may have written nothing then.
     pub looked_before: Option<DateTime<Utc>>,
+    /// True if the operator may create what a run needs in its namespace.
+    pub permission: Seen<bool>,
     /// The DynamoGraphDeployment API.
     pub dynamo: Seen<DynamoApi>,
     /// `/version` of the API server, such as `v1.36.4`.

@@ -16,6 +16,7 @@ mod waiting_for_ready;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 
 pub(crate) use definition::Definition;
+pub use pending::not_allowed;
 pub(crate) use sizing::seldom_looked_at;
 
 use crate::attendance::Limit;

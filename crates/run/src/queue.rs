@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use perfval_api::{Allocation, PerfValidationSpec, PerfValidationStatus, Phase, Trigger};
+use perfval_api::{Allocation, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Trigger};
 use perfval_sizing::{Granted, OtherRun, Sizing, holds_node};
 
 use crate::{names, time};
@@ -150,7 +150,11 @@ impl Contender {
         let may_want = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
         let is_waiting = match status.phase {
             Some(Phase::Sizing) => is_queued(status),
-            None | Some(Phase::Pending) => now < time::after(position.asked_at, ON_ITS_WAY),
+            // Not a run that is not allowed in its namespace.
+            None | Some(Phase::Pending) => {
+                let refused = status.reason.as_deref() == Some(Reason::Refused.as_str());
+                !refused && now < time::after(position.asked_at, ON_ITS_WAY)
+            }
             Some(_) => false,
         };
         let wants = (may_want && is_waiting).then(|| Box::new(spec.clone()));

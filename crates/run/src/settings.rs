@@ -44,10 +44,12 @@ impl Settings {
     /// Returns true if `benchmark.image` may contain this image. A path ends where a part of the reference ends:
     /// `registry/team` does not permit `registry/team-of-others/aiperf`.
     pub fn permits_benchmark(&self, image: &str) -> bool {
+        // After a host alone, `:5000/aiperf` is a port: another registry.
+        let is_version = |rest: &str| rest.starts_with([':', '@']) && !rest.contains('/');
         let begins = |path: &String| {
             image
                 .strip_prefix(path.trim_end_matches('/'))
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || is_version(rest))
         };
         self.aiperf_image.as_deref() == Some(image) || self.benchmark_images.iter().any(begins)
     }

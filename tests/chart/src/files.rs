@@ -9,7 +9,7 @@ use crate::values;
 pub const CHART: &str = "charts/perfvalidation-operator";
 
 /// Files under `config/` and the licence, and where the chart has them.
-const COPIES: [(&str, &str); 13] = [
+const COPIES: [(&str, &str); 14] = [
     ("LICENSE", "LICENSE"),
     (
         "config/crd/nodeperformances.perfvalidation.dev.yaml",
@@ -29,7 +29,8 @@ const COPIES: [(&str, &str); 13] = [
     ),
     ("config/rbac/fleet_role.yaml", "files/rbac/fleet_role.yaml"),
     ("config/rbac/read_role.yaml", "files/rbac/read_role.yaml"),
-    ("config/rbac/namespace_role.yaml", "files/rbac/namespace_role.yaml"),
+    ("config/rbac/watch_role.yaml", "files/rbac/watch_role.yaml"),
+    ("config/rbac/runs_role.yaml", "files/rbac/runs_role.yaml"),
     ("config/rbac/lease_role.yaml", "files/rbac/lease_role.yaml"),
     ("config/users/user_roles.yaml", "files/rbac/user_roles.yaml"),
     ("config/policies/policy.yaml", "files/limits_policy.yaml"),

@@ -30,15 +30,8 @@ impl Operator {
     /// # Panics
     /// If it does not become ready.
     pub async fn install(lab: &Lab, config: &str) -> Self {
-        Self::install_from(lab, &format!("{config}/lab")).await
-    }
-
-    /// Installs it from a kustomization and waits until it is ready.
-    ///
-    /// # Panics
-    /// If it does not become ready.
-    pub async fn install_from(lab: &Lab, kustomization: &str) -> Self {
-        lab.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", kustomization])
+        let folder = format!("{config}/lab");
+        lab.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &folder])
             .await;
         let operator = Self { lab: lab.clone() };
         operator.scale(1).await;

@@ -79,6 +79,20 @@ impl Lab {
         }
     }
 
+    /// The answer of `kubectl auth can-i`.
+    ///
+    /// # Panics
+    /// If there is no answer: an error is not a "no".
+    pub async fn can_i(&self, arguments: &[&str]) -> bool {
+        let answer = self.try_kubectl(&[&["auth", "can-i"], arguments].concat()).await;
+        match answer {
+            Ok(_) => true,
+            // It prints "no" to its standard output.
+            Err(said) if said.trim().is_empty() => false,
+            Err(said) => panic!("kubectl auth can-i {arguments:?}: {said}"),
+        }
+    }
+
     /// Applies a manifest.
     ///
     /// # Panics
@@ -89,16 +103,53 @@ impl Lab {
         self.kubectl(&["apply", "-f", &file.path().to_string_lossy()]).await;
     }
 
-    /// A namespace of its own for a test, made anew.
+    /// A namespace of its own for a test, made anew, in which the operator may run.
     ///
     /// # Panics
     /// If the API server refuses.
     pub async fn namespace(&self, name: &str) -> String {
+        let namespace = self.namespace_without_runs(name).await;
+        self.allow_runs(&namespace).await;
+        namespace
+    }
+
+    /// A namespace made anew, as an administrator makes it who has not heard of the operator.
+    ///
+    /// # Panics
+    /// If the API server refuses.
+    pub async fn namespace_without_runs(&self, name: &str) -> String {
         let _ = self
             .try_kubectl(&["delete", "namespace", name, "--ignore-not-found", "--timeout=120s"])
             .await;
         self.kubectl(&["create", "namespace", name]).await;
         name.to_owned()
+    }
+
+    /// Lets the operator run validations in a namespace, as an administrator does. The API server notices after a moment.
+    ///
+    /// # Panics
+    /// If the API server refuses.
+    pub async fn allow_runs(&self, namespace: &str) {
+        let role = "--clusterrole=perfvalidation-operator-runs";
+        let account = "--serviceaccount=perfvalidation-system:perfvalidation-operator";
+        let arguments = [
+            "create",
+            "rolebinding",
+            "perfvalidation",
+            "-n",
+            namespace,
+            role,
+            account,
+        ];
+        self.kubectl(&arguments).await;
+        let create = ["create", "jobs.batch", "-n", namespace];
+        let operator = "--as=system:serviceaccount:perfvalidation-system:perfvalidation-operator";
+        for _ in 0..20 {
+            if self.can_i(&[&create[..], &[operator]].concat()).await {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 }
 

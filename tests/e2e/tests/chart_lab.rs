@@ -81,14 +81,16 @@ async fn upgrade_and_rollback_lose_no_run_and_uninstalling_leaves_nothing() {
     let lab = bare_lab().await;
     let helm = Helm::new(&lab).await;
     let (_folder, earlier) = earlier_chart();
-    helm.install(&earlier, &[]).await;
+    // As the chart's README allows a namespace.
+    let namespace = lab.namespace_without_runs("chart").await;
+    helm.install(&earlier, &["runNamespaces={chart}"]).await;
     helm.test().await;
     assert!(columns(&lab).await.contains(COLUMN.1));
 
-    let namespace = lab.namespace("chart").await;
     let upgraded = Validation::create(&lab, quick("upgraded", &namespace)).await;
     upgraded.phase(Phase::WaitingForReady).await;
-    helm.upgrade(&chart(), &["replicas=2", "log.level=debug"]).await;
+    helm.upgrade(&chart(), &["runNamespaces={chart}", "replicas=2", "log.level=debug"])
+        .await;
     assert!(columns(&lab).await.contains(COLUMN.0), "an upgrade brings the new CRD");
     is_first_run(&upgraded.ends(Verdict::Passed).await);
 
@@ -119,7 +121,7 @@ async fn upgrade_and_rollback_lose_no_run_and_uninstalling_leaves_nothing() {
 async fn a_release_for_one_namespace_works_there_and_may_do_nothing_elsewhere() {
     let lab = bare_lab().await;
     let helm = Helm::new(&lab).await;
-    let namespace = lab.namespace("chart-here").await;
+    let namespace = lab.namespace_without_runs("chart-here").await;
     helm.install(&chart(), &[&format!("watchNamespaces={{{namespace}}}")])
         .await;
     works_only_in(&lab, &namespace).await;
@@ -129,21 +131,31 @@ async fn a_release_for_one_namespace_works_there_and_may_do_nothing_elsewhere() 
 
 #[tokio::test]
 #[ignore = "needs the lab: just chart-lab"]
-async fn an_installation_by_kustomize_for_one_namespace_works_there_and_may_do_nothing_elsewhere() {
+async fn an_installation_by_kustomize_runs_nothing_until_a_namespace_is_allowed() {
     let lab = bare_lab().await;
-    // The one that config/namespaced/scope.yaml names.
-    let namespace = lab.namespace("perf").await;
-    let folder = project("config").join("lab/namespaced");
-    let folder = folder.to_string_lossy();
-    let operator = Operator::install_from(&lab, &folder).await;
-    works_only_in(&lab, &namespace).await;
+    let config = project("config").to_string_lossy().into_owned();
+    let operator = Operator::install(&lab, &config).await;
+    let here = lab.namespace("chart-here").await;
+    let elsewhere = lab.namespace_without_runs("chart-elsewhere").await;
+    may_act_only_in(&lab, &here, &elsewhere).await;
+
+    let run = Validation::create(&lab, quick("waits", &elsewhere)).await;
+    run.until("it waits for the administrator", |status| {
+        let message = status.message.as_deref().unwrap_or_default();
+        message.contains("may create nothing in namespace chart-elsewhere")
+    })
+    .await;
+    lab.allow_runs(&elsewhere).await;
+    is_first_run(&run.ends(Verdict::Passed).await);
+    run.delete().await;
     drop(operator);
+    let folder = format!("{config}/lab");
     lab.kubectl(&["delete", "-k", &folder, "--timeout=120s"]).await;
 }
 
 /// A run there passes, one elsewhere is not looked at, and the API server would not let the operator act elsewhere.
 async fn works_only_in(lab: &Lab, namespace: &str) {
-    let elsewhere = lab.namespace("chart-elsewhere").await;
+    let elsewhere = lab.namespace_without_runs("chart-elsewhere").await;
     let ignored = Validation::create(lab, quick("ignored", &elsewhere)).await;
     let here = Validation::create(lab, quick("here", namespace)).await;
     is_first_run(&here.ends(Verdict::Passed).await);
@@ -153,6 +165,18 @@ async fn works_only_in(lab: &Lab, namespace: &str) {
         .await
         .map(|status| (status.observed_generation, status.run.is_some()));
     assert_eq!(seen, Ok((-1, false)), "an object of another namespace is left alone");
+    may_act_only_in(lab, namespace, &elsewhere).await;
+    here.delete().await;
+    // It has no finalizer.
+    eventually("the ignored one goes at once", Duration::from_secs(30), || async {
+        lab.try_kubectl(&["delete", "perfval", "-n", &elsewhere, "ignored", "--ignore-not-found"])
+            .await
+    })
+    .await;
+}
+
+/// The API server lets the operator act in one namespace and not in the other.
+async fn may_act_only_in(lab: &Lab, namespace: &str, elsewhere: &str) {
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:{RELEASE}");
     for right in [
         &["create", "jobs.batch"][..],
@@ -161,17 +185,10 @@ async fn works_only_in(lab: &Lab, namespace: &str) {
         &["get", "pods", "--subresource=log"],
     ] {
         let may = async |namespace: &str| {
-            let arguments = [&["auth", "can-i"], right, &["-n", namespace, &account]].concat();
-            lab.try_kubectl(&arguments).await.is_ok()
+            let arguments = [right, &["-n", namespace, &account]].concat();
+            lab.can_i(&arguments).await
         };
         assert!(may(namespace).await, "{right:?} in {namespace}");
-        assert!(!may(&elsewhere).await, "{right:?} in {elsewhere}");
+        assert!(!may(elsewhere).await, "{right:?} in {elsewhere}");
     }
-    here.delete().await;
-    // It has no finalizer.
-    eventually("the ignored one goes at once", Duration::from_secs(30), || async {
-        lab.try_kubectl(&["delete", "perfval", "-n", &elsewhere, "ignored", "--ignore-not-found"])
-            .await
-    })
-    .await;
 }

@@ -14,7 +14,7 @@ pub fn files() -> Vec<(&'static str, String)> {
     files.push(("service_account.yaml", service_account()));
     let resources: Vec<_> = ["service_account.yaml"]
         .into_iter()
-        .chain(roles.iter().filter(|role| role.binding.is_some()).map(|role| role.file))
+        .chain(roles.iter().filter(|role| role.installed).map(|role| role.file))
         .map(|file| format!("  - {file}\n"))
         .collect();
     let kustomization = format!(

@@ -17,6 +17,8 @@ pub struct Role {
     pub rules: Vec<Rule>,
     /// Kind of its binding, if an account is bound to it.
     pub binding: Option<&'static str>,
+    /// True if every installation has it.
+    pub installed: bool,
 }
 
 /// One rule: every verb on one resource, and all calls that need it.
@@ -35,7 +37,7 @@ pub struct Rule {
 }
 
 /// Every role.
-pub fn roles() -> [Role; 5] {
+pub fn roles() -> [Role; 6] {
     let all = || PERMISSIONS.iter().chain(PROCESS);
     let of = |scope| rules(all().filter(move |permission| permission.scope == scope));
     [
@@ -46,15 +48,26 @@ pub fn roles() -> [Role; 5] {
             about: "What is read in the whole cluster: sizing counts every GPU and who holds it.",
             rules: of(Scope::Cluster),
             binding: Some("ClusterRoleBinding"),
+            installed: true,
         },
         Role {
-            file: "namespace_role.yaml",
+            file: "watch_role.yaml",
             kind: "ClusterRole",
-            name: "perfvalidation-operator-namespace",
-            about: "What is done in the namespaces of PerfValidations: here, all of them. config/namespaced and the chart's\n\
-                    # watchNamespaces make it a Role of one, or of each.",
-            rules: of(Scope::Namespace),
+            name: "perfvalidation-operator-watch",
+            about: "What is done in every watched namespace: it writes its own kind and Events, and creates no pod.",
+            rules: of(Scope::Watched),
             binding: Some("ClusterRoleBinding"),
+            installed: true,
+        },
+        Role {
+            file: "runs_role.yaml",
+            kind: "ClusterRole",
+            name: "perfvalidation-operator-runs",
+            about: "What a run creates. Bind it in each namespace whose users may measure; config/components/all-namespaces binds it\n\
+                    # everywhere.",
+            rules: of(Scope::Run),
+            binding: None,
+            installed: true,
         },
         Role {
             file: "fleet_role.yaml",
@@ -63,6 +76,7 @@ pub fn roles() -> [Role; 5] {
             about: "What an operator of all namespaces writes about nodes and policies: its own kinds, and no Node.",
             rules: of(Scope::Fleet),
             binding: Some("ClusterRoleBinding"),
+            installed: true,
         },
         Role {
             file: "lease_role.yaml",
@@ -71,6 +85,7 @@ pub fn roles() -> [Role; 5] {
             about: "Leader election.",
             rules: rules(LEASE.iter()),
             binding: Some("RoleBinding"),
+            installed: true,
         },
         Role {
             file: "outside_role.yaml",
@@ -79,6 +94,7 @@ pub fn roles() -> [Role; 5] {
             about: "Only for an operator outside the cluster (--endpoint-access=service-proxy): bound to no account.",
             rules: of(Scope::Outside),
             binding: None,
+            installed: false,
         },
     ]
 }
@@ -181,11 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn the_service_proxy_is_only_for_outside_and_bound_to_no_account() {
+    fn what_creates_pods_or_reaches_them_is_bound_to_no_account() {
         for role in roles() {
             let proxies = role.rules.iter().any(|rule| rule.resource == "services/proxy");
             assert_eq!(proxies, role.file == "outside_role.yaml", "{}", role.name);
-            assert_eq!(role.binding.is_none(), proxies, "{}", role.name);
+            let creates = |rule: &Rule| {
+                ["jobs", "dynamographdeployments"].contains(&rule.resource) && rule.verbs.contains(&"create")
+            };
+            let runs = role.rules.iter().any(creates);
+            assert_eq!(runs, role.file == "runs_role.yaml", "{}", role.name);
+            assert_eq!(role.binding.is_none(), proxies || runs, "{}", role.name);
         }
     }
 

@@ -38,7 +38,7 @@ impl Reason {
                  does not answer; the run then goes on by itself",
             ),
             Self::Refused => Help::Own(
-                "use another namespace of at most 51 characters, remove `benchmark.image`, or change the flag of the operator in the message",
+                "allow the namespace, use another of at most 51 characters, remove `benchmark.image`, or change the operator's flag in the message",
             ),
             Self::BenchmarkTimeout => Help::Own(
                 "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)",

@@ -1,8 +1,10 @@
-//! The operator: whether it runs, and in which version.
+//! The operator: whether it runs, in which version, and whether it may run anything in the namespace.
 
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
+use perfval_cluster::dynamo;
 use perfval_run::readiness::is_ready;
 
 use super::asked::Asked;
@@ -11,6 +13,8 @@ use crate::error::{Error, INSTALL};
 
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
+/// Variable with the only namespaces that the operator looks at.
+const WATCHED: &str = "PERFVAL_WATCH_NAMESPACES";
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
 /// Checks if the operator runs, and its version.
@@ -39,12 +43,17 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
             format!("kubectl logs -n {namespace} deployment/perfvalidation-operator"),
         )];
     };
+    let permission = permission(asked, ready).await;
     let Some(version) = version(ready) else {
-        return vec![Check::good(format!(
+        let ready = Check::good(format!(
             "the operator is ready in {namespace} (its image names no version)"
-        ))];
+        ));
+        return vec![ready, permission];
     };
-    let mut checks = vec![Check::good(format!("the operator {version} is ready in {namespace}"))];
+    let mut checks = vec![
+        Check::good(format!("the operator {version} is ready in {namespace}")),
+        permission,
+    ];
     // Releases of one minor read and write the same fields.
     if minor(&version) != minor(OWN) {
         checks.push(Check::worse(
@@ -53,6 +62,80 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// Whether an administrator allows runs in the namespace of the manifest. The operator asks for the same right.
+async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
+    let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
+    if !watches(operator, namespace) {
+        return Check::missing(
+            format!("the operator does not look at {namespace}"),
+            format!("add {namespace} to its {WATCHED}, or to the chart's watchNamespaces"),
+        );
+    }
+    let spec = operator.spec.as_ref();
+    let account = spec
+        .and_then(|spec| spec.service_account_name.as_deref())
+        .unwrap_or("default");
+    let user = format!("system:serviceaccount:{}:{account}", asked.operator_namespace);
+    let (verb, group, resource) = ("create", dynamo::GROUP, dynamo::PLURAL);
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(user.clone()),
+            groups: Some(vec![
+                "system:authenticated".to_owned(),
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{}", asked.operator_namespace),
+            ]),
+            resource_attributes: Some(ResourceAttributes {
+                namespace: Some(namespace.to_owned()),
+                verb: Some(verb.to_owned()),
+                group: Some(group.to_owned()),
+                resource: Some(resource.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let api: Api<SubjectAccessReview> = Api::all(asked.session.client.clone());
+    match api.create(&PostParams::default(), &review).await {
+        Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {
+            Check::good(format!("the operator may run validations in {namespace}"))
+        }
+        Ok(_) => Check::missing(
+            format!("the operator may create nothing in {namespace}: an administrator has to allow it"),
+            format!(
+                "kubectl create rolebinding perfvalidation -n {namespace} --clusterrole {}-runs --serviceaccount {}:{account}",
+                deployment(operator),
+                asked.operator_namespace
+            ),
+        ),
+        Err(error) => Check::unknown(
+            format!(
+                "whether the operator may run validations in {namespace}: {}",
+                Error::from_call("ask for the operator's rights", error)
+            ),
+            format!("kubectl auth can-i {verb} {resource}.{group} -n {namespace} --as {user}"),
+        ),
+    }
+}
+
+/// Whether the operator in a pod looks at a namespace: at all, unless some are named.
+fn watches(pod: &Pod, namespace: &str) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut variables = containers.flat_map(|container| container.env.iter().flatten());
+    let watched = variables.find(|variable| variable.name == WATCHED);
+    let watched = watched
+        .and_then(|variable| variable.value.as_deref())
+        .unwrap_or_default();
+    watched.trim().is_empty() || watched.split(',').any(|name| name.trim() == namespace)
+}
+
+/// Name of a pod's Deployment, with which the names of the operator's roles begin.
+fn deployment(pod: &Pod) -> String {
+    let name = pod.name_any();
+    name.rsplitn(3, '-').nth(2).unwrap_or(&name).to_owned()
 }
 
 /// The version in the tag of its image; of the chart's label if the image has none.

@@ -114,11 +114,14 @@ async fn a_range_without_a_knee_gives_no_manifest() {
         ),
     ] {
         let desk = Desk::new();
-        let run = desk.start(&format!("calibrate -f {MANIFEST} {range}"));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("calibrated.yaml");
+        let run = desk.start(&format!("calibrate -f {MANIFEST} {range} --output {}", file.display()));
         operate(&desk, &run, "Passed").await;
         let answer = run.ends().await;
         assert_eq!(answer.code, 3, "{answer:?}");
         assert!(answer.err.contains(why), "{answer:?}");
+        assert!(!file.exists(), "no empty file is left");
         assert_eq!(
             desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
             None,

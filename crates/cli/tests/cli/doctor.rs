@@ -57,6 +57,65 @@ async fn a_cluster_that_has_everything() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it() {
+    let desk = healthy();
+    desk.server
+        .delete("pods", "perfvalidation-system", "perfvalidation-operator");
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "gpu-perfvalidation-operator-7d9f6c5b8-x2x4z", "namespace": "perfvalidation-system",
+            "labels": {"app.kubernetes.io/name": "perfvalidation-operator"},
+        },
+        "spec": {"serviceAccountName": "theirs", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }));
+    let refused = Fault::refuse("create", "dynamographdeployments", 403).in_namespace("perf");
+    desk.server.fail(refused);
+    let answer = desk.types("doctor").await;
+    assert_eq!((answer.code, answer.err.as_str()), (1, ""));
+    assert!(
+        answer.out.contains("✗  the operator may create nothing in perf"),
+        "{}",
+        answer.out
+    );
+    let command = "kubectl create rolebinding perfvalidation -n perf --clusterrole gpu-perfvalidation-operator-runs \
+                   --serviceaccount perfvalidation-system:theirs";
+    assert!(answer.out.contains(command), "{}", answer.out);
+
+    desk.server.heal();
+    let operator = "gpu-perfvalidation-operator-7d9f6c5b8-x2x4z";
+    let looks_at = |namespaces: &str| {
+        desk.server.edit("pods", "perfvalidation-system", operator, |pod| {
+            pod["spec"]["containers"][0]["env"] = json!([{"name": "PERFVAL_WATCH_NAMESPACES", "value": namespaces}]);
+        });
+    };
+    looks_at("a,b");
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.out.contains("✗  the operator does not look at perf"),
+        "{}",
+        answer.out
+    );
+    looks_at("a, perf");
+    assert_eq!(desk.types("doctor").await.code, 0);
+
+    desk.server.fail(Fault::refuse("create", "subjectaccessreviews", 403));
+    let answer = desk.types("doctor").await;
+    assert!(
+        answer
+            .out
+            .contains("?  whether the operator may run validations in perf"),
+        "{}",
+        answer.out
+    );
+    let question = "kubectl auth can-i create dynamographdeployments.nvidia.com -n perf --as \
+                    system:serviceaccount:perfvalidation-system:theirs";
+    assert!(answer.out.contains(question), "{}", answer.out);
+}
+
+#[tokio::test]
 async fn a_cluster_that_has_nothing() {
     let mut desk = Desk::new();
     desk.server.withdraw("perfvalidations");

@@ -43,6 +43,9 @@ macro_rules! inventory {
 }
 
 const READS: &[Read] = &[
+    read(Need::Permission, "create", "selfsubjectaccessreviews", |seen| {
+        word(&seen.permission)
+    }),
     read(Need::Dynamo, "get", "customresourcedefinitions", |seen| {
         word(&seen.dynamo)
     }),

@@ -342,6 +342,20 @@ async fn the_deployment_of_the_run_is_read() {
 }
 
 #[tokio::test]
+async fn it_is_read_whether_a_run_may_begin_in_its_namespace() {
+    let world = World::new();
+    let asked = async || world.observe(Need::Permission).await.permission;
+    assert_eq!(asked().await, Seen::Present(true));
+    let elsewhere = Fault::refuse("create", "dynamographdeployments", 403).in_namespace("elsewhere");
+    world.server.fail(elsewhere);
+    assert_eq!(asked().await, Seen::Present(true));
+    world
+        .server
+        .fail(Fault::refuse("create", "dynamographdeployments", 403).in_namespace(NAMESPACE));
+    assert_eq!(asked().await, Seen::Present(false));
+}
+
+#[tokio::test]
 async fn the_cache_job_and_storage_classes_are_read() {
     let world = World::new();
     assert!(world.observe(Need::CacheJob).await.cache_job.is_absent());

@@ -56,6 +56,22 @@ async fn the_name_of_a_validation_may_be_taken() {
 }
 
 #[tokio::test]
+async fn no_validation_is_created_where_its_run_would_only_wait() {
+    let world = World::new();
+    world
+        .server
+        .fail(Fault::refuse("create", "dynamographdeployments", 403));
+    let outcome = world.cluster.create_validation(&child()).await;
+    assert_eq!(outcome.expect("no failure"), Creation::NotAllowed);
+    assert_eq!(world.server.get("perfvalidations", NAMESPACE, "h100-n1-1"), None);
+    world
+        .server
+        .fail(Fault::refuse("create", "selfsubjectaccessreviews", 500));
+    let outcome = world.cluster.create_validation(&child()).await;
+    outcome.expect_err("it is not known");
+}
+
+#[tokio::test]
 async fn a_refused_validation_is_a_failure() {
     let world = World::new();
     world.server.fail(Fault::refuse("create", "perfvalidations", 403));

@@ -18,6 +18,7 @@ use perfval_fleet::baseline::Approved;
 use perfval_fleet::policy::{
     Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
 };
+use perfval_run::not_allowed;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, error, info, warn};
@@ -271,6 +272,12 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
             Ok(Creation::Taken) => {
                 let (namespace, name) = (validation.namespace().unwrap_or_default(), validation.name_any());
                 let message = format!("PerfValidation {namespace}/{name} exists and belongs to somebody else");
+                warn!(policy = policy.name_any(), message);
+                memory.policy(policy).refuse(message, false, now);
+                break;
+            }
+            Ok(Creation::NotAllowed) => {
+                let message = not_allowed(&validation.namespace().unwrap_or_default());
                 warn!(policy = policy.name_any(), message);
                 memory.policy(policy).refuse(message, false, now);
                 break;

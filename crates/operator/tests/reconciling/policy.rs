@@ -128,6 +128,26 @@ async fn a_suspended_policy_creates_nothing_until_it_continues() {
 }
 
 #[tokio::test]
+async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    put_policy(&server, "p", &json!({}));
+    server.fail(Fault::refuse("create", "dynamographdeployments", 403));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the refusal is reported", |server| {
+        reason(server, "p") == "Refused"
+    })
+    .await;
+    let message = policy(&server, "p")["status"]["conditions"][0]["message"].clone();
+    assert!(
+        message
+            .as_str()
+            .is_some_and(|text| text.contains("kubectl perfval doctor -n")),
+        "{message}"
+    );
+    assert!(server.objects("perfvalidations").is_empty());
+}
+
+#[tokio::test]
 async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
     put_policy(&server, "p", &json!({}));

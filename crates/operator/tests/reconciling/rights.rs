@@ -9,7 +9,8 @@ use perfval_operator::metrics::Metrics;
 use perfval_operator::objects;
 use perfval_operator::rbac::Duties;
 use perfval_operator::rights::Rights;
-use perfval_testkit::api_server::{ApiServer, Fault};
+use perfval_cluster::{PERMISSIONS, Scope};
+use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -45,16 +46,16 @@ fn missing(metrics: &Metrics) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
     let server = ApiServer::new();
-    server.fail(Fault::refuse("create", "jobs", 403));
-    server.fail(Fault::refuse("get", "pods/log", 403));
+    server.fail(Fault::refuse("patch", "perfvalidations/status", 403));
+    server.fail(Fault::refuse("watch", "jobs", 403));
     let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
     assert_eq!(rights.complaint(), None, "not known yet");
     let _looking = looking(&server, &rights, &metrics);
     eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
     let complaint = rights.complaint().unwrap_or_default();
     for words in [
-        "create jobs.batch (cluster-wide)",
-        "get pods/log (cluster-wide)",
+        "patch perfvalidations/status.perfvalidation.dev (cluster-wide)",
+        "watch jobs.batch (cluster-wide)",
         "config/rbac",
     ] {
         assert!(complaint.contains(words), "{words} is not in {complaint}");
@@ -121,6 +122,35 @@ async fn what_is_unknown_is_not_missing() {
             .expect("asked again");
         assert_eq!(rights.complaint(), None);
     }
+}
+
+#[tokio::test]
+async fn an_object_whose_namespace_is_not_allowed_needs_no_right_of_runs() {
+    let server = with_gpus(4);
+    let of_runs: Vec<(&str, &str)> = PERMISSIONS
+        .iter()
+        .filter(|permission| permission.scope == Scope::Run)
+        .flat_map(|permission| permission.verbs.iter().map(|verb| (*verb, permission.resource)))
+        .collect();
+    for (verb, resource) in &of_runs {
+        server.fail(Fault::refuse(verb, resource, 403));
+    }
+    let _operator = Operator::start(&server);
+    server.put(manifest("waits"));
+    eventually(&server, "it waits", |server| status(server, "waits")["reason"] == "Refused").await;
+    assert_eq!(phase(&server, "waits"), "Pending");
+    let suspend = |value: bool| {
+        server.edit("perfvalidations", NAMESPACE, "waits", |object| object["spec"]["suspend"] = value.into());
+    };
+    suspend(true);
+    eventually(&server, "suspended", |server| phase(server, "waits") == "Suspended").await;
+    suspend(false);
+    eventually(&server, "it waits again", |server| phase(server, "waits") == "Pending").await;
+    server.delete("perfvalidations", NAMESPACE, "waits");
+    eventually(&server, "gone", |server| !server.exists("perfvalidations", NAMESPACE, "waits")).await;
+    let refused = |call: &Call| of_runs.contains(&(call.verb, call.resource.as_str()));
+    let refused: Vec<_> = server.calls().into_iter().filter(refused).collect();
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 fn reported(server: &ApiServer) -> Vec<Value> {

@@ -25,11 +25,12 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
-    if !run.has_finalizer() {
+    if run.settings.refuses(run.namespace()) {
         return Needs::default();
     }
-    let storage = super::deploying::fills_cache(run.spec()).then_some(Need::StorageClasses);
-    Needs::new([Need::Dynamo].into_iter().chain(storage))
+    let dynamo = run.has_finalizer().then_some(Need::Dynamo);
+    let storage = (run.has_finalizer() && super::deploying::fills_cache(run.spec())).then_some(Need::StorageClasses);
+    Needs::new([Need::Permission].into_iter().chain(dynamo).chain(storage))
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
@@ -47,6 +48,10 @@ fn step(pass: &mut Pass<'_>) -> Step {
     // Before the finalizer: in such a namespace nothing is written but the status.
     if let Some(why) = namespace_refused(pass) {
         return Step::End(Verdict::Error, why);
+    }
+    // An administrator may allow it later, and manifests may arrive in any order.
+    if let Some(why) = namespace_not_allowed(pass) {
+        return Step::Wait(why);
     }
     if !pass.run.has_finalizer() {
         pass.act(Effect::EnsureFinalizer);
@@ -103,6 +108,29 @@ fn namespace_refused(pass: &Pass<'_>) -> Option<Why> {
             ),
         )
     })
+}
+
+/// Message about a namespace in which no administrator allows runs.
+pub fn not_allowed(namespace: &str) -> String {
+    format!(
+        "the operator may create nothing in namespace {namespace} yet: `kubectl perfval doctor -n {namespace}` shows the \
+         command with which an administrator allows it"
+    )
+}
+
+fn namespace_not_allowed(pass: &Pass<'_>) -> Option<Why> {
+    let namespace = pass.run.namespace();
+    match &pass.seen.permission {
+        Seen::Present(true) => None,
+        Seen::Present(false) => Some(Why::new(Reason::Refused, not_allowed(namespace))),
+        unread => Some(Why::new(
+            Reason::CallFailed,
+            format!(
+                "it is not known whether the operator may create anything in namespace {namespace}: {}",
+                unread.unknown().unwrap_or("no answer")
+            ),
+        )),
+    }
 }
 
 fn aiperf_image_refused(pass: &Pass<'_>) -> Option<Why> {

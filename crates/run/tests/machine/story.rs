@@ -41,6 +41,8 @@ pub struct Story {
     pub object: PerfValidation,
     pub now: DateTime<Utc>,
     pub settings: Settings,
+    /// Whether an administrator allows runs in the namespace.
+    pub permission: Seen<bool>,
     pub dynamo: Seen<DynamoApi>,
     pub free: usize,
     /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
@@ -150,6 +152,7 @@ impl Story {
                 benchmark_images: vec!["aiperf".into()],
                 ..Settings::default()
             },
+            permission: Seen::Present(true),
             dynamo: Seen::Present(DynamoApi {
                 resource: dgd_resource(),
                 operator_version: Some("1.4.2".into()),

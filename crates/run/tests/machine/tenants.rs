@@ -3,6 +3,7 @@
 use perfval_api::{Phase, Verdict, condition};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Effect, Settings};
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::story::Story;
@@ -48,6 +49,60 @@ fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
 }
 
 #[test]
+fn a_run_waits_until_an_administrator_allows_its_namespace() {
+    let mut story = Story::new();
+    story.permission = Seen::Present(false);
+    for _ in 0..5 {
+        story.step();
+    }
+    assert_eq!(
+        (story.phase(), story.verdict(), story.reason()),
+        (Some(Phase::Pending), None, "Refused".to_owned())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("namespace perf yet") && message.contains("kubectl perfval doctor -n perf"),
+        "{message}"
+    );
+    let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
+    assert!(effects.is_empty(), "no finalizer either: {effects:?}");
+
+    story.permission = Seen::Present(true);
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "without a rerun");
+}
+
+#[test]
+fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
+    let mut story = Story::new();
+    story.permission = Seen::Present(false);
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "Refused".to_owned())
+    );
+    let message = story.status().message.unwrap_or_default();
+    for part in ["may create nothing in namespace perf", "timeouts.prerequisites"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(condition::is_true(&story.status(), condition::STALLED));
+}
+
+#[test]
+fn whether_a_namespace_is_allowed_is_not_guessed() {
+    let mut story = Story::new();
+    story.permission = Seen::Unknown("no answer within 10 s".into());
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "CallFailed".to_owned())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("no answer within 10 s"), "{message}");
+    assert!(message.contains("timeouts.prerequisites"), "{message}");
+}
+
+#[test]
 fn a_load_generator_that_the_operator_does_not_permit_is_refused_before_anything_is_created() {
     let mut story = Story::with(json!({"benchmark": {"image": "registry.example/team-of-others/aiperf:0.13.0"}}));
     story.settings.benchmark_images = vec!["registry.example/team".into()];
@@ -72,9 +127,14 @@ fn a_load_generator_that_the_operator_does_not_permit_is_refused_before_anything
 fn a_path_permits_images_below_it_and_the_operators_own_needs_none() {
     let settings = Settings {
         aiperf_image: Some("ghcr.io/own/aiperf:0.13.0".into()),
-        benchmark_images: ["registry.example/team/", "localhost:5000/aiperf", "quay.io/a/aiperf:1"]
-            .map(str::to_owned)
-            .into(),
+        benchmark_images: [
+            "registry.example/team/",
+            "localhost:5000/aiperf",
+            "quay.io/a/aiperf:1",
+            "mirror.example",
+        ]
+        .map(str::to_owned)
+        .into(),
         ..Settings::default()
     };
     for image in [
@@ -83,6 +143,7 @@ fn a_path_permits_images_below_it_and_the_operators_own_needs_none() {
         "localhost:5000/aiperf:1",
         "localhost:5000/aiperf@sha256:00",
         "quay.io/a/aiperf:1",
+        "mirror.example/any/aiperf:1",
     ] {
         assert!(settings.permits_benchmark(image), "{image}");
     }
@@ -91,6 +152,7 @@ fn a_path_permits_images_below_it_and_the_operators_own_needs_none() {
         "registry.example/team-of-others/aiperf:0.13.0",
         "localhost:5000/aiperf-of-others:1",
         "quay.io/a/aiperf:10",
+        "mirror.example:5000/aiperf:1",
         "docker.io/registry.example/team/aiperf:1",
     ] {
         assert!(!settings.permits_benchmark(image), "{image}");

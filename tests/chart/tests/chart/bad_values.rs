@@ -98,6 +98,7 @@ fn a_value_out_of_its_bounds_is_named() {
 #[test]
 fn a_malformed_name_or_image_is_named() {
     refused(&json!({"watchNamespaces": ["Perf"]}), &["watchNamespaces"]);
+    refused(&json!({"runNamespaces": ["*", "a"]}), &["runNamespaces"]);
     refused(&json!({"watchNamespaces": ["a", "a"]}), &["watchNamespaces"]);
     refused(&json!({"image": {"digest": "sha256:123"}}), &["digest"]);
     refused(&json!({"image": {"tag": "a b"}}), &["tag"]);
@@ -121,6 +122,18 @@ fn values_that_contradict_each_other_are_refused() {
     refused(
         &json!({"watchNamespaces": ["perfvalidation-system"]}),
         &["perfvalidation-system", "refusedNamespaces"],
+    );
+    refused(
+        &json!({"runNamespaces": ["kube-system"]}),
+        &["runNamespaces names kube-system", "refusedNamespaces"],
+    );
+    refused(
+        &json!({"runNamespaces": ["a"], "rbac": {"create": false}}),
+        &["rbac.create", "remove runNamespaces"],
+    );
+    refused(
+        &json!({"runNamespaces": ["a"], "watchNamespaces": ["a"]}),
+        &["runNamespaces and watchNamespaces", "remove runNamespaces"],
     );
     refused(
         &json!({"watchNamespaces": ["kube-system"]}),

@@ -23,6 +23,12 @@ fn they_name_the_namespace_that_is_looked_after() {
     let everywhere = notes(&json!({}));
     assert!(everywhere.contains("in all namespaces"), "{everywhere}");
     assert!(everywhere.contains("kubectl create namespace perf\n"), "{everywhere}");
+    let allow = "kubectl create rolebinding perfvalidation -n perf --clusterrole perfvalidation-operator-runs \
+                 --serviceaccount perfvalidation-system:perfvalidation-operator\n";
+    assert!(everywhere.contains(allow), "{everywhere}");
+    for values in [json!({"runNamespaces": ["*"]}), json!({"runNamespaces": ["perf"]})] {
+        assert!(!notes(&values).contains("create rolebinding"), "{values}");
+    }
     let named = notes(&json!({"watchNamespaces": ["team-a", "team-b"]}));
     assert!(named.contains("in team-a, team-b"), "{named}");
     assert!(named.contains("kubectl apply -n team-a"), "{named}");

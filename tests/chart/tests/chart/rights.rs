@@ -43,29 +43,55 @@ fn with_named_namespaces_nothing_may_be_written_elsewhere() {
             "{rule}"
         );
     }
-    assert!(!objects.contains_key("ClusterRole /perfvalidation-operator-namespace"));
     for namespace in ["a", "b"] {
-        let role = &objects[&format!("Role {namespace}/perfvalidation-operator-namespace")];
-        assert!(
-            rules(role).iter().any(|rule| words(&rule["verbs"]).contains("create")),
-            "{role}"
-        );
-        let binding = &objects[&format!("RoleBinding {namespace}/perfvalidation-operator-namespace")];
-        assert_eq!(binding["roleRef"]["kind"], "Role");
-        assert_eq!(binding["subjects"][0]["namespace"], "perfvalidation-system");
+        for role in ["watch", "runs"] {
+            is_bound_in(&objects, namespace, role);
+        }
     }
 }
 
-#[test]
-fn for_all_namespaces_one_binding_gives_the_same_rules() {
-    let everywhere = objects(&json!({}));
-    let named = objects(&json!({"watchNamespaces": ["a"]}));
-    // Reads, writes, and the measurements of nodes.
-    assert_eq!(bound_everywhere(&everywhere).len(), 3);
-    assert_eq!(
-        everywhere["ClusterRole /perfvalidation-operator-namespace"]["rules"],
-        named["Role a/perfvalidation-operator-namespace"]["rules"]
+/// A `RoleBinding` there gives the operator the rules of this `ClusterRole`.
+fn is_bound_in(objects: &BTreeMap<String, Value>, namespace: &str, role: &str) {
+    let name = format!("perfvalidation-operator-{role}");
+    let binding = &objects[&format!("RoleBinding {namespace}/{name}")];
+    assert_eq!(binding["roleRef"]["kind"], "ClusterRole");
+    assert_eq!(binding["roleRef"]["name"], name);
+    assert_eq!(binding["subjects"][0]["namespace"], "perfvalidation-system");
+    let role = &objects[&format!("ClusterRole /{name}")];
+    assert!(
+        rules(role).iter().any(|rule| words(&rule["verbs"]).contains("create")),
+        "{role}"
     );
+}
+
+/// What a `ClusterRoleBinding` lets the operator create or change.
+fn written_everywhere(values: &Value) -> BTreeSet<String> {
+    let objects = objects(values);
+    let bound = bound_everywhere(&objects);
+    let all = bound.iter().flat_map(|role| rules(role));
+    let writing = all.filter(|rule| words(&rule["verbs"]).iter().any(|verb| !READS.contains(&verb.as_str())));
+    writing.flat_map(|rule| words(&rule["resources"])).collect()
+}
+
+#[test]
+fn by_default_only_its_own_kinds_and_events_are_written() {
+    let own = [
+        "events",
+        "nodeperformances",
+        "nodeperformances/status",
+        "perfbaselines",
+        "perfbaselines/status",
+        "perfvalidationpolicies/status",
+        "perfvalidations",
+        "perfvalidations/status",
+    ];
+    let own = BTreeSet::from(own.map(str::to_owned));
+    assert_eq!(written_everywhere(&json!({})), own);
+    let some = json!({"runNamespaces": ["a"]});
+    assert_eq!(written_everywhere(&some), own);
+    is_bound_in(&objects(&some), "a", "runs");
+    let everywhere = written_everywhere(&json!({"runNamespaces": ["*"]}));
+    assert!(everywhere.contains("jobs"), "{everywhere:?}");
 }
 
 #[test]

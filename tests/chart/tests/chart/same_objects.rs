@@ -30,9 +30,8 @@ fn for_all_namespaces() {
 }
 
 #[test]
-fn for_one_namespace() {
-    let folder = repository().join("config/namespaced");
-    assert_same(&json!({"watchNamespaces": ["perf"]}), kustomization(&folder));
+fn with_runs_in_all_namespaces() {
+    assert_same(&json!({"runNamespaces": ["*"]}), with_components(&["all-namespaces"]));
 }
 
 #[test]
@@ -98,27 +97,5 @@ fn with_a_pod_monitor() {
     assert_same(
         &json!({"podMonitor": {"enabled": true}}),
         with_components(&["pod-monitor"]),
-    );
-}
-
-/// A copy of the folder with another name in its one place.
-#[test]
-fn one_namespace_is_named_in_one_place() {
-    let temporary = tempfile::tempdir().expect("well-formed");
-    let config = temporary.path().join("config");
-    let copied = std::process::Command::new("cp")
-        .arg("-r")
-        .arg(repository().join("config"))
-        .arg(&config)
-        .status();
-    assert!(copied.expect("well-formed").success());
-    let scope = config.join("namespaced/scope.yaml");
-    let text = std::fs::read_to_string(&scope)
-        .expect("well-formed")
-        .replace("namespace: perf\n", "namespace: team-a\n");
-    std::fs::write(&scope, text).expect("well-formed");
-    assert_same(
-        &json!({"watchNamespaces": ["team-a"]}),
-        kustomization(&config.join("namespaced")),
     );
 }

@@ -50,7 +50,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         resource: "perfvalidations.perfvalidation.dev",
-        verbs: &["create"],
+        verbs: &["create", "get"],
         why: "validations of a policy",
     },
     Exception {

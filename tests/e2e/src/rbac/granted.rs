@@ -63,7 +63,7 @@ struct RoleRef {
     name: String,
 }
 
-/// Reads every role of a folder that is bound in it.
+/// Reads every role of a folder that is bound in it, and that of runs, which the lab binds in each namespace.
 ///
 /// # Errors
 /// If a file cannot be read, or is no role.
@@ -80,9 +80,8 @@ pub fn read_roles(folder: &Path) -> Result<Vec<Grant>, Box<dyn std::error::Error
         }
     }
     let bound = |name: &str| {
-        documents
-            .iter()
-            .any(|other| other.role_ref.as_ref().is_some_and(|role| role.name == name))
+        let mut others = documents.iter();
+        name.ends_with("-runs") || others.any(|other| other.role_ref.as_ref().is_some_and(|role| role.name == name))
     };
     let roles = documents
         .iter()

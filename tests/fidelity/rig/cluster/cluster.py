@@ -164,6 +164,8 @@ def up(options: argparse.Namespace) -> None:
     kubectl("apply", "--server-side", "--force-conflicts", "-k", str(FOLDER / "session" / "config" / "lab"))
     kubectl("rollout", "status", "-n", "perfvalidation-system", "deployment/perfvalidation-operator", "--timeout=120s")
     kubectl("create", "namespace", NAMESPACE)
+    kubectl("create", "rolebinding", "perfvalidation", "-n", NAMESPACE, "--clusterrole", "perfvalidation-operator-runs",
+            "--serviceaccount", "perfvalidation-system:perfvalidation-operator")
     slices = json.loads(kubectl("get", "resourceslices", "-o", "json"))["items"]
     for device in [device for found in slices for device in found["spec"]["devices"]]:
         words = {name: next(iter(value.values())) for name, value in device["attributes"].items()}

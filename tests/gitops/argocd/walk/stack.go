@@ -63,6 +63,12 @@ func (s *stack) install(crds, config string) error {
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: perf}}
 ---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: perfvalidation, namespace: perf}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: perfvalidation-operator-runs}
+subjects: [{kind: ServiceAccount, name: perfvalidation-operator, namespace: perfvalidation-system}]
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: argocd-cm, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}

@@ -110,7 +110,13 @@ impl Fault {
     pub(super) fn forbids(&self, call: &Call) -> bool {
         let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;
         let refuses = matches!(self.effect, Effect::Refuse { code: 403, .. });
-        refuses && self.times > 0 && matches(self.verb, call.verb) && matches(&self.resource, &call.resource)
+        let is_there = self.namespace.is_none() || self.namespace == call.namespace;
+        refuses
+            && is_there
+            && self.skip == 0
+            && self.times > 0
+            && matches(self.verb, call.verb)
+            && matches(&self.resource, &call.resource)
     }
 
     /// Whether it strikes; counts the request.

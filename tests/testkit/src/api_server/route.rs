@@ -76,7 +76,7 @@ impl State {
                 let _ = self.carry_out(method, address, headers, body);
                 Ok(Answer::Never)
             }
-            None if address.plural == "selfsubjectaccessreviews" => self.review(body),
+            None if address.plural.ends_with("subjectaccessreviews") => self.review(body),
             None => self.carry_out(method, address, headers, body),
         }
     }
@@ -97,7 +97,7 @@ impl State {
                         Some(subresource) => format!("{}/{subresource}", text("resource")),
                         None => text("resource"),
                     },
-                    namespace: None,
+                    namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
                     name: None,
                 })
             })

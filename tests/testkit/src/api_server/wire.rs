@@ -64,7 +64,13 @@ pub struct Made {
 impl Made {
     /// Whether it changes something.
     pub fn writes(&self) -> bool {
-        !self.dry_run && !matches!(self.call.verb, "get" | "list" | "watch") && !self.call.resource.ends_with("/proxy")
+        !self.dry_run && !self.reads() && self.call.verb != "watch" && !self.call.resource.ends_with("/proxy")
+    }
+
+    /// Whether it asks once for something: a question for a right is created, and nothing of it is stored.
+    pub fn reads(&self) -> bool {
+        matches!(self.call.verb, "get" | "list") && !self.call.resource.ends_with("/proxy")
+            || self.call.resource == "selfsubjectaccessreviews"
     }
 }
 

@@ -32,6 +32,7 @@ impl Story {
         };
         for need in needs {
             match need {
+                Need::Permission => seen.permission = self.permission.clone(),
                 Need::Dynamo => {
                     seen.dynamo = self.dynamo.clone();
                     seen.kubernetes = Some("v1.36.4".into());

@@ -1,8 +1,8 @@
 //! `just walk`: what a new user does, by the commands of README and the pages on installation and the first run, with their output.
 //!
-//! On one lab, one after the other: the files of a release without a clone (where `just release` wrote them); the operator
-//! for all namespaces from the chart, with every panel of the dashboard read from a real Prometheus; the operator for one
-//! namespace from `config/namespaced`. Each time nothing may be left at the end.
+//! On one lab, one after the other: the files of a release without a clone (where `just release` wrote them); the chart,
+//! with every panel of the dashboard read from a real Prometheus; `config/default`. Each time nothing may be left at the
+//! end.
 
 mod dashboard;
 mod everything;
@@ -52,9 +52,9 @@ struct Cli {
 enum Way {
     /// README's first page with the files of a release, outside of a clone.
     Release,
-    /// The chart, for all namespaces.
+    /// The chart.
     Helm,
-    /// Kustomize, for one namespace.
+    /// Kustomize.
     Kustomize,
 }
 
@@ -103,6 +103,8 @@ async fn by_release(in_clone: &Terminal, pages: &Pages, dist: &Path) -> Outcome<
     title("README: install with kubectl, without a clone");
     terminal.all(&offline(&pages.release.kubectl)).await?;
     terminal.run(READY).await?;
+    title("README: allow a namespace");
+    terminal.all(&pages.release.allow).await?;
     title("README: check the cluster");
     terminal.all(&offline(&pages.release.plug_in)).await?;
     title("README: first run");
@@ -136,7 +138,8 @@ async fn by_helm(lab: &Lab, terminal: &Terminal, pages: &Pages, prometheus: &Pat
     terminal.all(&pages.dashboard).await?;
     terminal.run(READY).await?;
     let prometheus = Prometheus::start(lab, prometheus, &pages.scrape_configs).await?;
-    terminal.run("kubectl create namespace perf").await?;
+    title("Install: allow a namespace");
+    terminal.all(&pages.allow).await?;
     one_run(terminal, pages).await?;
     title("First run: run again");
     terminal.run(&pages.rerun).await?;
@@ -148,14 +151,16 @@ async fn by_helm(lab: &Lab, terminal: &Terminal, pages: &Pages, prometheus: &Pat
     terminal.all(&pages.remove).await
 }
 
-/// One namespace, with kustomize.
+/// A folder of a clone.
 async fn by_kustomize(terminal: &Terminal, pages: &Pages) -> Outcome<()> {
-    title("Install: one namespace only");
-    terminal.all(&pages.install_for_one).await?;
+    title("Upgrade: kubectl");
+    terminal.all(&pages.apply).await?;
     terminal.run(READY).await?;
+    title("Install: allow a namespace");
+    terminal.all(&pages.allow).await?;
     one_run(terminal, pages).await?;
     title("Install: remove it");
-    terminal.all(&pages.remove_for_one).await
+    terminal.all(&pages.remove_applied).await
 }
 
 /// Apply, watch, and read the verdict.

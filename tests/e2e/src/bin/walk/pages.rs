@@ -31,10 +31,12 @@ pub struct Pages {
     pub scrape_configs: String,
     /// Install: everything goes.
     pub remove: Vec<String>,
-    /// Install: the operator for one namespace.
-    pub install_for_one: Vec<String>,
+    /// Install: a namespace in which runs are allowed.
+    pub allow: Vec<String>,
+    /// Upgrade: a folder of a clone, which also installs.
+    pub apply: Vec<String>,
     /// Install: and that goes.
-    pub remove_for_one: Vec<String>,
+    pub remove_applied: Vec<String>,
 }
 
 /// README's blocks that need no clone, in their order.
@@ -44,6 +46,8 @@ pub struct FirstPage {
     pub helm: Vec<String>,
     /// All manifests in one file.
     pub kubectl: Vec<String>,
+    /// A namespace in which runs are allowed.
+    pub allow: Vec<String>,
     /// The plug-in, and what it finds missing.
     pub plug_in: Vec<String>,
     /// The first run.
@@ -55,11 +59,13 @@ impl Pages {
     pub fn read(root: &Path) -> Outcome<Self> {
         let readme = Page::read(root, "README.md")?;
         let install = Page::read(root, "docs/install.md")?;
+        let upgrade = Page::read(root, "docs/upgrade.md")?;
         let first_run = Page::read(root, "docs/first-run.md")?;
         Ok(Self {
             release: FirstPage {
                 helm: readme.block("helm upgrade --install")?,
                 kubectl: readme.block("/install.yaml")?,
+                allow: readme.block("create rolebinding")?,
                 plug_in: readme.block("kubectl perfval doctor")?,
                 run: readme.block("minimal.yaml")?,
             },
@@ -71,8 +77,9 @@ impl Pages {
             dashboard: install.block("dashboard.enabled=true")?,
             scrape_configs: install.find("yaml", "scrape_configs")?.text,
             remove: install.block("helm uninstall")?,
-            install_for_one: install.block("apply --server-side -k config/namespaced")?,
-            remove_for_one: install.block("delete -k config/namespaced")?,
+            allow: install.block("create rolebinding")?,
+            apply: upgrade.block("apply --server-side -k config/default")?,
+            remove_applied: install.block("delete -k config/default")?,
         })
     }
 }
@@ -127,7 +134,8 @@ mod tests {
     fn the_pages_have_every_step() {
         let pages = Pages::read(Path::new("../..")).expect("every command");
         assert!(pages.rerun.contains(" demo "), "{}", pages.rerun);
-        assert_eq!(pages.install_for_one.len(), 2, "{:?}", pages.install_for_one);
+        assert_eq!(pages.allow.len(), 2, "{:?}", pages.allow);
+        assert_eq!(pages.allow, pages.release.allow);
     }
 
     #[test]

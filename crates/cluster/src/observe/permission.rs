@@ -1,0 +1,34 @@
+//! Whether the operator may create what runs need in a namespace.
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::api::{Api, PostParams};
+
+use super::dynamo::{GROUP, PLURAL};
+use crate::{Cluster, Failure};
+
+/// The question whether the caller has a right. Every authenticated user may ask by default.
+pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
+    SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(right),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    }
+}
+
+impl Cluster {
+    /// One right stands for all of its role: an administrator binds the role whole.
+    pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, Failure> {
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
+        let review = own_right(ResourceAttributes {
+            verb: Some("create".to_owned()),
+            group: Some(GROUP.to_owned()),
+            resource: Some(PLURAL.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ResourceAttributes::default()
+        });
+        let answered = self.bounded(reviews.create(&PostParams::default(), &review)).await?;
+        Ok(answered.status.is_some_and(|status| status.allowed))
+    }
+}
