@@ -19,7 +19,7 @@ pub(crate) const CREATE: Change = Change {
     name: "Create",
     reason: Reason::CallFailed,
     why: "The operator cannot create an object of the run.",
-    remedy: "allow the namespace (`kubectl perfval doctor` shows how), or lift the quota or policy in the message",
+    remedy: "allow the namespace (`kubectl perfval doctor`), or lift the quota or policy in the message",
 };
 
 pub(crate) const NAME_TAKEN: Change = Change {
@@ -33,7 +33,7 @@ pub(crate) const DELETE: Change = Change {
     name: "Delete",
     reason: Reason::CallFailed,
     why: "The operator cannot delete an object of the run, so its GPUs may stay taken.",
-    remedy: "allow the namespace again (`kubectl perfval doctor` shows how), or see which policy forbids it; the operator tries again",
+    remedy: "allow the namespace again (`kubectl perfval doctor`), or see which policy forbids it",
 };
 
 pub(crate) const FINALIZER: Change = Change {
@@ -47,7 +47,7 @@ pub(crate) const SAVE_RESULTS: Change = Change {
     name: "SaveResults",
     reason: Reason::CallFailed,
     why: "The operator cannot write the ConfigMap with the results: a right, a quota, or its size.",
-    remedy: "allow the namespace (`kubectl perfval doctor` shows how), or lift the quota; after 120 s the verdict stands without full results",
+    remedy: "allow the namespace (`kubectl perfval doctor`), or lift the quota; after 120 s the verdict stands without full results",
 };
 
 pub(crate) const RECORD_STATUS: Change = Change {

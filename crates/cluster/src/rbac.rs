@@ -9,7 +9,7 @@ pub enum Scope {
     Cluster,
     /// In every watched namespace: its own kind, Events, and lists of what runs created.
     Watched,
-    /// Only where an administrator allows runs, or in the namespaces that the operator was told to watch.
+    /// In namespaces where an administrator allows runs, and in those that are watched by name.
     Run,
     /// In the whole cluster, and only for an operator that watches all namespaces.
     Fleet,
@@ -50,7 +50,7 @@ const fn in_cluster(
     }
 }
 
-const fn where_watched(
+const fn in_watched(
     group: &'static str,
     resource: &'static str,
     verbs: &'static [&'static str],
@@ -62,7 +62,7 @@ const fn where_watched(
     }
 }
 
-const fn of_runs(
+const fn in_allowed(
     group: &'static str,
     resource: &'static str,
     verbs: &'static [&'static str],
@@ -163,79 +163,79 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "sizing: which nodes reach the model cache",
     ),
-    where_watched("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
-    where_watched(
+    in_watched("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
+    in_watched(
         "perfvalidation.dev",
         "perfvalidations",
         &["delete"],
         "ttlSecondsAfterFinished",
     ),
-    where_watched(
+    in_watched(
         "perfvalidation.dev",
         "perfvalidations/status",
         &["patch"],
         "status of a run",
     ),
-    where_watched("events.k8s.io", "events", &["create", "patch"], "events on the object"),
-    where_watched(dynamo::GROUP, dynamo::PLURAL, &["list"], "cleanup"),
-    where_watched("resource.k8s.io", "resourceclaimtemplates", &["list"], "cleanup"),
-    where_watched("", "services", &["list"], "cleanup"),
-    where_watched("batch", "jobs", &["list"], "cleanup"),
-    of_runs(
+    in_watched("events.k8s.io", "events", &["create", "patch"], "events on the object"),
+    in_watched(dynamo::GROUP, dynamo::PLURAL, &["list"], "cleanup"),
+    in_watched("resource.k8s.io", "resourceclaimtemplates", &["list"], "cleanup"),
+    in_watched("", "services", &["list"], "cleanup"),
+    in_watched("batch", "jobs", &["list"], "cleanup"),
+    in_allowed(
         dynamo::GROUP,
         dynamo::PLURAL,
         &["create"],
         "deployment, and its dry run",
     ),
-    of_runs(
+    in_allowed(
         dynamo::GROUP,
         dynamo::PLURAL,
         &["get"],
         "readiness; ownership of a namesake",
     ),
-    of_runs(dynamo::GROUP, dynamo::PLURAL, &["delete"], "cleanup"),
-    of_runs(
+    in_allowed(dynamo::GROUP, dynamo::PLURAL, &["delete"], "cleanup"),
+    in_allowed(
         "resource.k8s.io",
         "resourceclaimtemplates",
         &["create"],
         "claims of the workers",
     ),
-    of_runs(
+    in_allowed(
         "resource.k8s.io",
         "resourceclaimtemplates",
         &["get"],
         "ownership of a namesake",
     ),
-    of_runs("resource.k8s.io", "resourceclaimtemplates", &["delete"], "cleanup"),
-    of_runs("", "services", &["create"], "metrics of the workers"),
-    of_runs("", "services", &["get"], "ownership of a namesake"),
-    of_runs("", "services", &["delete"], "cleanup"),
-    of_runs("batch", "jobs", &["create"], "trials; filling the model cache"),
-    of_runs("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
-    of_runs("batch", "jobs", &["delete"], "cleanup"),
-    of_runs("", "persistentvolumeclaims", &["create"], "model cache"),
-    of_runs("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
-    of_runs(
+    in_allowed("resource.k8s.io", "resourceclaimtemplates", &["delete"], "cleanup"),
+    in_allowed("", "services", &["create"], "metrics of the workers"),
+    in_allowed("", "services", &["get"], "ownership of a namesake"),
+    in_allowed("", "services", &["delete"], "cleanup"),
+    in_allowed("batch", "jobs", &["create"], "trials; filling the model cache"),
+    in_allowed("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
+    in_allowed("batch", "jobs", &["delete"], "cleanup"),
+    in_allowed("", "persistentvolumeclaims", &["create"], "model cache"),
+    in_allowed("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
+    in_allowed(
         "",
         "pods/log",
         &["get"],
         "result and progress of a trial; why a pod crashes or does not answer",
     ),
-    of_runs(
+    in_allowed(
         "",
         "events",
         &["list"],
         "warnings on the pods of a run; why they may not be created",
     ),
-    of_runs(
+    in_allowed(
         "",
         "configmaps",
         &["get"],
         "whether the results are saved; trials to judge again; ownership of a namesake",
     ),
     // The API server requires `create` too if the apply creates the object.
-    of_runs("", "configmaps", &["create", "patch"], "saving the results"),
-    of_runs(
+    in_allowed("", "configmaps", &["create", "patch"], "saving the results"),
+    in_allowed(
         "",
         "configmaps",
         &["list", "delete"],

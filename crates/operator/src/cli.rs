@@ -66,7 +66,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
     pub watch_namespaces: Vec<String>,
 
-    /// Namespaces in which no run begins, comma-separated; kube-system and the operator's own when not given, none when empty
+    /// Namespaces without runs, comma-separated; kube-system and the operator's own when not given, none when empty
     #[arg(long, env = "PERFVAL_REFUSED_NAMESPACES", value_delimiter = ',', num_args = 0..)]
     pub refused_namespaces: Option<Vec<String>>,
 

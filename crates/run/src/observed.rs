@@ -23,7 +23,7 @@ pub use perfval_sizing::inventory::Inventory;
 /// One part of the world that a phase reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// Whether the operator may create what a run needs in its namespace.
+    /// Permission of the operator to create what a run needs in its namespace.
     Permission,
     /// The DynamoGraphDeployment API as the cluster serves it, if it does.
     Dynamo,

@@ -78,7 +78,7 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
     Phase::ALL.iter().map(|phase| {
         let (what, ends) = match phase {
             Phase::Pending => (
-                "The operator checks the namespace, gates, Dynamo's operator, versions and images.",
+                "The operator checks namespace, gates, Dynamo, versions and images.",
                 "`timeouts.prerequisites`",
             ),
             Phase::Sizing => (

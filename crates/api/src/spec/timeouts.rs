@@ -9,7 +9,7 @@ use crate::rules;
 #[x_kube(validation = Rule::new("duration(self.endpointProbe) <= duration(self.endpointReady)")
     .message("one probe outlives the wait for the endpoint: write an endpointProbe of at most endpointReady"))]
 pub struct Timeouts {
-    /// Time-out for prerequisites: the namespace is allowed, Dynamo is installed (Go duration).
+    /// Time-out for an allowed namespace and Dynamo's API (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]

@@ -64,7 +64,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-/// Whether an administrator allows runs in the namespace of the manifest. The operator asks for the same right.
+/// Checks if an administrator allows runs in the namespace of the manifest. The operator asks for the same right.
 async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     if !watches(operator, namespace) {
@@ -121,7 +121,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
     }
 }
 
-/// Whether the operator in a pod looks at a namespace: at all, unless some are named.
+/// Returns true if the operator in a pod looks at a namespace: at all, unless some are named.
 fn watches(pod: &Pod, namespace: &str) -> bool {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut variables = containers.flat_map(|container| container.env.iter().flatten());

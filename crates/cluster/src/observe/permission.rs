@@ -1,4 +1,4 @@
-//! Whether the operator may create what runs need in a namespace.
+//! Permission to create what runs need in a namespace.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};
@@ -6,7 +6,7 @@ use kube::api::{Api, PostParams};
 use super::dynamo::{GROUP, PLURAL};
 use crate::{Cluster, Failure};
 
-/// The question whether the caller has a right. Every authenticated user may ask by default.
+/// Question about a right of the caller. Every authenticated user may ask by default.
 pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
     SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -18,7 +18,7 @@ pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
 }
 
 impl Cluster {
-    /// One right stands for all of its role: an administrator binds the role whole.
+    /// Returns true if runs are allowed in a namespace. One right stands for all of its role, which is bound whole.
     pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, Failure> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let review = own_right(ResourceAttributes {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
+use perfval_cluster::{PERMISSIONS, Scope};
 use perfval_operator::calls::Counting;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects;
 use perfval_operator::rbac::Duties;
 use perfval_operator::rights::Rights;
-use perfval_cluster::{PERMISSIONS, Scope};
 use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
@@ -137,17 +137,25 @@ async fn an_object_whose_namespace_is_not_allowed_needs_no_right_of_runs() {
     }
     let _operator = Operator::start(&server);
     server.put(manifest("waits"));
-    eventually(&server, "it waits", |server| status(server, "waits")["reason"] == "Refused").await;
+    eventually(&server, "it waits", |server| {
+        status(server, "waits")["reason"] == "Refused"
+    })
+    .await;
     assert_eq!(phase(&server, "waits"), "Pending");
     let suspend = |value: bool| {
-        server.edit("perfvalidations", NAMESPACE, "waits", |object| object["spec"]["suspend"] = value.into());
+        server.edit("perfvalidations", NAMESPACE, "waits", |object| {
+            object["spec"]["suspend"] = value.into();
+        });
     };
     suspend(true);
     eventually(&server, "suspended", |server| phase(server, "waits") == "Suspended").await;
     suspend(false);
     eventually(&server, "it waits again", |server| phase(server, "waits") == "Pending").await;
     server.delete("perfvalidations", NAMESPACE, "waits");
-    eventually(&server, "gone", |server| !server.exists("perfvalidations", NAMESPACE, "waits")).await;
+    eventually(&server, "gone", |server| {
+        !server.exists("perfvalidations", NAMESPACE, "waits")
+    })
+    .await;
     let refused = |call: &Call| of_runs.contains(&(call.verb, call.resource.as_str()));
     let refused: Vec<_> = server.calls().into_iter().filter(refused).collect();
     assert!(refused.is_empty(), "{refused:?}");

@@ -76,6 +76,8 @@ fn a_run_waits_until_an_administrator_allows_its_namespace() {
 fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
     let mut story = Story::new();
     story.permission = Seen::Present(false);
+    story.until(Phase::Pending).step();
+    story.wait(4000);
     story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason()),
@@ -92,6 +94,8 @@ fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
 fn whether_a_namespace_is_allowed_is_not_guessed() {
     let mut story = Story::new();
     story.permission = Seen::Unknown("no answer within 10 s".into());
+    story.until(Phase::Pending).step();
+    story.wait(4000);
     story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason()),
