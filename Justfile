@@ -439,11 +439,11 @@ silicon-pack-cluster FOLDER: build-lab image
 silicon-add +RECORDS:
     @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
-# Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
+# Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; one watched namespace only; kustomize, and a namespace that is not allowed. Eight minutes.
 chart-lab: build-lab image
     @{{suite}} chart
 
-# What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize (six minutes, not part of `just test`).
+# What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize (seven minutes, not part of `just test`).
 walk WAY="": setup build-lab image prometheus
     @{{suite}} walk --prometheus {{cache}}/tools/bin {{ if WAY == "" { "" } else { "--only " + WAY } }}
 

@@ -110,11 +110,12 @@ fn namespace_refused(pass: &Pass<'_>) -> Option<Why> {
     })
 }
 
-/// Message about a namespace in which no administrator allows runs.
+/// Message about a namespace in which no administrator allows runs. Only an administrator may ask for the rights of the
+/// operator, and so sees the command.
 pub fn not_allowed(namespace: &str) -> String {
     format!(
-        "the operator may create nothing in namespace {namespace} yet: `kubectl perfval doctor -n {namespace}` shows the \
-         command with which an administrator allows it"
+        "the operator may create nothing in namespace {namespace} yet: an administrator allows it with the command that \
+         `kubectl perfval doctor -n {namespace}` shows"
     )
 }
 

@@ -67,7 +67,7 @@ impl Made {
         !self.dry_run && !self.reads() && self.call.verb != "watch" && !self.call.resource.ends_with("/proxy")
     }
 
-    /// Whether it asks once for something: a question for a right is created, and nothing of it is stored.
+    /// Whether it reads once. A question about a right is a creation that stores nothing.
     pub fn reads(&self) -> bool {
         matches!(self.call.verb, "get" | "list") && !self.call.resource.ends_with("/proxy")
             || self.call.resource == "selfsubjectaccessreviews"
