@@ -109,6 +109,20 @@ check: fmt-check lint deny unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS {{ if ARGS == "" { tests + " --quiet" } else { "cargo test --quiet " + ARGS } }}
 
+# Unit tests as programs for arm64, under qemu-user: of the crates that decide and judge, and start no other program (not part of `just test`).
+arm64 *CRATES="api sizing verdict run fleet report":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for program in qemu-aarch64 aarch64-linux-gnu-gcc; do
+        command -v "$program" >/dev/null || { echo "missing Debian packages; run: sudo apt-get install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross" >&2; exit 1; }
+    done
+    target=aarch64-unknown-linux-gnu
+    rustup --quiet target add "$target"
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+    packages=(); for crate in {{CRATES}}; do packages+=(--package "perfval-$crate"); done
+    cargo test --quiet --target "$target" "${packages[@]}"
+
 # Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample, always the same). What fails prints the PERFVAL_SEED that plays it again.
 worlds COUNT="1000":
     PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
@@ -240,6 +254,21 @@ flux STORY="": setup build-lab image
     {{suite}} up
     trap '{{lab}} down; rm -rf "$work"' EXIT
     {{lab}} exec --network-only -- {{cache}}/flux/walk --controller {{cache}}/flux/kustomize-controller --crds "$crds" \
+      --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
+
+# PerfValidations whose Jobs wait in a queue of a real Kueue on the lab: queued, drained during a trial, and in a queue that does not exist (three minutes, and eight more for the first build of Kueue; not part of `just test`). `just kueue queued` runs one story.
+kueue STORY="": setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    work=$(mktemp --directory)
+    trap 'rm -rf "$work"' EXIT
+    cd tests/kueue
+    go build -trimpath -ldflags "-s -w" -o {{cache}}/kueue/kueue sigs.k8s.io/kueue/cmd/kueue
+    go build -o {{cache}}/kueue/walk ./walk
+    module=$(go list -m -f '{{{{.Dir}}' sigs.k8s.io/kueue)
+    {{suite}} up
+    trap '{{lab}} down; rm -rf "$work"' EXIT
+    {{lab}} exec --network-only -- {{cache}}/kueue/walk --controller {{cache}}/kueue/kueue --module "$module" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
 # Lint everything, warnings denied.

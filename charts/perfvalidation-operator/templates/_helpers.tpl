@@ -76,9 +76,16 @@ subjects:
     namespace: {{ .Release.Namespace }}
 {{- end }}
 
-{{/* The namespaces of runs that are named: a NetworkPolicy is for one. */}}
-{{- define "perfval.networkPolicyNamespaces" -}}
-{{- .Values.runNetworkPolicy.namespaces | default (without (concat .Values.runNamespaces .Values.watchNamespaces) "*") | toJson }}
+{{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy. */}}
+{{- define "perfval.runIngress" -}}
+{{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" .Release.Namespace) }}
+{{- $pods := dict "matchLabels" (dict "app.kubernetes.io/name" (include "perfval.name" .)) }}
+{{- $operator := dict "from" (list (dict "namespaceSelector" $namespace "podSelector" $pods)) "ports" (list (dict "port" 8000 "protocol" "TCP")) }}
+{{- $others := list }}
+{{- with .Values.runNetworkPolicy.from }}
+{{- $others = list (dict "from" .) }}
+{{- end }}
+{{- concat (list $operator) $others | toJson }}
 {{- end }}
 
 {{/* Mistakes that the schema cannot see: they concern two values at once. */}}
@@ -101,9 +108,6 @@ subjects:
 {{- end }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 {{- fail "serviceAccount.create is false: name the existing one in serviceAccount.name" }}
-{{- end }}
-{{- if and .Values.runNetworkPolicy.enabled (not (include "perfval.networkPolicyNamespaces" . | fromJsonArray)) }}
-{{- fail "runNetworkPolicy.enabled: write the namespaces of validations into runNetworkPolicy.namespaces, because a NetworkPolicy is for one namespace" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}

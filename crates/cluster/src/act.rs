@@ -41,6 +41,7 @@ impl Cluster {
             Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
             Effect::CreateCacheJob(job) | Effect::CreateTrialJob(job) => self.create(run, job.as_ref()).await,
             Effect::CreateWorkersService(service) => self.create(run, service.as_ref()).await,
+            Effect::CreateNetworkPolicy(policy) => self.create(run, policy.as_ref()).await,
             Effect::CreateDeployment(deployment) => self.create_deployment(run, deployment).await,
             Effect::Probe(request) => {
                 self.probes.send(run, request);

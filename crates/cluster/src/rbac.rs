@@ -180,6 +180,7 @@ pub const PERMISSIONS: &[Permission] = &[
     in_watched(dynamo::GROUP, dynamo::PLURAL, &["list"], "cleanup"),
     in_watched("resource.k8s.io", "resourceclaimtemplates", &["list"], "cleanup"),
     in_watched("", "services", &["list"], "cleanup"),
+    in_watched("networking.k8s.io", "networkpolicies", &["list"], "cleanup"),
     in_watched("batch", "jobs", &["list"], "cleanup"),
     in_allowed(
         dynamo::GROUP,
@@ -210,6 +211,19 @@ pub const PERMISSIONS: &[Permission] = &[
     in_allowed("", "services", &["create"], "metrics of the workers"),
     in_allowed("", "services", &["get"], "ownership of a namesake"),
     in_allowed("", "services", &["delete"], "cleanup"),
+    in_allowed(
+        "networking.k8s.io",
+        "networkpolicies",
+        &["create"],
+        "who reaches the pods of a run",
+    ),
+    in_allowed(
+        "networking.k8s.io",
+        "networkpolicies",
+        &["get"],
+        "ownership of a namesake",
+    ),
+    in_allowed("networking.k8s.io", "networkpolicies", &["delete"], "cleanup"),
     in_allowed("batch", "jobs", &["create"], "trials; filling the model cache"),
     in_allowed("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
     in_allowed("batch", "jobs", &["delete"], "cleanup"),

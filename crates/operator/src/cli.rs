@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use k8s_openapi::api::networking::v1::NetworkPolicyIngressRule;
 use perfval_run::{Settings, settings};
 
 use crate::version;
@@ -79,6 +80,10 @@ pub struct RunArgs {
         default_values = settings::DCGM_EXPORTER_NAMESPACES)]
     pub dcgm_exporter_namespaces: Vec<String>,
 
+    /// Only pods of the same run, and peers of these ingress rules, reach the pods of a run. A JSON list, as `ingress` of a network policy; no policy when not given
+    #[arg(long, env = "PERFVAL_RUN_NETWORK_POLICY", value_parser = ingress_rules)]
+    pub run_network_policy: Option<IngressRules>,
+
     /// Delete what is left of objects whose finalizer was removed by force; if not, it is only reported
     #[arg(long, env = "PERFVAL_REMOVE_ORPHANS", default_value_t = false, action = clap::ArgAction::Set)]
     pub remove_orphans: bool,
@@ -132,6 +137,10 @@ pub struct RunArgs {
     pub workers: u16,
 }
 
+/// Ingress rules of a `NetworkPolicy`.
+#[derive(Clone, Debug)]
+pub struct IngressRules(Vec<NetworkPolicyIngressRule>);
+
 /// Access to a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EndpointAccess {
@@ -177,6 +186,7 @@ impl RunArgs {
             dcgm_exporter_namespaces: names(&self.dcgm_exporter_namespaces),
             shares_the_cluster: self.scopes() != [None],
             removes_orphans: self.remove_orphans,
+            run_network_policy: self.run_network_policy.clone().map(|rules| rules.0),
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),
             benchmark_images: names(&self.benchmark_images),
@@ -206,6 +216,22 @@ fn names(list: &[String]) -> Vec<String> {
 pub fn own_namespace(config: &kube::Config) -> Option<String> {
     let named = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
     named.or_else(|| in_pod().then(|| config.default_namespace.clone()))
+}
+
+/// The API server checks the rest when the first run creates its policy. A rule with a misspelt field would admit everyone,
+/// so each rule must come out as it went in.
+fn ingress_rules(text: &str) -> Result<IngressRules, String> {
+    let given: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let rules: Vec<NetworkPolicyIngressRule> =
+        serde_json::from_value(given.clone()).map_err(|error| error.to_string())?;
+    if serde_json::to_value(&rules).is_ok_and(|read| read == given) {
+        Ok(IngressRules(rules))
+    } else {
+        Err(format!(
+            "it has a field that ingress rules do not have; known: {}",
+            serde_json::json!(rules)
+        ))
+    }
 }
 
 /// A flag that is set to nothing is a mistake in a manifest, not a choice.

@@ -142,6 +142,7 @@ fn reference(stray: &Labelled) -> ObjectReference {
         ChildKind::Deployment => ("nvidia.com/v1alpha1", dynamo::KIND),
         ChildKind::Service => ("v1", "Service"),
         ChildKind::ClaimTemplate => ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+        ChildKind::NetworkPolicy => ("networking.k8s.io/v1", "NetworkPolicy"),
         ChildKind::Results => ("v1", "ConfigMap"),
     };
     ObjectReference {

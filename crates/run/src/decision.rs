@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::DynamicObject;
 use perfval_api::{PerfValidationStatus, Reason, Word};
@@ -43,6 +44,8 @@ pub enum Effect {
     CreateCacheJob(Box<Job>),
     /// Create the headless Service over the workers' metrics port.
     CreateWorkersService(Box<Service>),
+    /// Create the `NetworkPolicy` of the run's pods.
+    CreateNetworkPolicy(Box<NetworkPolicy>),
     /// Create the DynamoGraphDeployment.
     CreateDeployment(Box<DynamicObject>),
     /// Create the AIPerf Job of a trial.
@@ -65,6 +68,7 @@ impl Effect {
             | Self::CreateCacheClaim(_)
             | Self::CreateCacheJob(_)
             | Self::CreateWorkersService(_)
+            | Self::CreateNetworkPolicy(_)
             | Self::CreateDeployment(_)
             | Self::CreateTrialJob(_)
             | Self::Probe(_) => true,

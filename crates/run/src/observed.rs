@@ -186,6 +186,8 @@ pub enum ChildKind {
     Service,
     /// ResourceClaimTemplate of the workers.
     ClaimTemplate,
+    /// `NetworkPolicy` of the run's pods. After the deployment: its pods are not open while they end.
+    NetworkPolicy,
     /// ConfigMap with the results of a run; outlives it.
     Results,
 }

@@ -1,5 +1,6 @@
 //! The operator's own configuration, as far as decisions depend on it.
 
+use k8s_openapi::api::networking::v1::NetworkPolicyIngressRule;
 use perfval_sizing::Naming;
 
 /// Flags of the operator that shape what it creates.
@@ -26,6 +27,9 @@ pub struct Settings {
     pub dcgm_exporter_namespaces: Vec<String>,
     /// True if other operators may look after other namespaces of the cluster.
     pub shares_the_cluster: bool,
+    /// Rules that admit others to the pods of a run besides each other, such as the operator. With `None` a run has no
+    /// `NetworkPolicy`.
+    pub run_network_policy: Option<Vec<NetworkPolicyIngressRule>>,
     /// True if objects that have lost their `PerfValidation` are deleted; if not, they are only reported.
     pub removes_orphans: bool,
 }
@@ -76,6 +80,7 @@ impl Default for Settings {
             names_foreign_pods: false,
             dcgm_exporter_namespaces: DCGM_EXPORTER_NAMESPACES.map(str::to_owned).into(),
             shares_the_cluster: false,
+            run_network_policy: None,
             removes_orphans: false,
         }
     }

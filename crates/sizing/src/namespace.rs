@@ -98,13 +98,13 @@ fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there
     let workers = run.spec.workers(run.gpus);
     let whole = Count {
         workers,
-        frontend: true,
+        frontend_for: Some(workers),
         trial_for: Some(workers),
     };
     let missing = (workers + 2 - i64::try_from(there).unwrap_or(i64::MAX)).max(0);
     let to_come = Count {
         workers: (missing - 1).clamp(0, workers),
-        frontend: missing - 1 > workers,
+        frontend_for: (missing - 1 > workers).then_some(workers),
         trial_for: (missing > 0).then_some(workers),
     };
     Other {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{Benchmark, DynamoFrontend, ModelCache, PerfValidationSpec, PodPlacement};
+use perfval_api::{Benchmark, ModelCache, PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
 
 use crate::inventory::{Amounts, Texts};
@@ -14,8 +14,11 @@ use crate::inventory::{Amounts, Texts};
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
 /// Most workers that AIPerf starts, even if more are requested.
 const MOST_CPUS: i64 = 32;
-/// CPU request of the frontend.
-const FRONTEND_CPU: &str = "100m";
+/// CPU request of the frontend for each request in flight (millicpus). Dynamo 1.4.2 before four H200s used 2.3 CPUs with 2,048
+/// in flight (68,000 tokens/s) and 2.2 with 1,024 (73,000).
+const FRONTEND_MILLIS_EACH: i64 = 2;
+/// Least CPU request of the frontend (millicpus).
+const FRONTEND_MILLIS: i64 = 100;
 /// The resource.
 pub const CPU: &str = "cpu";
 /// More GPUs than any node has.
@@ -25,7 +28,7 @@ const MOST_WORKERS: i64 = 1024;
 pub struct OurPods {
     /// One worker; as a device plugin's user with its GPUs.
     pub worker: OurPod,
-    /// The frontend, with [`frontend_resources`].
+    /// The frontend of a run on `minGPUs`.
     pub frontend: OurPod,
     /// The load generator of a run on `minGPUs`.
     pub trial: OurPod,
@@ -33,6 +36,8 @@ pub struct OurPods {
     pub gpus_per_worker: i64,
     /// Requests in flight for each GPU, where the load generator's CPU follows from them.
     in_flight: Option<i32>,
+    /// The same for the frontend.
+    frontend_in_flight: Option<i32>,
 }
 
 /// A pod.
@@ -80,16 +85,22 @@ pub fn installer_resources() -> ResourceRequirements {
     }
 }
 
-/// Resources of the frontend: [`FRONTEND_CPU`] unless the spec has an amount of CPU. Without any its pod is of the class
-/// `BestEffort`, with 2 CPU shares against the 491 of the load generator (48 in flight): on a lab whose cores had other work too,
-/// throughput fell to an eleventh.
-pub fn frontend_resources(frontend: &DynamoFrontend) -> ResourceRequirements {
-    let mut resources = frontend.resources.clone();
+/// Resources of the frontend of a run on `gpus` GPUs: CPU by the requests in flight, unless the spec has an amount of CPU.
+/// Without any its pod is of the class `BestEffort`, with 2 CPU shares against the 491 of the load generator (48 in flight): on a
+/// lab whose cores had other work too, throughput fell to an eleventh.
+pub fn frontend_resources(spec: &PerfValidationSpec, gpus: i64) -> ResourceRequirements {
+    let mut resources = spec.dynamo().frontend.resources.clone();
     if !has_cpu(&resources) {
+        let millis = frontend_millicpus(spec.benchmark.concurrency_per_gpu, gpus);
         let requests = resources.requests.get_or_insert_default();
-        requests.insert(CPU.to_owned(), Quantity(FRONTEND_CPU.to_owned()));
+        requests.insert(CPU.to_owned(), Quantity(format!("{millis}m")));
     }
     resources
+}
+
+fn frontend_millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
+    let in_flight = i64::from(in_flight_per_gpu).saturating_mul(gpus.max(1));
+    in_flight.saturating_mul(FRONTEND_MILLIS_EACH).max(FRONTEND_MILLIS)
 }
 
 /// Requests of the load generator of a run on `gpus` GPUs: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight,
@@ -158,7 +169,7 @@ impl OurPods {
             frontend: OurPod {
                 what: "frontend",
                 init: None,
-                main: container(&frontend_resources(&spec.dynamo().frontend)),
+                main: container(&frontend_resources(spec, spec.min_gpus())),
             },
             trial: OurPod {
                 what: "load generator",
@@ -167,6 +178,8 @@ impl OurPods {
             },
             gpus_per_worker: spec.gpus_per_worker(),
             in_flight: derives_cpu(&spec.benchmark),
+            frontend_in_flight: (!has_cpu(&spec.dynamo().frontend.resources))
+                .then_some(spec.benchmark.concurrency_per_gpu),
         }
     }
 
@@ -175,20 +188,22 @@ impl OurPods {
         self.in_flight.is_some()
     }
 
-    /// Returns true if the load generator requests more of a resource with more workers.
+    /// Returns true if the load generator or the frontend requests more of a resource with more workers.
     pub fn grows(&self, resource: &str) -> bool {
-        resource == CPU && self.derives_cpu()
+        resource == CPU && (self.derives_cpu() || self.frontend_in_flight.is_some())
     }
 
     /// The load generator of a run with `workers` workers.
     pub fn trial_for(&self, workers: i64) -> OurPod {
-        let mut trial = self.trial.clone();
-        if let Some(each) = self.in_flight {
-            let gpus = workers.saturating_mul(self.gpus_per_worker);
-            let cpus = Decimal::new(millicpus(each, gpus), 3);
-            trial.main.requests.set(&Arc::from(CPU), cpus);
-        }
-        trial
+        let gpus = workers.saturating_mul(self.gpus_per_worker);
+        self.trial.with_cpu(self.in_flight.map(|each| millicpus(each, gpus)))
+    }
+
+    /// The frontend of a run with `workers` workers.
+    pub fn frontend_for(&self, workers: i64) -> OurPod {
+        let gpus = workers.saturating_mul(self.gpus_per_worker);
+        let millis = self.frontend_in_flight.map(|each| frontend_millicpus(each, gpus));
+        self.frontend.with_cpu(millis)
     }
 
     /// All of them.
@@ -198,6 +213,15 @@ impl OurPods {
 }
 
 impl OurPod {
+    /// The same pod with another CPU request, if there is one.
+    fn with_cpu(&self, millis: Option<i64>) -> Self {
+        let mut pod = self.clone();
+        if let Some(millis) = millis {
+            pod.main.requests.set(&Arc::from(CPU), Decimal::new(millis, 3));
+        }
+        pod
+    }
+
     /// Its containers.
     pub fn containers(&self) -> impl Iterator<Item = &Resources> {
         self.init.iter().chain([&self.main])

@@ -67,7 +67,7 @@ pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + 
 fn others(ours: &OurPods, spec: &PerfValidationSpec, workers: i64) -> Amounts {
     let mut need = Amounts::default();
     if frontend_is_pinned(spec) {
-        need.add(&one_pod(ours.frontend.total().requests));
+        need.add(&one_pod(ours.frontend_for(workers).total().requests));
     }
     if trial_is_pinned(spec) {
         need.add(&one_pod(ours.trial_for(workers).total().requests));
@@ -91,7 +91,7 @@ pub fn generator_fits(
             need.add(&one_pod(ours.worker.total().requests));
         }
         if frontend_is_pinned(spec) {
-            need.add(&one_pod(ours.frontend.total().requests));
+            need.add(&one_pod(ours.frontend_for(workers).total().requests));
         }
         need.remove(&spec.placement.resource_name);
     }

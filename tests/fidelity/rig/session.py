@@ -16,6 +16,7 @@ from load import Load
 from process import Refused, alive, end, say, send, spawn
 from results import Results
 from stack import ROUTERS, Stack, host
+from usage import Usage
 
 IMAGES = {"mocker": "localhost/dynamo-lab:1.4.2", "vllm": "localhost/dynamo-vllm:1.4.2"}
 # About 50 ms a token on the mocker: two cores must not be what is measured.
@@ -175,10 +176,13 @@ class Session:
 
     # -- trials
 
-    def trial(self, name: str, fault: str, load: Load, victim: Worker | None = None, during=None, **conditions) -> bool:
+    def trial(self, name: str, fault: str, load: Load, victim: Worker | None = None, during=None, corpus: bool = True, **conditions) -> bool:
         """Runs one trial, prints one line and adds one record; whether there is one. A condition that can be called is known afterwards."""
-        began = time.time()
-        trial, log = loads.trial(self.stack, load, during)
+        began, frontend = time.time(), Usage(loads.descendants(self.stack.frontend))
+        try:
+            trial, log = loads.trial(self.stack, load, during)
+        finally:
+            cpus, memory = frontend.stop()
         seconds = time.time() - began
         at, router = f"  on {victim.name}" if victim else "", ROUTERS[self.stack.router]
         if trial is None:
@@ -186,7 +190,9 @@ class Session:
             return False
         if victim:
             trial["victim"] = victim.name
-        say(f"{name:<18} {router:<12} {loads.short(trial)}  {seconds:4.0f} s{at}")
+        say(f"{name:<18} {router:<12} {loads.short(trial)}  {seconds:4.0f} s{at}  frontend {cpus:.2f} CPUs, {memory} MiB")
+        if not corpus:
+            return True
         self.results.add({
             "router": self.stack.router, "fault": fault,
             "spec": load.spec(self.stack.router, IMAGES[self.stack.engine.name]),

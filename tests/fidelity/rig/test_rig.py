@@ -30,6 +30,7 @@ import load
 import pack
 import programs
 import trials
+import usage
 from cluster import carry, cluster, policy, record, strike
 from engines import Programs
 from process import Refused, alive, end, members, spawn
@@ -257,6 +258,20 @@ class Plans(Folder):
         self.assertEqual(record["trials"][0]["before"][1]["devices"], ["silicon/GPU-1"])
         self.assertEqual(record["conditions"]["burner"]["products"], 7)
         self.assertEqual(record["spec"]["benchmark"]["minRequests"], 8192)
+
+
+class Usages(unittest.TestCase):
+    def test_a_busy_process_and_one_that_sleeps(self):
+        used = {}
+        with mock.patch.object(usage, "WINDOW", 1):
+            for name, words in (("busy", "while True: pass"), ("asleep", "import time; time.sleep(60)")):
+                with subprocess.Popen([sys.executable, "-c", words]) as process:
+                    watch = usage.Usage([process.pid])
+                    time.sleep(2.5)
+                    used[name] = watch.stop()
+                    process.kill()
+        self.assertGreater(used["busy"][0], 2 * used["asleep"][0] + 0.1)
+        self.assertGreater(used["asleep"][1], 1)
 
 
 class Portions(Folder):

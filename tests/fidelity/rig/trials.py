@@ -20,7 +20,7 @@ from session import Session
 from stack import ROUTERS, Stack
 
 NAMES = """healthy:COUNT  slow:SHARE  slowed:FACTOR  all-slow:FACTOR  frozen:SECONDS  frozen-for-good  killed  starved-generator
-crowded-frontend:RIVALS  long-prompt  per-gpu:REQUESTS  two-on-one-gpu  fresh  route:ROUTER; each but the last two may end in xTIMES, as slow:0.15x4"""
+crowded-frontend:RIVALS  frontend-cpus:COUNT  long-prompt  per-gpu:REQUESTS  two-on-one-gpu  fresh  route:ROUTER; each but the last two may end in xTIMES, as slow:0.15x4"""
 
 
 # Trials that one engine alone can show.
@@ -53,7 +53,7 @@ def parse(words: list[str]) -> list[Wish]:
         kind, amount, times = found[1], found[2] or "", int(found[3] or 1)
         if kind == "healthy":
             amount, times = "", int(amount or 1) * times
-        if kind in ("slow", "slowed", "all-slow", "frozen", "per-gpu", "crowded-frontend"):
+        if kind in ("slow", "slowed", "all-slow", "frozen", "per-gpu", "crowded-frontend", "frontend-cpus"):
             Wish(kind, amount).number()
         if kind == "route" and amount not in ROUTERS.values():
             raise Refused(f"{word}: routers are {', '.join(ROUTERS.values())}")
@@ -244,6 +244,17 @@ def crowded_frontend(session: Session, wish: Wish, load: Load) -> None:
             confine(frontend, every)
 
 
+def frontend_cpus(session: Session, wish: Wish, load: Load) -> None:
+    """The frontend has this many CPUs, which others may use too. The corpus has no such fault."""
+    session.shaped("plain")
+    every, frontend = os.sched_getaffinity(0), descendants(session.stack.frontend)
+    confine(frontend, set(sorted(every)[: int(wish.number())]))
+    try:
+        session.trial(str(wish), "CrowdedFrontend", load, corpus=False)
+    finally:
+        confine(frontend, every)
+
+
 def two_on_one(session: Session, wish: Wish, load: Load) -> None:
     """One worker more than GPUs: two of them share one."""
     if not session.shape.startswith("shared:") or session.stale:
@@ -269,6 +280,7 @@ def route(session: Session, wish: Wish, load: Load) -> None:
 
 ACTIONS: dict[str, Callable[[Session, Wish, Load], None]] = {
     "healthy": healthy, "slow": slow, "slowed": slowed, "all-slow": all_slow, "frozen": frozen, "frozen-for-good": frozen_for_good,
-    "killed": killed, "starved-generator": starved, "crowded-frontend": crowded_frontend, "long-prompt": long_prompt, "per-gpu": per_gpu, "two-on-one-gpu": two_on_one,
+    "killed": killed, "starved-generator": starved, "crowded-frontend": crowded_frontend, "frontend-cpus": frontend_cpus,
+    "long-prompt": long_prompt, "per-gpu": per_gpu, "two-on-one-gpu": two_on_one,
     "fresh": fresh, "route": route,
 }

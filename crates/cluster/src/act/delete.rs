@@ -2,6 +2,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, DeleteParams, Preconditions};
 use kube::core::ObjectMeta;
@@ -34,6 +35,10 @@ impl Cluster {
             ChildKind::ClaimTemplate => {
                 let api: Api<ResourceClaimTemplate> = Api::namespaced(client, namespace);
                 self.delete(run, &api, "ResourceClaimTemplate", child).await
+            }
+            ChildKind::NetworkPolicy => {
+                let api: Api<NetworkPolicy> = Api::namespaced(client, namespace);
+                self.delete(run, &api, "NetworkPolicy", child).await
             }
             ChildKind::Deployment => self.delete_deployment(run, child).await,
         }

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
@@ -28,14 +29,17 @@ impl Cluster {
         let jobs: Api<Job> = Api::namespaced(client(), run.namespace());
         let services: Api<Service> = Api::namespaced(client(), run.namespace());
         let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
-        let (jobs, deployments, services, templates) = futures::join!(
+        let policies: Api<NetworkPolicy> = Api::namespaced(client(), run.namespace());
+        let (jobs, deployments, services, templates, policies) = futures::join!(
             self.children_of(run, ChildKind::Job, &jobs),
             self.child_deployments(run),
             self.children_of(run, ChildKind::Service, &services),
             self.children_of(run, ChildKind::ClaimTemplate, &templates),
+            // Of every run: the operator's flag may have changed since it began.
+            self.children_of(run, ChildKind::NetworkPolicy, &policies),
         );
         let mut all = Vec::new();
-        for part in [jobs, deployments, services, templates] {
+        for part in [jobs, deployments, services, templates, policies] {
             match part {
                 Ok(mut children) => all.append(&mut children),
                 // The kind is not served: there are none of it.

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{NamespaceResourceScope, Resource, ResourceExt as _};
@@ -29,19 +30,20 @@ fn labelled_by_us() -> ListParams {
 impl Cluster {
     /// All objects of the kinds that a run removes, in a namespace or in all of them.
     pub async fn labelled(&self, namespace: Option<&str>) -> Seen<Vec<Labelled>> {
-        // On the heap: four lists at once.
+        // On the heap: five lists at once.
         seen(Box::pin(self.all_labelled(namespace)).await)
     }
 
     async fn all_labelled(&self, namespace: Option<&str>) -> Read<Vec<Labelled>> {
-        let (jobs, deployments, services, templates) = futures::join!(
+        let (jobs, deployments, services, templates, policies) = futures::join!(
             self.labelled_of::<Job>(ChildKind::Job, namespace),
             self.labelled_deployments(namespace),
             self.labelled_of::<Service>(ChildKind::Service, namespace),
             self.labelled_of::<ResourceClaimTemplate>(ChildKind::ClaimTemplate, namespace),
+            self.labelled_of::<NetworkPolicy>(ChildKind::NetworkPolicy, namespace),
         );
         let mut all = Vec::new();
-        for part in [jobs, deployments, services, templates] {
+        for part in [jobs, deployments, services, templates, policies] {
             match part {
                 Ok(mut found) => all.append(&mut found),
                 // The kind is not served: there are none of it.

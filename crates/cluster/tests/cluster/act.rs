@@ -34,6 +34,7 @@ impl World {
             "configmaps",
             "persistentvolumeclaims",
             "resourceclaimtemplates",
+            "networkpolicies",
             "dynamographdeployments",
         ];
         plurals.iter().flat_map(|plural| self.server.objects(plural)).collect()
@@ -60,6 +61,10 @@ pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
         (
             "services",
             Effect::CreateWorkersService(Box::new(build::workers_service(run))),
+        ),
+        (
+            "networkpolicies",
+            Effect::CreateNetworkPolicy(Box::new(build::network_policy(run, &[]))),
         ),
         (
             "dynamographdeployments",
@@ -94,7 +99,7 @@ async fn acting_twice_gives_the_same_world_as_acting_once() {
     effects.extend(creations(&run).into_iter().map(|(_, effect)| effect));
     world.act(&effects).await.unwrap();
     let once = world.objects();
-    assert_eq!(once.len(), 8, "{once:#?}");
+    assert_eq!(once.len(), 9, "{once:#?}");
     world.act(&effects).await.unwrap();
     assert_eq!(world.objects(), once);
     // Even a process that has not seen its own finalizer yet.
@@ -244,6 +249,12 @@ pub fn children(world: &World) -> Vec<(&'static str, ChildRef)> {
             "ResourceClaimTemplate",
             "resourceclaimtemplates",
             ChildKind::ClaimTemplate,
+        ),
+        (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "networkpolicies",
+            ChildKind::NetworkPolicy,
         ),
         ("v1", "ConfigMap", "configmaps", ChildKind::Results),
     ]

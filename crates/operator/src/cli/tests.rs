@@ -56,6 +56,22 @@ fn a_spec_may_name_no_other_load_generator_unless_it_is_permitted() {
 }
 
 #[test]
+fn a_run_has_a_network_policy_where_rules_are_given() {
+    let rules = |args: &[&str]| run(args).settings(None).run_network_policy;
+    assert_eq!(rules(&[]), None);
+    assert_eq!(rules(&["--run-network-policy=[]"]).unwrap(), []);
+    let operator = r#"[{"from": [{"namespaceSelector": {}}], "ports": [{"port": 8000, "protocol": "TCP"}]}]"#;
+    assert_eq!(rules(&["--run-network-policy", operator]).unwrap().len(), 1);
+    // Read without its misspelt field, this rule would admit everyone.
+    let misspelt = r#"[{"form": [{"namespaceSelector": {}}]}]"#;
+    for wrong in ["", "{}", "true", misspelt] {
+        let refused = Cli::try_parse_from(["perfvalidation-operator", "run", "--run-network-policy", wrong]);
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("--run-network-policy"), "{words}");
+    }
+}
+
+#[test]
 fn a_dcgm_exporter_is_looked_for_only_where_administrators_run_it() {
     let namespaces = |args: &[&str]| run(args).settings(None).dcgm_exporter_namespaces;
     assert_eq!(namespaces(&[]), ["gpu-operator", "nvidia-gpu-operator"]);

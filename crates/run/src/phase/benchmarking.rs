@@ -181,7 +181,7 @@ fn norms(pass: &mut Pass<'_>) -> Result<Norms, Step> {
 fn stopped(trouble: &Trouble) -> Step {
     let cause = Cause::LoadGeneratorEvicted;
     let evidence = format!(
-        "{} after it had started, as by a queue that needs its place; run again",
+        "{} after it had started; run again once the queue leaves it its place",
         trouble.evidence
     );
     Step::error(cause.reason().unwrap_or(Reason::BenchmarkFailed), evidence)

@@ -1,5 +1,5 @@
 //! Deploying: the model cache is filled, a dry run shows if the API server would take the deployment, then the claim
-//! template, the workers' Service and the deployment are created.
+//! template, the workers' Service, the run's network policy and the deployment are created.
 
 use std::time::Duration;
 
@@ -185,6 +185,10 @@ fn create(pass: &mut Pass<'_>) -> Step {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
+    if let Some(rules) = &pass.run.settings.run_network_policy {
+        let policy = build::network_policy(pass.run, rules);
+        pass.act(Effect::CreateNetworkPolicy(Box::new(policy)));
+    }
     pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
     // The message is that of the plan: another one would be a write.
     Step::Work(pass.last_why())

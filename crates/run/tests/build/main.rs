@@ -159,6 +159,7 @@ fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
         ),
         ("cache_job", json!(build::cache_job(run))),
         ("workers_service", json!(build::workers_service(run))),
+        ("network_policy", json!(build::network_policy(run, &[]))),
         ("deployment", json!(dynamo::deployment(run))),
         ("trial_job", json!(build::trial_job(run, 3))),
         (

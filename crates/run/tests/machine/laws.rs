@@ -140,6 +140,7 @@ fn creates(effect: &Effect) -> bool {
         | Effect::CreateCacheClaim(_)
         | Effect::CreateCacheJob(_)
         | Effect::CreateWorkersService(_)
+        | Effect::CreateNetworkPolicy(_)
         | Effect::CreateDeployment(_)
         | Effect::CreateTrialJob(_)
         | Effect::Probe(_) => true,

@@ -1,6 +1,7 @@
 //! Runs among others: namespaces that are not theirs to use, and what they may learn of other namespaces.
 
 use perfval_api::{Phase, Verdict, condition};
+use perfval_run::observed::ChildKind;
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Effect, Settings};
 use perfval_sizing::Seen;
@@ -66,10 +67,51 @@ fn a_run_waits_until_an_administrator_allows_its_namespace() {
     );
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert!(effects.is_empty(), "no finalizer either: {effects:?}");
+    let contends = |story: &Story| {
+        let object = &story.object;
+        Contender::new(&object.metadata, &object.spec, &story.status(), true, story.now).is_some()
+    };
+    assert!(!contends(&story), "no other run waits for it");
+    assert!(
+        contends(Story::new().until(Phase::Pending)),
+        "others wait for one that has just begun"
+    );
 
     story.permission = Seen::Present(true);
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed), "without a rerun");
+}
+
+#[test]
+fn pods_of_a_run_are_shut_off_where_the_operator_is_told_so() {
+    let policies = |story: &Story| {
+        let children = story.children.iter();
+        children
+            .filter(|child| child.id.kind == ChildKind::NetworkPolicy)
+            .count()
+    };
+    let mut open = Story::new();
+    open.until(Phase::WaitingForReady);
+    assert_eq!(policies(&open), 0);
+
+    let mut story = Story::new();
+    story.settings.run_network_policy = Some(Vec::new());
+    story.until(Phase::WaitingForReady);
+    let created = story.log.iter().flat_map(|decision| &decision.effects);
+    let created: Vec<_> = created
+        .filter(|effect| matches!(effect, Effect::CreateNetworkPolicy(_) | Effect::CreateDeployment(_)))
+        .collect();
+    assert!(
+        matches!(
+            created[..],
+            [Effect::CreateNetworkPolicy(_), Effect::CreateDeployment(_)]
+        ),
+        "no pod before its policy"
+    );
+    // It goes although the operator makes no more of them.
+    story.settings.run_network_policy = None;
+    story.until(Phase::Completed);
+    assert_eq!((story.verdict(), policies(&story)), (Some(Verdict::Passed), 0));
 }
 
 #[test]

@@ -229,6 +229,24 @@ fn a_job_that_a_queue_stops_after_its_start_is_not_measured_again_with_cached_pr
 }
 
 #[test]
+fn a_job_that_a_queue_stops_within_seconds_is_known_to_have_started() {
+    let labels = json!({"kueue.x-k8s.io/queue-name": "gpus"});
+    let mut story = Story::with(json!({"podTemplate": {"metadata": {"labels": labels}}}));
+    story.until(Benchmarking);
+    story.showing = Showing::Hang;
+    while story.trial_job.is_none() {
+        story.step();
+    }
+    story.step();
+    story.queued = true;
+    story.until(Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Error), "BenchmarkFailed".into())
+    );
+}
+
+#[test]
 fn a_result_counts_although_the_finished_job_is_suspended() {
     let mut story = queued();
     story.showing = Showing::Fast;

@@ -33,8 +33,9 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub workers: i64,
-    pub frontend: bool,
-    /// Workers for which the load generator's CPU is counted.
+    /// Workers for which the frontend's CPU is counted.
+    pub frontend_for: Option<i64>,
+    /// The same for the load generator.
     pub trial_for: Option<i64>,
 }
 
@@ -101,7 +102,7 @@ fn resource_allowance(
 ) -> Option<Allowance> {
     let whole = |workers| Count {
         workers,
-        frontend: true,
+        frontend_for: Some(workers),
         trial_for: Some(workers),
     };
     let own = |workers| counted(quota, resource, pods, claim, whole(workers));
@@ -136,14 +137,10 @@ fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<
         .filter(|_| is_unscoped(quota))
         .map_or(0, |claim| claim.amount(resource));
     let each = demand(&pods.worker).max(claimed.into());
-    let frontend = if count.frontend {
-        demand(&pods.frontend)
-    } else {
-        Decimal::ZERO
-    };
+    let frontend = count.frontend_for.map(|workers| demand(&pods.frontend_for(workers)));
     let trial = count.trial_for.map(|workers| demand(&pods.trial_for(workers)));
     each.saturating_mul(count.workers.into())
-        .saturating_add(frontend)
+        .saturating_add(frontend.unwrap_or_default())
         .saturating_add(trial.unwrap_or_default())
 }
 

@@ -226,14 +226,14 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
 #[test]
 fn defaults_of_a_limit_range_need_room_on_the_node() {
     let busy = eight()
-        .pod(PodBuilder::on("n1", "p").requests("cpu", "230"))
+        .pod(PodBuilder::on("n1", "p").requests("cpu", "229"))
         .node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&busy, &any()).gpus, 8, "nothing is asked for");
     let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
     assert_eq!(
         chosen(&busy.limit_range(&defaults), &any()).gpus,
         5,
-        "26 cpus: 100m for the frontend, which has a request of its own, 5 for each worker"
+        "27 cpus: 256m of the frontend and 5 of a worker for each GPU"
     );
 }
 
@@ -249,14 +249,14 @@ fn a_load_generator_that_does_not_fit_leaves_no_room_for_workers() {
     );
 }
 
-/// 256 requests in flight on each GPU: 2.56 CPUs of load generator.
+/// 256 requests in flight on each GPU: 2.56 CPUs of load generator and 512m of the frontend.
 fn loaded(placement: &str) -> PerfValidationSpec {
     spec(&json!({ "benchmark": { "placement": placement, "concurrencyPerGPU": 256 } }))
 }
 
 #[test]
 fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
-    for (busy, gpus) in [("0", 8), ("235", 8), ("236", 7), ("246", 3)] {
+    for (busy, gpus) in [("0", 8), ("231", 8), ("232", 7), ("246", 3)] {
         let cluster = eight().pod(PodBuilder::on("n1", "p").requests("cpu", busy));
         assert_eq!(
             chosen(&cluster, &loaded("WorkloadNode")).gpus,
@@ -273,7 +273,8 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
     // An amount in the spec is taken as it is, and so is the default of a namespace with room for less.
     let mut own = wanted.clone();
     own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
-    assert_eq!(chosen(&full, &own).gpus, 8);
+    let room = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "250"));
+    assert_eq!(chosen(&room, &own).gpus, 8, "6 cpus");
     let small = json!([{ "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" } }]);
     let refused = not_chosen(
         &eight().limit_range(&small),
@@ -284,10 +285,9 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
 }
 
 #[test]
-fn a_quota_counts_the_load_generator_of_each_number_of_workers() {
+fn a_quota_counts_load_generator_and_frontend_of_each_number_of_workers() {
     let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
-    // 100m of each are the frontend's.
-    for (quota, gpus) in [("20580m", 8), ("20579m", 7), ("5220m", 2)] {
+    for (quota, gpus) in [("24576m", 8), ("24575m", 7), ("6144m", 2)] {
         let cluster = hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })).limit_range(&nothing);
         assert_eq!(chosen(&cluster, &loaded("Anywhere")).gpus, gpus, "{quota}");
     }
@@ -298,7 +298,7 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     let busy = || eight().pod(PodBuilder::on("n1", "p").requests("cpu", "240"));
     let small = busy().node(NodeBuilder::named("small").offers("cpu", "4"));
     let mut anywhere = loaded("Anywhere");
-    assert_eq!(chosen(&small, &anywhere).gpus, 6, "15.36 of 16");
+    assert_eq!(chosen(&small, &anywhere).gpus, 5, "15.36 of 16");
     anywhere.placement.min_gpus = 7;
     let says = "no node has room for the load generator of 7 GPUs on n1 (cpu 17.92: one for 100 of 1792 requests in flight, \
                 as benchmark.resources gives none); the most cpu, 16, is left on n1 before the run";
@@ -320,10 +320,10 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     // On the node under test the workers come first.
     let mut greedy = anywhere.clone();
     greedy.dynamo_mut().worker.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
-    assert_eq!(chosen(&eight(), &greedy).gpus, 7, "8 × 30 + 20.48 of 256 are too much");
+    assert_eq!(chosen(&eight(), &greedy).gpus, 7, "8 × 30 + 20.48 + 4.096 of 256 are too much");
     let mut few = loaded("Anywhere");
     few.placement.max_gpus = Some(4);
-    assert_eq!(chosen(&busy(), &few).gpus, 4, "10.24 of 16");
+    assert_eq!(chosen(&busy(), &few).gpus, 4, "12.288 of 16");
 }
 
 #[test]

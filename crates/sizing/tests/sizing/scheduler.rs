@@ -12,7 +12,7 @@ fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
     // Seed 355: the workers' own resources were the only ones looked at.
     let cluster = Cluster::of_gpus(1)
         .node(NodeBuilder::named("n1").offers("cpu", "6"))
-        .pod(PodBuilder::on("n1", "other").requests("cpu", "3900m")); // the frontend asks for 100m
+        .pod(PodBuilder::on("n1", "other").requests("cpu", "3700m")); // the frontend asks for 256m
     let trial = |cpu: &str| {
         spec(&json!({ "benchmark": { "placement": "WorkloadNode", "resources": { "requests": { "cpu": cpu } } } }))
     };

@@ -141,10 +141,6 @@ fn values_that_contradict_each_other_are_refused() {
     );
     refused(&json!({"serviceAccount": {"create": false}}), &["serviceAccount.name"]);
     refused(
-        &json!({"runNetworkPolicy": {"enabled": true}}),
-        &["runNetworkPolicy.namespaces"],
-    );
-    refused(
         &json!({"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}}),
         &["scraped twice"],
     );

@@ -1,9 +1,9 @@
-//! The policy for the pods of runs, applied to the pods that the operator makes.
+//! The policy of a run, with the rules of the chart, applied to the pods that the operator makes.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyPeer};
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use perfval_chart::render::repository;
@@ -28,10 +28,15 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).expect("labels")
 }
 
-/// Pods of one run by their component, with the labels of the golden file of `crates/run`.
-fn pods_of_a_run() -> BTreeMap<String, Pod> {
+/// What the operator creates for a run: the golden file of `crates/run`.
+fn golden() -> Value {
     let text = fs::read_to_string(repository().join("crates/run/tests/golden/typical.json")).expect("the golden file");
-    let run: Value = serde_json::from_str(&text).expect("JSON");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Pods of one run by their component.
+fn pods_of_a_run() -> BTreeMap<String, Pod> {
+    let run = golden();
     let jobs = ["cache_job", "trial_job"].map(|name| &run[name]["spec"]["template"]);
     let components = run["deployment"]["spec"]["components"].as_array().expect("components");
     let templates = jobs
@@ -89,15 +94,27 @@ fn admits(policy: &NetworkPolicy, from: &Pod, to: &Pod, port: i32) -> bool {
     })
 }
 
+/// The policy of a run, under the operator of an installation.
 fn policy(values: &Value) -> NetworkPolicy {
-    let objects = objects(values);
-    let policy = &objects[&format!("NetworkPolicy {RUNS}/perfvalidation-operator-runs")];
-    serde_json::from_value(policy.clone()).expect("a NetworkPolicy")
+    let deployment = &objects(values)["Deployment perfvalidation-system/perfvalidation-operator"];
+    let variables = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array();
+    let rules = variables
+        .into_iter()
+        .flatten()
+        .find(|variable| variable["name"] == "PERFVAL_RUN_NETWORK_POLICY")
+        .expect("the operator is told");
+    let rules: Vec<NetworkPolicyIngressRule> =
+        serde_json::from_str(rules["value"].as_str().expect("text")).expect("ingress rules");
+    let mut policy: NetworkPolicy =
+        serde_json::from_value(golden()["network_policy"].clone()).expect("a NetworkPolicy");
+    let ingress = policy.spec.as_mut().and_then(|spec| spec.ingress.as_mut());
+    ingress.expect("pods of the run reach each other").extend(rules);
+    policy
 }
 
 #[test]
-fn only_pods_of_runs_and_the_operator_reach_the_pods_of_a_run() {
-    let values = json!({"watchNamespaces": [RUNS], "runNetworkPolicy": {"enabled": true}});
+fn only_pods_of_the_run_and_the_operator_reach_its_pods() {
+    let values = json!({"runNetworkPolicy": {"enabled": true}});
     let policy = policy(&values);
     let run = pods_of_a_run();
     assert_eq!(
@@ -122,12 +139,18 @@ fn only_pods_of_runs_and_the_operator_reach_the_pods_of_a_run() {
         "the load generator reads the workers"
     );
     let of_run = run["benchmark"].labels.clone();
+    let mut other_run = of_run.clone();
+    other_run.insert("perfvalidation.dev/run".to_owned(), "0badcafe".to_owned());
     let strangers = [
         (
             "a pod of the namespace",
             pod(RUNS, Labels::from([("app".to_owned(), "web".to_owned())])),
         ),
-        ("a run of another namespace", pod("other", of_run)),
+        ("another run of the namespace", pod(RUNS, other_run)),
+        (
+            "a pod with this run's labels in another namespace",
+            pod("other", of_run),
+        ),
         ("a pod with the operator's labels", pod("other", template)),
     ];
     for (name, stranger) in &strangers {
@@ -142,14 +165,13 @@ fn only_pods_of_runs_and_the_operator_reach_the_pods_of_a_run() {
 }
 
 #[test]
-fn more_peers_and_namespaces_are_values() {
+fn more_peers_are_a_value() {
     let prometheus = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}});
-    let values = json!({"runNetworkPolicy": {"enabled": true, "namespaces": [RUNS, "b"], "from": [prometheus]}});
+    let values = json!({"runNetworkPolicy": {"enabled": true, "from": [prometheus]}});
     let run = pods_of_a_run();
     let scraper = Pod {
         namespace: "monitoring",
         labels: Labels::new(),
     };
     assert!(admits(&policy(&values), &scraper, &run["worker"], WORKER));
-    assert!(objects(&values).contains_key("NetworkPolicy b/perfvalidation-operator-runs"));
 }

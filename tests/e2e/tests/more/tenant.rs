@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use perfval_api::Verdict;
+use perfval_api::{Phase, Verdict};
 use perfval_e2e::{Lab, Validation, eventually, quick};
 use serde_json::{Value, json};
 
@@ -76,6 +76,18 @@ async fn prepare(lab: &Lab, name: &str) -> String {
     namespace
 }
 
+/// Gives the operator another environment. No network plug-in enforces policies here.
+async fn shut_off_runs(lab: &Lab, variable: &str) {
+    let operator = "deployment/perfvalidation-operator";
+    for arguments in [
+        &["set", "env", operator, variable][..],
+        &["rollout", "status", operator, "--timeout=60s"],
+    ] {
+        lab.kubectl(&[arguments, &["-n", "perfvalidation-system"]].concat())
+            .await;
+    }
+}
+
 /// Runs kubectl as the tenant.
 async fn as_tenant(lab: &Lab, arguments: &[&str]) -> Result<String, String> {
     lab.try_kubectl(&[arguments, &["--as", TENANT]].concat()).await
@@ -92,6 +104,7 @@ async fn create(lab: &Lab, manifest: &Value) -> Result<String, String> {
 async fn a_tenant_measures_in_a_restricted_namespace_within_the_limits() {
     let (lab, _operator) = ready().await;
     let namespace = prepare(&lab, "e2e-tenant").await;
+    shut_off_runs(&lab, "PERFVAL_RUN_NETWORK_POLICY=[]").await;
     for resource in [
         "pods",
         "jobs.batch",
@@ -129,8 +142,18 @@ async fn a_tenant_measures_in_a_restricted_namespace_within_the_limits() {
     })
     .await;
     lab.allow_runs(&namespace).await;
+    let policies = ["get", "networkpolicies", "-n", &namespace, "-o", "name"];
+    run.until("it is measured", |status| status.phase == Some(Phase::Benchmarking))
+        .await;
+    assert_eq!(
+        lab.kubectl(&policies).await.lines().count(),
+        1,
+        "a NetworkPolicy of its own"
+    );
     run.ends(Verdict::Passed).await;
     run.left_nothing().await;
+    assert_eq!(lab.kubectl(&policies).await, "");
+    shut_off_runs(&lab, "PERFVAL_RUN_NETWORK_POLICY-").await;
     as_tenant(&lab, &["delete", "perfval", "within", "-n", &namespace])
         .await
         .expect("the tenant deletes it");

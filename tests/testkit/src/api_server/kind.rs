@@ -141,6 +141,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         Kind::new("batch", "v1", "jobs", "Job", true).with_status(),
         Kind::new("coordination.k8s.io", "v1", "leases", "Lease", true),
         Kind::new("events.k8s.io", "v1", "events", "Event", true),
+        Kind::new("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true),
         Kind::new("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false),
         Kind::new("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true).with_status(),
         Kind::new(

@@ -71,7 +71,7 @@ impl Component {
                 env: Some(ours_win(&dynamo.env, env)),
                 ..main_container(run)
             },
-            resources: frontend_resources(&dynamo.frontend),
+            resources: frontend_resources(run.spec(), run.placement().map_or(0, |plan| plan.gpus)),
         }
     }
 

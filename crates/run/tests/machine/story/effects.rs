@@ -14,6 +14,7 @@ impl Story {
             Effect::ReleaseFinalizer => self.gone = true,
             Effect::CreateClaimTemplate(_) => self.child(ChildKind::ClaimTemplate, &names::deployment(&id)),
             Effect::CreateWorkersService(_) => self.child(ChildKind::Service, &names::workers_service(&id)),
+            Effect::CreateNetworkPolicy(_) => self.child(ChildKind::NetworkPolicy, &names::deployment(&id)),
             Effect::CreateDeployment(_) => {
                 self.deployed = true;
                 self.child(ChildKind::Deployment, &names::deployment(&id));

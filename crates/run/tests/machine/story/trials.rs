@@ -90,10 +90,12 @@ impl Story {
         } else {
             "BackoffLimitExceeded"
         };
+        let mut labels = self.object.spec.pod_template.metadata.labels.clone();
+        labels.insert("perfvalidation.dev/run".into(), self.id());
         serde_json::from_value(json!({
             "metadata": {
                 "name": "j", "uid": format!("{}-{:?}", self.job_uid, self.trial_job),
-                "labels": {"perfvalidation.dev/run": self.id()},
+                "labels": labels,
                 "ownerReferences": [{
                     "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": owner,
                     "controller": true,
