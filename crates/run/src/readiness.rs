@@ -23,6 +23,8 @@ pub struct Pods<'a> {
     pub workers: Vec<&'a Pod>,
     /// Frontend pods that are not being deleted.
     pub frontends: Vec<&'a Pod>,
+    /// Workers and frontends that are being deleted. The Service of the workers still lists them, so a trial would measure them.
+    pub leaving: Vec<&'a Pod>,
     /// Pods of trials that are not over; a pod that is being deleted still sends requests.
     pub load_generators: Vec<&'a Pod>,
 }
@@ -44,14 +46,14 @@ impl<'a> Pods<'a> {
             found.sort_by_key(|pod| pod.name_any());
             found
         };
-        let staying = |component: &str| {
-            let mut found = alive(component);
-            found.retain(|pod| pod.metadata.deletion_timestamp.is_none());
-            found
-        };
+        let is_leaving = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
+        let (mut leaving, workers): (Vec<_>, Vec<_>) = alive(WORKER).into_iter().partition(is_leaving);
+        let (frontends_leaving, frontends): (Vec<_>, Vec<_>) = alive(FRONTEND).into_iter().partition(is_leaving);
+        leaving.extend(frontends_leaving);
         Self {
-            workers: staying(WORKER),
-            frontends: staying(FRONTEND),
+            workers,
+            frontends,
+            leaving,
             load_generators: alive(LOAD_GENERATOR),
         }
     }

@@ -6,6 +6,7 @@ mod gpus;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use kube::core::ResourceExt as _;
 use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
@@ -109,7 +110,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
         && reported.ready.get(FRONTEND).copied().unwrap_or(0) >= 1
         && ready >= wanted
         && i64::try_from(pods.workers.len()) == Ok(wanted)
-        && pods.frontend_ready();
+        && pods.frontend_ready()
+        && pods.leaving.is_empty();
     if !all_ready {
         return starting(pass, &pods, sign);
     }
@@ -224,7 +226,11 @@ fn so_far(pass: &Pass<'_>) -> String {
     let wanted = pass.run.workers();
     let frontend = if pods.frontend_ready() { "is" } else { "is not" };
     let (made, ready) = (pods.workers.len(), pods.ready_workers());
-    let counted = format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
+    let mut counted =
+        format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
+    if let Some(pod) = pods.leaving.first() {
+        counted = format!("{counted}; pod {} was deleted and is still there", pod.name_any());
+    }
     let reported = pass.seen.deployment.present().map(reported);
     let all = ready >= wanted && pods.frontend_ready();
     match reported {

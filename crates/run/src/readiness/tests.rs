@@ -31,6 +31,7 @@ fn workers_with_shares_of_a_gpu_are_misplaced() {
         let pods = Pods {
             workers: pods.iter().collect(),
             frontends: Vec::new(),
+            leaving: Vec::new(),
             load_generators: Vec::new(),
         };
         misplaced(&pods, None, &plan, 1)
@@ -70,6 +71,7 @@ fn each_worker_must_hold_all_of_its_gpus() {
     let pods = Pods {
         workers: pods.iter().collect(),
         frontends: Vec::new(),
+        leaving: Vec::new(),
         load_generators: Vec::new(),
     };
     let misplaced = |first: &[&str], second: &[&str]| {

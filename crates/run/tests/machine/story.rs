@@ -109,6 +109,8 @@ pub struct Story {
     pub queued: bool,
     /// A load generator that outlived its Job.
     pub stray_generator: bool,
+    /// A worker that was deleted, for which another one has come.
+    pub leaving_worker: bool,
     pub children: Vec<Child>,
     pub stuck: bool,
     pub logs_unreadable: bool,
@@ -202,6 +204,7 @@ impl Story {
             job_uid: "first",
             queued: false,
             stray_generator: false,
+            leaving_worker: false,
             children: Vec::new(),
             stuck: false,
             logs_unreadable: false,

@@ -169,6 +169,32 @@ fn workers_that_a_queue_holds_are_waited_for_and_not_blamed() {
     assert_eq!(story.verdict(), Some(Passed));
 }
 
+#[test]
+fn a_worker_that_was_deleted_is_not_measured_while_it_ends() {
+    let waiting = || {
+        let mut story = at(WaitingForReady);
+        story.leaving_worker = true;
+        for _ in 0..10 {
+            story.step();
+        }
+        assert_eq!((story.phase(), story.trial_job), (Some(WaitingForReady), None));
+        story
+    };
+    let mut story = waiting();
+    story.leaving_worker = false;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
+
+    let mut stuck = waiting();
+    stuck.wait(4000).step();
+    stuck.until(Completed);
+    let message = stuck.status().message.unwrap_or_default();
+    assert!(
+        message.contains("pod w-old was deleted and is still there"),
+        "{message}"
+    );
+}
+
 /// A run whose first trial's Job is held by a queue since its creation.
 fn queued() -> Story {
     let mut story = at(Benchmarking);

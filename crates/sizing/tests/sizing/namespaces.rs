@@ -320,7 +320,11 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     // On the node under test the workers come first.
     let mut greedy = anywhere.clone();
     greedy.dynamo_mut().worker.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
-    assert_eq!(chosen(&eight(), &greedy).gpus, 7, "8 × 30 + 20.48 + 4.096 of 256 are too much");
+    assert_eq!(
+        chosen(&eight(), &greedy).gpus,
+        7,
+        "8 × 30 + 20.48 + 4.096 of 256 are too much"
+    );
     let mut few = loaded("Anywhere");
     few.placement.max_gpus = Some(4);
     assert_eq!(chosen(&busy(), &few).gpus, 4, "12.288 of 16");

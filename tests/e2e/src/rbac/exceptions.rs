@@ -24,6 +24,11 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: NAMESAKE,
     },
     Exception {
+        resource: "networkpolicies.networking.k8s.io",
+        verbs: &["create", "delete", "get"],
+        why: "used with --run-network-policy, as in the run of a tenant; `get` where an object of this name exists already",
+    },
+    Exception {
         resource: "services",
         verbs: &["get"],
         why: NAMESAKE,

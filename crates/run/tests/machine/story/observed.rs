@@ -240,6 +240,11 @@ impl Story {
             })).expect("well-formed")
         };
         let mut pods = vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")];
+        pods.extend(self.leaving_worker.then(|| {
+            let mut leaving: k8s_openapi::api::core::v1::Pod = pod("w-old", "worker");
+            leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
+            leaving
+        }));
         pods.extend(self.stray_generator.then(|| pod("stray", names::LOAD_GENERATOR)));
         pods
     }
