@@ -263,6 +263,7 @@ kueue STORY="": setup build-lab image
     work=$(mktemp --directory)
     trap 'rm -rf "$work"' EXIT
     cd tests/kueue
+    go vet ./...
     go build -trimpath -ldflags "-s -w" -o {{cache}}/kueue/kueue sigs.k8s.io/kueue/cmd/kueue
     go build -o {{cache}}/kueue/walk ./walk
     module=$(go list -m -f '{{{{.Dir}}' sigs.k8s.io/kueue)

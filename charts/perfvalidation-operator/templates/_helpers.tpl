@@ -76,7 +76,7 @@ subjects:
     namespace: {{ .Release.Namespace }}
 {{- end }}
 
-{{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy. */}}
+{{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy: pods of every release in this namespace. */}}
 {{- define "perfval.runIngress" -}}
 {{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" .Release.Namespace) }}
 {{- $pods := dict "matchLabels" (dict "app.kubernetes.io/name" (include "perfval.name" .)) }}

@@ -215,7 +215,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "networking.k8s.io",
         "networkpolicies",
         &["create"],
-        "who reaches the pods of a run",
+        "network policy of a run",
     ),
     in_allowed(
         "networking.k8s.io",

@@ -80,7 +80,7 @@ pub struct RunArgs {
         default_values = settings::DCGM_EXPORTER_NAMESPACES)]
     pub dcgm_exporter_namespaces: Vec<String>,
 
-    /// Only pods of the same run, and peers of these ingress rules, reach the pods of a run. A JSON list, as `ingress` of a network policy; no policy when not given
+    /// Ingress rules, besides one for its own pods, of a network policy for each run: a JSON list; no policy when not given
     #[arg(long, env = "PERFVAL_RUN_NETWORK_POLICY", value_parser = ingress_rules)]
     pub run_network_policy: Option<IngressRules>,
 
@@ -219,7 +219,7 @@ pub fn own_namespace(config: &kube::Config) -> Option<String> {
 }
 
 /// The API server checks the rest when the first run creates its policy. A rule with a misspelt field would admit everyone,
-/// so each rule must come out as it went in.
+/// so each rule must be the same after reading.
 fn ingress_rules(text: &str) -> Result<IngressRules, String> {
     let given: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let rules: Vec<NetworkPolicyIngressRule> =
@@ -228,7 +228,7 @@ fn ingress_rules(text: &str) -> Result<IngressRules, String> {
         Ok(IngressRules(rules))
     } else {
         Err(format!(
-            "it has a field that ingress rules do not have; known: {}",
+            "it contains null or a field that ingress rules do not have; without it: {}",
             serde_json::json!(rules)
         ))
     }

@@ -67,6 +67,16 @@ pub fn queued(job: &Job, part: &str) -> Option<Trouble> {
     })
 }
 
+/// Returns true if a queue may stop a Job: it has one, or was suspended before.
+pub fn may_be_stopped(job: &Job) -> bool {
+    let status = job.status.as_ref();
+    let mut conditions = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    job.labels().contains_key(QUEUE_LABEL) || conditions.any(|condition| condition.type_ == "Suspended")
+}
+
 /// Reason why a Job failed, in the Job controller's words.
 pub fn failure(job: &Job) -> String {
     let failed = find(job, FAILED);

@@ -186,7 +186,7 @@ pub enum ChildKind {
     Service,
     /// ResourceClaimTemplate of the workers.
     ClaimTemplate,
-    /// `NetworkPolicy` of the run's pods. After the deployment: its pods are not open while they end.
+    /// `NetworkPolicy` of the run's pods.
     NetworkPolicy,
     /// ConfigMap with the results of a run; outlives it.
     Results,

@@ -23,7 +23,7 @@ pub struct Pods<'a> {
     pub workers: Vec<&'a Pod>,
     /// Frontend pods that are not being deleted.
     pub frontends: Vec<&'a Pod>,
-    /// Workers and frontends that are being deleted. The Service of the workers still lists them, so a trial would measure them.
+    /// Worker pods that are being deleted. Their Service still lists them, so a trial would measure them.
     pub leaving: Vec<&'a Pod>,
     /// Pods of trials that are not over; a pod that is being deleted still sends requests.
     pub load_generators: Vec<&'a Pod>,
@@ -47,9 +47,9 @@ impl<'a> Pods<'a> {
             found
         };
         let is_leaving = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
-        let (mut leaving, workers): (Vec<_>, Vec<_>) = alive(WORKER).into_iter().partition(is_leaving);
-        let (frontends_leaving, frontends): (Vec<_>, Vec<_>) = alive(FRONTEND).into_iter().partition(is_leaving);
-        leaving.extend(frontends_leaving);
+        let (leaving, workers): (Vec<_>, Vec<_>) = alive(WORKER).into_iter().partition(is_leaving);
+        let mut frontends = alive(FRONTEND);
+        frontends.retain(|pod| !is_leaving(pod));
         Self {
             workers,
             frontends,
@@ -66,6 +66,15 @@ impl<'a> Pods<'a> {
     /// Workers that are Ready.
     pub fn ready_workers(&self) -> i64 {
         count(self.workers.iter().filter(|pod| is_ready(pod)).count())
+    }
+
+    /// A wait for workers that are being deleted.
+    pub fn wait_for_leaving(&self) -> Option<String> {
+        let pod = self.leaving.first()?;
+        Some(format!(
+            "worker {} was deleted and is still there; waiting for its end",
+            pod.name_any()
+        ))
     }
 
     /// Returns true if a frontend is Ready.

@@ -19,7 +19,9 @@ pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Resu
         _ => &world.by_plugin.pods,
     };
     let workers = |plan: &Plan| world.spec.workers(plan.gpus);
-    if let Some(message) = tight(&ours.trial_for(workers(&plan))) {
+    let trial = tight(&ours.trial_for(workers(&plan)), "benchmark.resources");
+    let frontend = || tight(&ours.frontend_for(workers(&plan)), "workload.dynamo.frontend.resources");
+    if let Some(message) = trial.or_else(frontend) {
         let reason = Reason::LimitRangeViolated;
         return Err(Sizing::Refuse { reason, message });
     }

@@ -14,11 +14,12 @@ use crate::inventory::{Amounts, Texts};
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
 /// Most workers that AIPerf starts, even if more are requested.
 const MOST_CPUS: i64 = 32;
-/// CPU request of the frontend for each request in flight (millicpus). Dynamo 1.4.2 before four H200s used 2.3 CPUs with 2,048
-/// in flight (68,000 tokens/s) and 2.2 with 1,024 (73,000).
+/// CPU request of the frontend for each request in flight (millicpus). Dynamo 1.4.2 before four H200s used 2.2 CPUs with 1,024 in
+/// flight (73,000 tokens/s), and no more than 2.3 with 2,048.
 const FRONTEND_MILLIS_EACH: i64 = 2;
-/// Least CPU request of the frontend (millicpus).
-const FRONTEND_MILLIS: i64 = 100;
+/// Least and largest CPU request of the frontend that follows from the requests in flight (millicpus). Eight such GPUs answer twice
+/// as fast.
+const FRONTEND_MILLIS: (i64, i64) = (100, 4000);
 /// The resource.
 pub const CPU: &str = "cpu";
 /// More GPUs than any node has.
@@ -36,7 +37,7 @@ pub struct OurPods {
     pub gpus_per_worker: i64,
     /// Requests in flight for each GPU, where the load generator's CPU follows from them.
     in_flight: Option<i32>,
-    /// The same for the frontend.
+    /// Requests in flight for each GPU, where the frontend's CPU follows from them.
     frontend_in_flight: Option<i32>,
 }
 
@@ -100,7 +101,8 @@ pub fn frontend_resources(spec: &PerfValidationSpec, gpus: i64) -> ResourceRequi
 
 fn frontend_millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
     let in_flight = i64::from(in_flight_per_gpu).saturating_mul(gpus.max(1));
-    in_flight.saturating_mul(FRONTEND_MILLIS_EACH).max(FRONTEND_MILLIS)
+    let (least, most) = FRONTEND_MILLIS;
+    in_flight.saturating_mul(FRONTEND_MILLIS_EACH).clamp(least, most)
 }
 
 /// Requests of the load generator of a run on `gpus` GPUs: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight,

@@ -266,10 +266,12 @@ class Usages(unittest.TestCase):
         with mock.patch.object(usage, "WINDOW", 1):
             for name, words in (("busy", "while True: pass"), ("asleep", "import time; time.sleep(60)")):
                 with subprocess.Popen([sys.executable, "-c", words]) as process:
-                    watch = usage.Usage([process.pid])
-                    time.sleep(2.5)
-                    used[name] = watch.stop()
-                    process.kill()
+                    try:
+                        watch = usage.Usage([process.pid])
+                        time.sleep(2.5)
+                        used[name] = watch.stop()
+                    finally:
+                        process.kill()
         self.assertGreater(used["busy"][0], 2 * used["asleep"][0] + 0.1)
         self.assertGreater(used["asleep"][1], 1)
 

@@ -28,7 +28,9 @@ class Usage:
         """Most CPUs used over WINDOW seconds, and most memory (MiB)."""
         self.over.set()
         self.thread.join()
-        pairs = zip(self.readings, self.readings[WINDOW:])
+        # A shorter trial is one window.
+        window = min(WINDOW, len(self.readings) - 1) or 1
+        pairs = zip(self.readings, self.readings[window:])
         cpus = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in pairs]
         return max(cpus, default=0.0), max(memory for *_, memory in self.readings) >> 20
 

@@ -95,7 +95,7 @@ func isHeldFor(words string) error {
 
 // isEmpty expects that the run left no object, and that all GPUs are free.
 func isEmpty() error {
-	kinds := "dynamographdeployments.nvidia.com,jobs,workloads.kueue.x-k8s.io,pods,resourceclaims,resourceclaimtemplates,persistentvolumeclaims,services,deployments"
+	kinds := "dynamographdeployments.nvidia.com,jobs,workloads.kueue.x-k8s.io,pods,resourceclaims,resourceclaimtemplates,persistentvolumeclaims,services,networkpolicies,deployments"
 	left, err := kubectl("", "get", kinds, "-n", "perf", "-o", "name")
 	if err != nil {
 		return err

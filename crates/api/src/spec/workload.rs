@@ -130,8 +130,8 @@ pub struct DynamoFrontend {
     #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
         .message("write workload.dynamo.routerMode instead of --router-mode"))]
     pub args: Vec<String>,
-    /// Resources of the frontend container. Without a request or limit of `cpu` it requests 2m for each request in flight, and at
-    /// least 100m.
+    /// Resources of the frontend container. Without a request or limit of `cpu` it requests 2m for each request in flight:
+    /// 100m to 4 CPUs.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the frontend needs CPU and memory only"))]

@@ -35,7 +35,7 @@ impl Cluster {
             self.child_deployments(run),
             self.children_of(run, ChildKind::Service, &services),
             self.children_of(run, ChildKind::ClaimTemplate, &templates),
-            // Of every run: the operator's flag may have changed since it began.
+            // Of every run, because the operator's flag may have changed since the run began.
             self.children_of(run, ChildKind::NetworkPolicy, &policies),
         );
         let mut all = Vec::new();
@@ -87,7 +87,7 @@ impl Cluster {
 }
 
 fn listing(run: &Run<'_>, kind: ChildKind) -> String {
-    format!("list {kind:?}s of {}/{}", run.namespace(), run.name())
+    format!("list {kind:?} objects of {}/{}", run.namespace(), run.name())
 }
 
 fn children(run: &Run<'_>, kind: ChildKind, found: &[impl Resource]) -> Vec<Child> {

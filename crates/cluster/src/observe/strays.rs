@@ -106,7 +106,7 @@ impl Cluster {
 }
 
 fn listing(kind: ChildKind) -> String {
-    format!("list {kind:?}s of all runs")
+    format!("list {kind:?} objects of all runs")
 }
 
 fn all_of(kind: ChildKind, found: &[impl Resource]) -> Vec<Labelled> {

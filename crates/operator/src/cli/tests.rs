@@ -60,11 +60,11 @@ fn a_run_has_a_network_policy_where_rules_are_given() {
     let rules = |args: &[&str]| run(args).settings(None).run_network_policy;
     assert_eq!(rules(&[]), None);
     assert_eq!(rules(&["--run-network-policy=[]"]).unwrap(), []);
-    let operator = r#"[{"from": [{"namespaceSelector": {}}], "ports": [{"port": 8000, "protocol": "TCP"}]}]"#;
+    let operator = r#"[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}]"#;
     assert_eq!(rules(&["--run-network-policy", operator]).unwrap().len(), 1);
     // Read without its misspelt field, this rule would admit everyone.
     let misspelt = r#"[{"form": [{"namespaceSelector": {}}]}]"#;
-    for wrong in ["", "{}", "true", misspelt] {
+    for wrong in ["", "{}", "true", r#"[{"from": null}]"#, misspelt] {
         let refused = Cli::try_parse_from(["perfvalidation-operator", "run", "--run-network-policy", wrong]);
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("--run-network-policy"), "{words}");

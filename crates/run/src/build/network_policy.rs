@@ -8,8 +8,8 @@ use super::meta::metadata;
 use crate::dynamo::names::WORKER;
 use crate::{Run, names};
 
-/// The policy that admits only pods of this run, and the operator's `rules`, to the pods of this run. Outgoing traffic
-/// stays free: pods fetch models, ask the API server for their peers, and read the DCGM exporter.
+/// Builds the policy that admits only pods of this run, and the operator's `rules`, to the pods of this run. Outgoing traffic
+/// stays free: pods fetch models, read their peers from the API server, and read the DCGM exporter.
 pub fn network_policy(run: &Run<'_>, rules: &[NetworkPolicyIngressRule]) -> NetworkPolicy {
     let pods = LabelSelector {
         match_labels: Some([(RUN_LABEL.to_owned(), run.id())].into()),

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidationStatus, Phase};
 
 use super::Pass;
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
-use crate::job::QUEUE_LABEL;
-use crate::{progress, queue, status, time};
+use crate::{job, progress, queue, status, time};
 
 /// Pause between two looks at a sign of trouble, and shortest one without any.
 const LOOK_SOON: Duration = Duration::from_secs(5);
@@ -98,12 +96,12 @@ impl Pass<'_> {
     }
 
     /// The next status without the uid of a Job that was just created. It is written with the first progress of its trial:
-    /// until then the Job is known by its owner and its run. A queue may stop its Job within seconds of the start, and then the next
-    /// pass must know of the start.
+    /// until then the Job is known by its owner and its run. A queue may stop a Job within seconds of its start, and then the next
+    /// pass must know of the start: its uid is written at once. A start and a stop between two looks stay unseen.
     fn without_new_jobs(&self) -> PerfValidationStatus {
         let mut quiet = self.status.clone();
         let job = self.seen.trial.present().and_then(|trial| trial.job.as_ref());
-        if job.is_some_and(|job| job.labels().contains_key(QUEUE_LABEL)) {
+        if job.is_some_and(job::may_be_stopped) {
             return quiet;
         }
         for (trial, known) in quiet.state.trials.iter_mut().zip(&self.run.status().state.trials) {

@@ -181,7 +181,7 @@ fn norms(pass: &mut Pass<'_>) -> Result<Norms, Step> {
 fn stopped(trouble: &Trouble) -> Step {
     let cause = Cause::LoadGeneratorEvicted;
     let evidence = format!(
-        "{} after it had started; run again once the queue leaves it its place",
+        "{} after it had started; run again when the queue has room",
         trouble.evidence
     );
     Step::error(cause.reason().unwrap_or(Reason::BenchmarkFailed), evidence)

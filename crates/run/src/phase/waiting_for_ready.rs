@@ -6,7 +6,6 @@ mod gpus;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use kube::core::ResourceExt as _;
 use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
@@ -110,10 +109,13 @@ fn step(pass: &mut Pass<'_>) -> Step {
         && reported.ready.get(FRONTEND).copied().unwrap_or(0) >= 1
         && ready >= wanted
         && i64::try_from(pods.workers.len()) == Ok(wanted)
-        && pods.frontend_ready()
-        && pods.leaving.is_empty();
+        && pods.frontend_ready();
     if !all_ready {
         return starting(pass, &pods, sign);
+    }
+    if let Some(leaving) = pods.wait_for_leaving() {
+        pass.not_ready(None);
+        return Step::wait(Reason::WorkloadNotReady, leaving);
     }
     if let Some(wrong) = readiness::misplaced(&pods, claims, plan, pass.run.spec().gpus_per_worker()) {
         return gpus::misplaced(pass, wrong);
@@ -226,14 +228,11 @@ fn so_far(pass: &Pass<'_>) -> String {
     let wanted = pass.run.workers();
     let frontend = if pods.frontend_ready() { "is" } else { "is not" };
     let (made, ready) = (pods.workers.len(), pods.ready_workers());
-    let mut counted =
-        format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
-    if let Some(pod) = pods.leaving.first() {
-        counted = format!("{counted}; pod {} was deleted and is still there", pod.name_any());
-    }
+    let counted = format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
     let reported = pass.seen.deployment.present().map(reported);
     let all = ready >= wanted && pods.frontend_ready();
     match reported {
+        _ if all && !pods.leaving.is_empty() => counted,
         Some(reported) if all && !reported.current => {
             format!("{counted}; Dynamo's operator has not looked at this generation of the deployment yet")
         }

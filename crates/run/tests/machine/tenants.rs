@@ -1,5 +1,6 @@
 //! Runs among others: namespaces that are not theirs to use, and what they may learn of other namespaces.
 
+use k8s_openapi::api::networking::v1::NetworkPolicyIngressRule;
 use perfval_api::{Phase, Verdict, condition};
 use perfval_run::observed::ChildKind;
 use perfval_run::queue::Contender;
@@ -83,7 +84,7 @@ fn a_run_waits_until_an_administrator_allows_its_namespace() {
 }
 
 #[test]
-fn pods_of_a_run_are_shut_off_where_the_operator_is_told_so() {
+fn a_run_has_a_network_policy_if_the_flag_is_set() {
     let policies = |story: &Story| {
         let children = story.children.iter();
         children
@@ -95,7 +96,8 @@ fn pods_of_a_run_are_shut_off_where_the_operator_is_told_so() {
     assert_eq!(policies(&open), 0);
 
     let mut story = Story::new();
-    story.settings.run_network_policy = Some(Vec::new());
+    let rule = NetworkPolicyIngressRule::default();
+    story.settings.run_network_policy = Some(vec![rule.clone()]);
     story.until(Phase::WaitingForReady);
     let created = story.log.iter().flat_map(|decision| &decision.effects);
     let created: Vec<_> = created
@@ -106,8 +108,17 @@ fn pods_of_a_run_are_shut_off_where_the_operator_is_told_so() {
             created[..],
             [Effect::CreateNetworkPolicy(_), Effect::CreateDeployment(_)]
         ),
-        "no pod before its policy"
+        "no deployment before its policy"
     );
+    let [Effect::CreateNetworkPolicy(policy), _] = created[..] else {
+        unreachable!("as matched above")
+    };
+    let ingress = policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.ingress.as_ref())
+        .expect("rules");
+    assert_eq!(ingress[1..], [rule], "besides pods of the run");
     // It goes although the operator makes no more of them.
     story.settings.run_network_policy = None;
     story.until(Phase::Completed);

@@ -190,9 +190,25 @@ fn a_worker_that_was_deleted_is_not_measured_while_it_ends() {
     stuck.until(Completed);
     let message = stuck.status().message.unwrap_or_default();
     assert!(
-        message.contains("pod w-old was deleted and is still there"),
+        message.contains("worker w-old was deleted and is still there"),
         "{message}"
     );
+}
+
+#[test]
+fn no_trial_opens_while_a_deleted_worker_ends() {
+    let mut story = Story::with(json!({"trials": {"rule": "All", "max": 2}}));
+    story.until_between_trials();
+    story.leaving_worker = true;
+    for _ in 0..10 {
+        story.step();
+    }
+    assert_eq!(story.status().state.trials.len(), 1);
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("worker w-old was deleted"), "{message}");
+    story.leaving_worker = false;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
 }
 
 /// A run whose first trial's Job is held by a queue since its creation.

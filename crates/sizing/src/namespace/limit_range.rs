@@ -21,15 +21,16 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
     })
 }
 
-/// A limit below the request of a pod, such as a namespace's default: the API server refuses the pod.
-pub fn tight(pod: &OurPod) -> Option<String> {
+/// A limit below the request of a pod, such as a namespace's default: the API server refuses the pod. `field`: its resources in the
+/// spec.
+pub fn tight(pod: &OurPod, field: &str) -> Option<String> {
     pod.containers().find_map(|resources| {
         resources.requests.iter().find_map(|(name, request)| {
             let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
             let (what, request, limit) = (pod.what, request.normalize(), limit.normalize());
             Some(format!(
-                "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in benchmark.resources or in \
-                 the LimitRange of the namespace"
+                "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in {field} or in the \
+                 LimitRange of the namespace"
             ))
         })
     })

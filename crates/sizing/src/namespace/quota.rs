@@ -35,7 +35,7 @@ pub struct Count {
     pub workers: i64,
     /// Workers for which the frontend's CPU is counted.
     pub frontend_for: Option<i64>,
-    /// The same for the load generator.
+    /// Workers for which the load generator's CPU is counted.
     pub trial_for: Option<i64>,
 }
 

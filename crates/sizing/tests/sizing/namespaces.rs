@@ -21,9 +21,13 @@ fn with_all_set(cluster: Cluster) -> Cluster {
 /// Workers of 8 cpus and 64Gi; the load generator takes 4 of each.
 fn sized() -> PerfValidationSpec {
     spec(&json!({
-        "workload": { "dynamo": { "image": "i:1", "worker": {"resources": {
-            "requests": { "cpu": "8", "memory": "64Gi" }, "limits": { "cpu": "16", "memory": "64Gi" },
-        }} } },
+        "workload": { "dynamo": {
+            "image": "i:1",
+            "worker": {"resources": {
+                "requests": { "cpu": "8", "memory": "64Gi" }, "limits": { "cpu": "16", "memory": "64Gi" },
+            }},
+            "frontend": {"resources": { "requests": { "cpu": "100m" }, "limits": { "cpu": "100m" } }},
+        } },
         "benchmark": { "resources": { "limits": { "cpu": "4", "memory": "4Gi" } } },
     }))
 }
@@ -56,7 +60,12 @@ fn a_quota_bounds_the_workers() {
             json!({ "cpu": "0" }),
             3,
         ),
-        ("limits", json!({ "limits.cpu": "52" }), json!({ "limits.cpu": "0" }), 3),
+        (
+            "limits",
+            json!({ "limits.cpu": "52100m" }),
+            json!({ "limits.cpu": "0" }),
+            3,
+        ),
         (
             "memory",
             json!({ "requests.memory": "200Gi" }),
@@ -282,12 +291,18 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
         "the load generator asks for cpu 20.48, and its limit is 2",
     );
     assert_eq!(refused, Err(Reason::LimitRangeViolated));
+    let refused = not_chosen(
+        &eight().limit_range(&small),
+        &own,
+        "the frontend asks for cpu 4, and its limit is 2: raise the limit in workload.dynamo.frontend.resources",
+    );
+    assert_eq!(refused, Err(Reason::LimitRangeViolated));
 }
 
 #[test]
 fn a_quota_counts_load_generator_and_frontend_of_each_number_of_workers() {
     let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
-    for (quota, gpus) in [("24576m", 8), ("24575m", 7), ("6144m", 2)] {
+    for (quota, gpus) in [("24480m", 8), ("24479m", 7), ("6144m", 2)] {
         let cluster = hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })).limit_range(&nothing);
         assert_eq!(chosen(&cluster, &loaded("Anywhere")).gpus, gpus, "{quota}");
     }
@@ -323,7 +338,7 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     assert_eq!(
         chosen(&eight(), &greedy).gpus,
         7,
-        "8 × 30 + 20.48 + 4.096 of 256 are too much"
+        "8 × 30 + 20.48 + 4 of 256 are too much"
     );
     let mut few = loaded("Anywhere");
     few.placement.max_gpus = Some(4);

@@ -231,7 +231,7 @@ causes! {
     /// The frontend cannot keep up.
     FrontendBound {
         word: FrontendBound, decides: false, effect: Reported,
-        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; the frontend requests 2m of CPU for each request in flight: raise `workload.dynamo.frontend.resources`, and a LimitRange of the namespace (`kubectl get limitranges -n NAMESPACE`); without model.cache, `workload.dynamo.frontend.placement: Anywhere` moves it to another node",
+        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; raise `workload.dynamo.frontend.resources` (by default it requests 2m of CPU for each request in flight, at most 4 CPUs) and a LimitRange of the namespace (`kubectl get limitranges -n NAMESPACE`); without model.cache, `workload.dynamo.frontend.placement: Anywhere` moves it to another node",
     }
     /// Half of the requests wait for their first token longer than for all others, and the throughput is met: more are in
     /// flight than the engines run at once.

@@ -77,7 +77,7 @@ async fn prepare(lab: &Lab, name: &str) -> String {
 }
 
 /// Gives the operator another environment. No network plug-in enforces policies here.
-async fn shut_off_runs(lab: &Lab, variable: &str) {
+async fn set_operator_variable(lab: &Lab, variable: &str) {
     let operator = "deployment/perfvalidation-operator";
     for arguments in [
         &["set", "env", operator, variable][..],
@@ -104,7 +104,7 @@ async fn create(lab: &Lab, manifest: &Value) -> Result<String, String> {
 async fn a_tenant_measures_in_a_restricted_namespace_within_the_limits() {
     let (lab, _operator) = ready().await;
     let namespace = prepare(&lab, "e2e-tenant").await;
-    shut_off_runs(&lab, "PERFVAL_RUN_NETWORK_POLICY=[]").await;
+    set_operator_variable(&lab, "PERFVAL_RUN_NETWORK_POLICY=[]").await;
     for resource in [
         "pods",
         "jobs.batch",
@@ -153,7 +153,7 @@ async fn a_tenant_measures_in_a_restricted_namespace_within_the_limits() {
     run.ends(Verdict::Passed).await;
     run.left_nothing().await;
     assert_eq!(lab.kubectl(&policies).await, "");
-    shut_off_runs(&lab, "PERFVAL_RUN_NETWORK_POLICY-").await;
+    set_operator_variable(&lab, "PERFVAL_RUN_NETWORK_POLICY-").await;
     as_tenant(&lab, &["delete", "perfval", "within", "-n", &namespace])
         .await
         .expect("the tenant deletes it");

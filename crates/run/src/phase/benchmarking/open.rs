@@ -95,6 +95,9 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
         );
         return Step::wait(Reason::WorkloadNotReady, still);
     }
+    if let Some(leaving) = pods.wait_for_leaving() {
+        return Step::wait(Reason::WorkloadNotReady, leaving);
+    }
     let wanted = pass.run.workers();
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
