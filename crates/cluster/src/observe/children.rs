@@ -30,13 +30,19 @@ impl Cluster {
         let services: Api<Service> = Api::namespaced(client(), run.namespace());
         let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
         let policies: Api<NetworkPolicy> = Api::namespaced(client(), run.namespace());
+        let policies = async {
+            // Without the flag there are none; the sweeper removes those of earlier runs.
+            match run.settings.run_network_policy {
+                Some(_) => self.children_of(run, ChildKind::NetworkPolicy, &policies).await,
+                None => Ok(Vec::new()),
+            }
+        };
         let (jobs, deployments, services, templates, policies) = futures::join!(
             self.children_of(run, ChildKind::Job, &jobs),
             self.child_deployments(run),
             self.children_of(run, ChildKind::Service, &services),
             self.children_of(run, ChildKind::ClaimTemplate, &templates),
-            // Of every run, because the operator's flag may have changed since the run began.
-            self.children_of(run, ChildKind::NetworkPolicy, &policies),
+            policies,
         );
         let mut all = Vec::new();
         for part in [jobs, deployments, services, templates, policies] {

@@ -244,6 +244,17 @@ async fn children_are_distinguished_from_namesakes_by_their_owner() {
 }
 
 #[tokio::test]
+async fn network_policies_are_children_where_runs_have_them() {
+    let mut world = World::new();
+    world.put_child("networking.k8s.io/v1", "NetworkPolicy", "pv-1", &json!({}));
+    for (rules, expected) in [(None, 0), (Some(Vec::new()), 1)] {
+        world.settings.run_network_policy = rules;
+        let seen = world.observe(Need::Children).await;
+        assert_eq!(seen.children.present().unwrap().len(), expected);
+    }
+}
+
+#[tokio::test]
 async fn a_deployment_is_found_when_its_recorded_version_is_not_served_any_more() {
     let world = World::new();
     world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));

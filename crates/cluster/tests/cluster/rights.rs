@@ -46,6 +46,7 @@ const NEEDS: [Need; 18] = [
 /// Every call of every need and every effect, with and without a namesake in the way.
 async fn every_call() -> BTreeSet<Call> {
     let mut world = World::new();
+    world.settings.run_network_policy = Some(Vec::new());
     world.put_trial(Some("result"));
     world.put_child("v1", "Pod", "waiting", &json!({}));
     world.put_cache();

@@ -119,8 +119,6 @@ fn a_run_has_a_network_policy_if_the_flag_is_set() {
         .and_then(|spec| spec.ingress.as_ref())
         .expect("rules");
     assert_eq!(ingress[1..], [rule], "besides pods of the run");
-    // It goes although the operator makes no more of them.
-    story.settings.run_network_policy = None;
     story.until(Phase::Completed);
     assert_eq!((story.verdict(), policies(&story)), (Some(Verdict::Passed), 0));
 }
