@@ -12,7 +12,7 @@ use super::{Plan, Sizing};
 use crate::inventory::Node;
 
 /// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
-/// Otherwise what becomes of the run: its Job would be refused, or no node has room for it.
+/// Otherwise what becomes of the run: its Job or its frontend would be refused, or no node has room for the load generator.
 pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,

@@ -17,8 +17,8 @@ const MOST_CPUS: i64 = 32;
 /// CPU request of the frontend for each request in flight (millicpus). Dynamo 1.4.2 before four H200s used 2.2 CPUs with 1,024 in
 /// flight (73,000 tokens/s), and no more than 2.3 with 2,048.
 const FRONTEND_MILLIS_EACH: i64 = 2;
-/// Least and largest CPU request of the frontend that follows from the requests in flight (millicpus). Eight such GPUs answer twice
-/// as fast.
+/// Least and largest CPU request of the frontend that follows from the requests in flight (millicpus). The largest
+/// is no measurement: eight GPUs are taken to need less than twice as much as four.
 const FRONTEND_MILLIS: (i64, i64) = (100, 4000);
 /// The resource.
 pub const CPU: &str = "cpu";

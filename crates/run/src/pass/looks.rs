@@ -97,7 +97,7 @@ impl Pass<'_> {
 
     /// The next status without the uid of a Job that was just created. It is written with the first progress of its trial:
     /// until then the Job is known by its owner and its run. A queue may stop a Job within seconds of its start, and then the next
-    /// pass must know of the start: its uid is written at once. A start and a stop between two looks stay unseen.
+    /// pass must know of the start. So the uid of such a Job is written at once. A start and a stop between two looks stay unseen.
     fn without_new_jobs(&self) -> PerfValidationStatus {
         let mut quiet = self.status.clone();
         let job = self.seen.trial.present().and_then(|trial| trial.job.as_ref());
