@@ -9,6 +9,10 @@
 {{- .Values.fullnameOverride | default $made | trunc 46 | trimSuffix "-" }}
 {{- end }}
 
+{{- define "perfval.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
 {{- define "perfval.serviceAccount" -}}
 {{- .Values.serviceAccount.name | default (include "perfval.fullname" .) }}
 {{- end }}
@@ -73,12 +77,12 @@ rules:
 subjects:
   - kind: ServiceAccount
     name: {{ include "perfval.serviceAccount" . }}
-    namespace: {{ .Release.Namespace }}
+    namespace: {{ include "perfval.namespace" . }}
 {{- end }}
 
 {{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy: pods of every release in this namespace. */}}
 {{- define "perfval.runIngress" -}}
-{{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" .Release.Namespace) }}
+{{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" (include "perfval.namespace" .)) }}
 {{- $pods := dict "matchLabels" (dict "app.kubernetes.io/name" (include "perfval.name" .)) }}
 {{- $operator := dict "from" (list (dict "namespaceSelector" $namespace "podSelector" $pods)) "ports" (list (dict "port" 8000 "protocol" "TCP")) }}
 {{- $others := list }}
@@ -95,7 +99,7 @@ subjects:
 {{- if has . $.Values.refusedNamespaces }}
 {{- fail (printf "%s and refusedNamespaces both name %s: no run would ever begin there" $value .) }}
 {{- end }}
-{{- if and (not $.Values.refusedNamespaces) (has . (list "kube-system" $.Release.Namespace)) }}
+{{- if and (not $.Values.refusedNamespaces) (has . (list "kube-system" (include "perfval.namespace" $))) }}
 {{- fail (printf "%s names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" $value .) }}
 {{- end }}
 {{- end }}
@@ -136,7 +140,7 @@ tlsConfig:
   {{- if $secure.tlsConfig }}
   {{- toYaml $secure.tlsConfig | nindent 2 }}
   {{- else }}
-  serverName: {{ include "perfval.fullname" $context }}-metrics.{{ $context.Release.Namespace }}.svc
+  serverName: {{ include "perfval.fullname" $context }}-metrics.{{ include "perfval.namespace" $context }}.svc
   ca:
     secret:
       name: {{ $secure.secretName }}

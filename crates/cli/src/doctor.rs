@@ -9,6 +9,7 @@ mod gpus;
 mod images;
 mod operator;
 mod pod_security;
+mod registry;
 
 use serde::Serialize;
 

@@ -50,7 +50,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         facts
             .trials
             .iter()
-            .find_map(|trial| trial.payload.as_ref()?.commit.clone())
+            .find_map(|trial| trial.payload.as_ref()?.record.commit.clone())
     };
     let (here, elsewhere) = match machine.map(|machine| (machine.node == placement.node, machine)) {
         Some((true, machine)) => (text(&machine.in_words()), None),

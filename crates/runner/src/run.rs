@@ -124,6 +124,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let (record, mut gpus) = telemetry
         .map(|telemetry| gpu_record(telemetry, &series, measured))
         .unzip();
+    let variable = |name: &str| std::env::var(name).ok();
     let mut payload = Payload::new(TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
@@ -132,11 +133,10 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         scrape_errors: errors,
         gpus: record,
         node_cpu,
+        commit: model::from_command(&options.command).and_then(|model| model::commit(model, variable)),
         abridged: BTreeSet::new(),
     });
     payload.node = options.own_node.as_deref().map(|node| node_facts(&options.root, node));
-    let variable = |name: &str| std::env::var(name).ok();
-    payload.commit = model::from_command(&options.command).and_then(|model| model::commit(model, variable));
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);
@@ -195,6 +195,7 @@ fn failed(options: &Options, error: &Error) -> TrialRecord {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }

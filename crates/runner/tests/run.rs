@@ -23,7 +23,11 @@ cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json";
     let noted = |commit: &str, arguments: &[&str]| {
         let rig = Rig::new(script).variable("NOTED", commit);
         let hub = rig.dir().join("hub").to_str().expect("UTF-8").to_owned();
-        rig.variable("HF_HUB_CACHE", &hub).run(arguments).payload().commit
+        rig.variable("HF_HUB_CACHE", &hub)
+            .run(arguments)
+            .payload()
+            .record
+            .commit
     };
     let model = ["--model", "lab/tiny"];
     assert_eq!(noted(COMMIT, &model).as_deref(), Some(COMMIT));

@@ -8,7 +8,7 @@ use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
 use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
-use crate::{earlier, history, in_run};
+use crate::{earlier, environment, history, in_run};
 
 /// Gates on averages that are judged one by one: a status has no room for more.
 const GATES: usize = 6;
@@ -23,8 +23,8 @@ pub fn close(
     judged: &JudgedTrial,
     now: DateTime<Utc>,
 ) -> Ruling {
-    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.state.environment) {
-        environment.aiperf = Some(version.clone());
+    if let Some(environment) = &mut status.state.environment {
+        environment::complete(environment, judged.aiperf_version.as_ref(), judged.commit.as_ref());
     }
     let mut judged = judged.clone();
     if judged.outcome != TrialOutcome::Invalid {

@@ -68,6 +68,17 @@ pub fn digest(environment: &Environment) -> String {
     hex(&json!(keys).to_string(), DIGEST)
 }
 
+/// Completes an environment with the facts that come from a trial: AIPerf's version, and the commit of the model where the spec
+/// leaves it open. The first commit stays, because the deployment loaded its weights before the first trial.
+pub fn complete(environment: &mut Environment, aiperf: Option<&String>, commit: Option<&String>) {
+    if let Some(version) = aiperf {
+        environment.aiperf = Some(version.clone());
+    }
+    if environment.revision.is_none() {
+        environment.revision = commit.cloned();
+    }
+}
+
 /// Differences that keep two runs from being compared, in words; empty if they can be.
 pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
     fields(before)
@@ -196,6 +207,33 @@ mod tests {
             assert_eq!(differences(&base, &other), [text]);
             assert_ne!(digest(&base), digest(&other), "{text}");
         }
+    }
+
+    #[test]
+    fn a_trial_completes_what_the_spec_leaves_open() {
+        let known = |revision: Option<&str>, commits: &[Option<&str>]| {
+            let mut completed = Environment {
+                revision: revision.map(str::to_owned),
+                aiperf: None,
+                ..environment()
+            };
+            for commit in commits {
+                complete(
+                    &mut completed,
+                    Some(&"0.13.0".to_owned()),
+                    commit.map(str::to_owned).as_ref(),
+                );
+            }
+            assert_eq!(completed.aiperf.as_deref(), Some("0.13.0"));
+            completed.revision
+        };
+        assert_eq!(known(None, &[None, Some("b9"), Some("c0")]).as_deref(), Some("b9"));
+        assert_eq!(
+            known(Some("a8"), &[Some("b9")]).as_deref(),
+            Some("a8"),
+            "the spec's own stays"
+        );
+        assert_eq!(known(None, &[None]), None);
     }
 
     #[test]

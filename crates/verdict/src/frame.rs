@@ -9,7 +9,7 @@ mod log;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::aiperf::{ErrorKind, Report};
 use crate::gpus::GpuRecord;
@@ -46,9 +46,18 @@ pub struct TrialRecord {
     /// CPUs of the node under test; absent where the load generator ran on another node, or could not read them.
     #[serde(default, rename = "nodeCpu", skip_serializing_if = "Option::is_none")]
     pub node_cpu: Option<NodeCpu>,
+    /// Commit of the model's repository as AIPerf loaded it (40 hex digits); absent if its cache has none.
+    #[serde(default, deserialize_with = "commit", skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Parts left out to fit into a termination message; empty in the log. A part that is left out is not absent.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abridged: BTreeSet<Part>,
+}
+
+/// A commit from a record. Anything else is unknown, because every user with pods of their own can forge a record.
+fn commit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let commit = Option::<String>::deserialize(deserializer)?;
+    Ok(commit.filter(|commit| commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())))
 }
 
 /// Outcome of a run.

@@ -53,13 +53,11 @@ impl Norms {
     }
 
     /// Norm of the environment of a trial, by the digest in its status. The record of the first trial completes the environment
-    /// with AIPerf's version.
+    /// with AIPerf's version and the commit of the model.
     pub fn find(&self, environment: Option<&Environment>, record: &TrialRecord) -> Option<&Norm> {
         let mut environment = environment?.clone();
-        if let Outcome::Report(report) = &record.outcome
-            && let Some(version) = &report.aiperf_version
-        {
-            environment.aiperf = Some(version.clone());
+        if let Outcome::Report(report) = &record.outcome {
+            environment::complete(&mut environment, report.aiperf_version.as_ref(), record.commit.as_ref());
         }
         self.0.get(&environment::digest(&environment))
     }

@@ -200,6 +200,7 @@ mod tests {
             scrape_errors: BTreeMap::new(),
             gpus: None,
             node_cpu: None,
+            commit: None,
             abridged: BTreeSet::new(),
         };
         let trial = |number| TrialState {

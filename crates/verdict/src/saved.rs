@@ -127,6 +127,7 @@ fn with(outcome: Outcome) -> TrialRecord {
         gpus: None,
         node_cpu: None,
         // A bare export has no data of the workers, which differs from a worker that gave no answer.
+        commit: None,
         abridged: BTreeSet::from([Part::Workers]),
     }
 }

@@ -41,6 +41,8 @@ pub struct JudgedTrial {
     pub requests: Option<(i64, i64)>,
     /// Version of AIPerf that measured.
     pub aiperf_version: Option<String>,
+    /// Commit of the model, as AIPerf loaded it.
+    pub commit: Option<String>,
     /// Work of each worker.
     pub workers: Vec<WorkerLoad>,
     /// True if it is a miss that no repetition can change.
@@ -82,6 +84,7 @@ impl JudgedTrial {
             metrics: Metrics::default(),
             requests: None,
             aiperf_version: None,
+            commit: None,
             workers: Vec::new(),
             unseen: Vec::new(),
             slow_gpus: Vec::new(),
@@ -255,6 +258,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         metrics: headline(report, SpeedSpread::new(&evidence.record.workers)),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
+        commit: evidence.record.commit.clone(),
         workers: shown(&workers),
         margins: trial.margins(outcome),
         instead_of_jitter: trial.instead_of_jitter(),

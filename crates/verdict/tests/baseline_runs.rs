@@ -141,6 +141,7 @@ fn run(threshold: i64, healthy: Healthy, (slow, loss): (usize, f64), random: &mu
             scrape_errors: [].into(),
             gpus: None,
             node_cpu: None,
+            commit: None,
             abridged: [].into(),
         };
         let evidence = Evidence {

@@ -90,6 +90,7 @@ fn full() -> Payload {
                 busy_percent: Some(one),
                 waiting_percent: Some(one),
             }),
+            commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
             abridged: BTreeSet::new(),
         },
         aiperf: None,
@@ -97,7 +98,6 @@ fn full() -> Payload {
         gpus: vec![gpu_series()],
         requests: Some(requests()),
         node: Some(NodeFacts::default()),
-        commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
     }
 }
 

@@ -47,6 +47,7 @@ fn record(workers: usize) -> TrialRecord {
         scrape_errors: [("10.244.100.3: timeout: global".to_owned(), 7)].into(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }
@@ -84,7 +85,6 @@ fn payload(record: TrialRecord) -> Payload {
         gpus: Vec::new(),
         requests: None,
         node: None,
-        commit: None,
     }
 }
 

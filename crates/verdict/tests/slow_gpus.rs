@@ -133,6 +133,7 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             scrape_errors: [].into(),
             gpus: None,
             node_cpu: None,
+            commit: None,
             abridged: [].into(),
         };
         let evidence = Evidence {

@@ -57,6 +57,7 @@ fn record(values: Values<'_>) -> TrialRecord {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }

@@ -28,11 +28,15 @@ fn phase(node: i64, now: i64) -> (&'static str, i64) {
     (phase, now - (into - began))
 }
 
+/// Samples of one series, one a minute.
+fn series(name: &str, values: &[String]) -> Value {
+    json!({"series": name, "values": values.join(" ")})
+}
+
 /// The series of a hundred nodes that are measured side by side, one sample a minute.
 fn fleet() -> Value {
     let minutes = || (0..=MINUTES).map(|minute| minute * 60);
-    let series = |name: String, values: Vec<String>| json!({"series": name, "values": values.join(" ")});
-    let mut all = vec![series("perfvalidation_leader".to_owned(), vec![format!("1x{MINUTES}")])];
+    let mut all = vec![series("perfvalidation_leader", &[format!("1x{MINUTES}")])];
     for (name, _) in &PHASES[..4] {
         let active = |now| {
             (0..NODES)
@@ -41,8 +45,8 @@ fn fleet() -> Value {
                 .to_string()
         };
         all.push(series(
-            format!("perfvalidation_active_runs{{phase=\"{name}\"}}"),
-            minutes().map(active).collect(),
+            &format!("perfvalidation_active_runs{{phase=\"{name}\"}}"),
+            &minutes().map(active).collect::<Vec<_>>(),
         ));
         for node in 0..NODES {
             let of = format!("namespace=\"perf\",name=\"n{node}\",phase=\"{name}\"");
@@ -55,16 +59,16 @@ fn fleet() -> Value {
                 }
             };
             all.push(series(
-                format!("perfvalidation_phase_since_timestamp_seconds{{{of}}}"),
-                minutes().map(since).collect(),
+                &format!("perfvalidation_phase_since_timestamp_seconds{{{of}}}"),
+                &minutes().map(since).collect::<Vec<_>>(),
             ));
         }
     }
     for node in 0..NODES {
         let held = |now| if phase(node, now).0 == "Sizing" { "0" } else { "8" }.to_owned();
         all.push(series(
-            format!("perfvalidation_held_gpus{{namespace=\"perf\",name=\"n{node}\"}}"),
-            minutes().map(held).collect(),
+            &format!("perfvalidation_held_gpus{{namespace=\"perf\",name=\"n{node}\"}}"),
+            &minutes().map(held).collect::<Vec<_>>(),
         ));
     }
     json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [{
@@ -76,6 +80,32 @@ fn fleet() -> Value {
             "eval_time": format!("{MINUTES}m"),
             "exp_samples": [],
         }],
+    }]})
+}
+
+/// The query of docs/install.md, over nodes of two products.
+fn products() -> Value {
+    let page = fs::read_to_string(repository().join("docs/install.md")).expect("well-formed");
+    let (_, query) = page.split_once("```promql\n").expect("a query");
+    let (query, _) = query.split_once("```").expect("an end");
+    let nodes = [("n1", "H100", "1.1"), ("n2", "H100", "0.9"), ("n3", "H200", "1.3")];
+    let input: Vec<Value> = nodes
+        .iter()
+        .flat_map(|(node, product, ratio)| {
+            let measured = format!("perfvalidation_node_of_gate_ratio{{node=\"{node}\",pod=\"a\"}}");
+            let labels = format!("kube_node_labels{{node=\"{node}\",label_nvidia_com_gpu_product=\"{product}\"}}");
+            [
+                series(&measured, &[(*ratio).to_owned()]),
+                series(&labels, &["1".to_owned()]),
+            ]
+        })
+        .collect();
+    let sample = |product: &str, value: f64| json!({"labels": format!("{{label_nvidia_com_gpu_product=\"{product}\"}}"), "value": value});
+    json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [{
+        "name": "products are compared by labels of nodes",
+        "interval": "1m",
+        "input_series": input,
+        "promql_expr_test": [{"expr": query, "eval_time": "0m", "exp_samples": [sample("H100", 0.9), sample("H200", 1.3)]}],
     }]})
 }
 
@@ -91,9 +121,11 @@ fn every_alert_fires_when_it_should_and_only_then() {
     fs::copy("tests/alerts.yaml", &tests).expect("well-formed");
     let fleet_tests = folder.path().join("fleet.yaml");
     fs::write(&fleet_tests, fleet().to_string()).expect("well-formed");
+    let products_tests = folder.path().join("products.yaml");
+    fs::write(&products_tests, products().to_string()).expect("well-formed");
     let output = Command::new("promtool")
         .args(["test", "rules"])
-        .args([tests, fleet_tests])
+        .args([tests, fleet_tests, products_tests])
         .output()
         .expect("promtool is in PATH");
     assert!(

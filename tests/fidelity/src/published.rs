@@ -161,6 +161,7 @@ impl Row {
             scrape_errors: BTreeMap::new(),
             gpus: None,
             node_cpu: None,
+            commit: None,
             abridged: BTreeSet::new(),
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({

@@ -103,6 +103,7 @@ fn frames(export: &Value) -> Vec<Vec<u8>> {
         scrape_errors: [].into(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     };
     let short = message(&record, &[]).into_bytes();

@@ -73,6 +73,7 @@ fn fits_its_message(report: &Report, gated: &[Measure]) {
         scrape_errors: [].into(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     };
     let text = message(&record, gated);

@@ -97,11 +97,13 @@ impl Source {
         version::write(&clone.root, &clone.version()?, version)
     }
 
-    /// Writes an image's digest into the chart's values and into config/default of the unpacked sources.
+    /// Writes an image's digest into the chart and into config/default of the unpacked sources.
     pub fn pin(&self, image: &str, digest: &str) -> Result<()> {
         let values = "charts/perfvalidation-operator/values.yaml";
+        let chart = "charts/perfvalidation-operator/Chart.yaml";
         let default = "config/default/kustomization.yaml";
         self.edit(values, |text| pinned_values(text, image, digest))?;
+        self.edit(chart, |text| pinned_chart(text, image, digest))?;
         self.edit(default, |text| pinned_images(text, image, digest))
     }
 
@@ -124,6 +126,15 @@ fn pinned_values(values: &str, image: &str, digest: &str) -> Option<String> {
     (pinned != after).then(|| format!("{before}repository: perfvalidation/{image}\n{pinned}"))
 }
 
+/// The chart's list of images with the digest behind the image's tag.
+fn pinned_chart(chart: &str, image: &str, digest: &str) -> Option<String> {
+    let (before, after) = chart.split_once(&format!("image: ghcr.io/perfvalidation/{image}:"))?;
+    let (tag, rest) = after.split_once('\n')?;
+    Some(format!(
+        "{before}image: ghcr.io/perfvalidation/{image}:{tag}@{digest}\n{rest}"
+    ))
+}
+
 /// A kustomization with the digest below the image's name.
 fn pinned_images(kustomization: &str, image: &str, digest: &str) -> Option<String> {
     let name = format!("newName: ghcr.io/perfvalidation/{image}\n");
@@ -138,6 +149,7 @@ mod tests {
     #[test]
     fn a_digest_stands_at_its_own_image() {
         let values = include_str!("../../../charts/perfvalidation-operator/values.yaml");
+        let chart = include_str!("../../../charts/perfvalidation-operator/Chart.yaml");
         let default = include_str!("../../../config/default/kustomization.yaml");
         let read = |text: &str| serde_saphyr::from_str::<Value>(text).expect("YAML");
         for (image, place, index) in [("perfvalidation-operator", "/image", 0), ("aiperf", "/aiperf/image", 1)] {
@@ -145,10 +157,19 @@ mod tests {
             let mut expected = read(values);
             expected.pointer_mut(place).expect("the image")["digest"] = "sha256:ab".into();
             assert_eq!(pinned, expected);
+            let pinned = read(&pinned_chart(chart, image, "sha256:ab").expect("a place"));
+            let images = pinned["annotations"]["artifacthub.io/images"].as_str().expect("images");
+            assert_eq!(images.matches("@sha256:ab").count(), 1);
+            let image_pinned = read(images)[index]["image"].as_str().expect("an image").to_owned();
+            assert!(
+                image_pinned.contains(image) && image_pinned.ends_with("@sha256:ab"),
+                "{image_pinned}"
+            );
             let pinned = read(&pinned_images(default, image, "sha256:ab").expect("a place"));
             assert_eq!(pinned["images"][index]["digest"], "sha256:ab");
         }
         assert_eq!(pinned_values(values, "other", "sha256:ab"), None);
+        assert_eq!(pinned_chart(chart, "other", "sha256:ab"), None);
         assert_eq!(pinned_images(default, "other", "sha256:ab"), None);
     }
 }

@@ -29,10 +29,11 @@ const MANIFESTS: [(&str, &[(&str, &str)]); 5] = [
 /// Lock files, in which packages of the workspace have the version.
 const LOCKS: [&str; 2] = ["Cargo.lock", "tests/fuzz/coverage/Cargo.lock"];
 /// Files with the version of the release.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "CONTRIBUTING.md",
     "charts/perfvalidation-operator/README.md",
+    "config/argocd/examples/operator.yaml",
     "config/components/README.md",
     "config/pipelines/argo-workflows.yaml",
     "config/pipelines/github-actions.yaml",

@@ -56,6 +56,7 @@ pub fn record(nonce: String, outcome: Outcome, workers: impl IntoIterator<Item =
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }
@@ -72,7 +73,6 @@ pub fn log(record: TrialRecord) -> String {
         gpus: Vec::new(),
         requests: None,
         node: None,
-        commit: None,
     };
     frame(&payload).expect("a record is JSON")
 }

@@ -66,7 +66,8 @@ pub struct Benchmark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
-    /// Extra fields of every request. Without `ignore_eos` the output length is only an upper bound.
+    /// Extra fields of every request; AIPerf sends numbers and booleans as such. Without `ignore_eos` the output length is only
+    /// an upper bound.
     #[serde(default = "default_extra_inputs")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(

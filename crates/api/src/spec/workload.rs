@@ -93,7 +93,7 @@ pub struct DynamoWorker {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     pub args: Vec<String>,
-    /// Resources of the worker container. The operator adds its GPUs.
+    /// Resources of the worker container. The operator adds its GPUs only. Request CPU on a shared node.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the claim of a worker's GPUs is made for it; write placement.deviceClassName"))]

@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::ListParams;
 use perfval_api::Reason;
 use perfval_cluster::{Cluster, EndpointAccess};
-use perfval_run::build::has_storage_class;
+use perfval_run::build::{ARCHITECTURE, has_storage_class};
 use perfval_run::dynamo::compatibility;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
@@ -34,7 +34,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     };
     let seen = cluster.observe(&run, &needs).await;
     let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
-    checks.extend(architectures(asked, &seen.inventory));
+    checks.extend(architectures(asked, &seen.inventory).await);
     checks.extend(seen.inventory.present().map(|inventory| dra::check(asked, inventory)));
     checks.extend(storage(asked, &seen));
     checks.push(exporter(asked).await);
@@ -115,18 +115,19 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
 }
 
-fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Option<Check> {
-    let inventory = inventory.present()?;
-    let nodes = inventory.nodes.present()?;
+async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Check> {
+    let Some((inventory, nodes)) = inventory.present().and_then(|all| Some((all, all.nodes.present()?))) else {
+        return Vec::new();
+    };
     let (reports, _) = explain(inventory, &asked.object.spec, &[]);
     let with_gpus = reports
         .iter()
         .filter(|report| report.obstacle != Some(Obstacle::NoGpus));
     let labels = with_gpus.map(|report| {
         let node = nodes.iter().find(|node| *node.name == *report.node);
-        node.and_then(|node| node.label(architecture::LABEL))
+        node.and_then(|node| node.label(ARCHITECTURE))
     });
-    architecture::check(asked, labels)
+    architecture::checks(asked, labels).await
 }
 
 fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {

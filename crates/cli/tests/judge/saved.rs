@@ -47,6 +47,7 @@ fn payload() -> Payload {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     };
     let payload = Payload {
@@ -56,7 +57,6 @@ fn payload() -> Payload {
         gpus: Vec::new(),
         requests: None,
         node: None,
-        commit: None,
     };
     payload.with_export(&export).expect("JSON")
 }

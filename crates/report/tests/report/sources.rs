@@ -101,7 +101,7 @@ fn the_machine_of_the_load_generator_and_the_commit_that_it_loaded_are_shown() {
             kernel: Some("6.18.44".to_owned()),
             ..NodeFacts::default()
         });
-        payload.commit = Some(COMMIT.to_owned());
+        payload.record.commit = Some(COMMIT.to_owned());
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         serde_json::to_writer(&mut packed, &payload).expect("JSON");
         let packed = packed.finish().expect("packed");

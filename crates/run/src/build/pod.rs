@@ -10,6 +10,11 @@ use perfval_sizing::GPU_PRESENT;
 
 use crate::Run;
 
+/// Label in which each kubelet reports its architecture.
+pub const ARCHITECTURE: &str = "kubernetes.io/arch";
+/// Architectures of the operator's images, as the workflow `release` builds them.
+pub const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+
 /// Binds a pod to a node by the node's name: the label `kubernetes.io/hostname` may differ from it.
 pub fn pin(node: &str) -> Affinity {
     let requirement = NodeSelectorRequirement {
@@ -33,24 +38,33 @@ pub fn pin(node: &str) -> Affinity {
 }
 
 /// Prefers nodes without GPUs, because on another one the pod could take CPUs from a run that measures there. In a
-/// cluster without NVIDIA's GPU feature discovery no node has the label, and all are equal.
+/// cluster without NVIDIA's GPU feature discovery no node has the label, and all are equal. Only nodes of an architecture
+/// that the operator's images have are possible.
 pub fn away_from_gpus() -> Affinity {
-    let requirement = NodeSelectorRequirement {
-        key: GPU_PRESENT.to_owned(),
-        operator: "DoesNotExist".to_owned(),
-        values: None,
+    let requirement = |key: &str, operator: &str, values: Option<Vec<String>>| NodeSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values,
     };
+    let without_gpus = requirement(GPU_PRESENT, "DoesNotExist", None);
+    let architectures = ARCHITECTURES.map(str::to_owned).to_vec();
+    let can_run = requirement(ARCHITECTURE, "In", Some(architectures));
     let term = PreferredSchedulingTerm {
         weight: 100,
         preference: NodeSelectorTerm {
-            match_expressions: Some(vec![requirement]),
+            match_expressions: Some(vec![without_gpus]),
             match_fields: None,
         },
     };
     Affinity {
         node_affinity: Some(NodeAffinity {
+            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+                node_selector_terms: vec![NodeSelectorTerm {
+                    match_expressions: Some(vec![can_run]),
+                    match_fields: None,
+                }],
+            }),
             preferred_during_scheduling_ignored_during_execution: Some(vec![term]),
-            ..NodeAffinity::default()
         }),
         ..Affinity::default()
     }

@@ -139,7 +139,12 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     let job = build::trial_job(&Run::new(&object, &settings), 1);
     let affinity = job.spec.unwrap().template.spec.unwrap().affinity.unwrap();
     let node = affinity.node_affinity.unwrap();
-    assert_eq!(node.required_during_scheduling_ignored_during_execution, None);
+    let architectures = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64", "arm64"]});
+    assert_eq!(
+        json!(node.required_during_scheduling_ignored_during_execution),
+        json!({"nodeSelectorTerms": [{"matchExpressions": [architectures]}]}),
+        "of the operator's images"
+    );
     let preferred = json!(node.preferred_during_scheduling_ignored_during_execution);
     let requirement = json!({"key": "nvidia.com/gpu.present", "operator": "DoesNotExist"});
     assert_eq!(

@@ -68,6 +68,8 @@ pub struct Story {
     pub error_logs: Vec<ErrorLog>,
     /// CPUs of the node during the trials.
     pub node_cpu: Option<NodeCpu>,
+    /// Commit of the model in the record of a trial.
+    pub commit: Option<String>,
     /// Every pod was replaced by another one on the same GPU.
     pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
@@ -176,6 +178,7 @@ impl Story {
             preemptions: Seen::NotAsked,
             error_logs: Vec::new(),
             node_cpu: None,
+            commit: None,
             replaced: false,
             pod_waiting: None,
             preempted: None,

@@ -256,6 +256,26 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     assert!(third.differs[0].starts_with("settings "), "{:?}", third.differs);
 }
 
+/// Without `model.revision` the weights are the newest, so two runs of one spec may measure different ones.
+#[test]
+fn new_weights_under_the_same_name_are_another_environment() {
+    let mut story = Story::new();
+    let commit = |digit: &str| Some(digit.repeat(40));
+    story.commit = commit("a");
+    story.until(Phase::Completed);
+    let status = story.status();
+    assert_eq!(status.state.environment.expect("an environment").revision, commit("a"));
+    assert_eq!(status.environment.expect("shown").revision, commit("a"));
+
+    story.annotate(meta::RERUN, Some("again"));
+    story.commit = commit("b");
+    story.step();
+    story.until(Phase::Completed);
+    let comparison = story.status().state.comparison.expect("a comparison");
+    assert_eq!(comparison.throughput_percent, None);
+    assert!(comparison.differs[0].starts_with("revision aaaa"), "{comparison:?}");
+}
+
 #[test]
 fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
     let mut story = Story::with(json!({"placement": {"expectGPUs": 9}}));

@@ -1,4 +1,4 @@
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Framed, Outcome, TrialRecord};
@@ -34,15 +34,6 @@ pub struct Payload {
     /// The machine of the load generator; absent in records of older runners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeFacts>,
-    /// Commit of the model's repository as AIPerf loaded it (40 hex digits); absent if its cache has none.
-    #[serde(default, deserialize_with = "commit", skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-/// A commit from a record. Anything else is unknown, because every user with pods of their own can forge a record.
-fn commit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let commit = Option::<String>::deserialize(deserializer)?;
-    Ok(commit.filter(|commit| commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())))
 }
 
 impl Payload {
@@ -55,7 +46,6 @@ impl Payload {
             gpus: Vec::new(),
             requests: None,
             node: None,
-            commit: None,
         }
     }
 

@@ -94,6 +94,7 @@ fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use perfval_api::admission::Admission;
 use perfval_chart::files::{CHART, generated};
-use perfval_chart::render::repository;
+use perfval_chart::render::{self, repository};
 use perfval_chart::values::{at, described, leaves};
 use serde_json::Value;
 
@@ -82,6 +82,23 @@ fn the_example_of_the_chart_is_admitted() {
         let refusals = admission.admit(example);
         assert!(refusals.is_ok(), "{refusals:?}");
     }
+}
+
+/// Argo CD gives these values to helm as they are.
+#[test]
+fn the_application_of_the_operator_installs_the_chart() {
+    let application = repository().join("config/argocd/examples/operator.yaml");
+    let application: Value =
+        serde_saphyr::from_str(&fs::read_to_string(application).expect("well-formed")).expect("well-formed");
+    let source = &application["spec"]["source"];
+    let version = env!("CARGO_PKG_VERSION").trim_end_matches("-dev");
+    assert_eq!(
+        (&source["chart"], &source["targetRevision"]),
+        (&yaml("Chart.yaml")["name"], &Value::from(version))
+    );
+    let namespace = &application["spec"]["destination"]["namespace"];
+    assert_eq!(namespace, render::NAMESPACE);
+    render::chart(&source["helm"]["valuesObject"]).expect("values of the chart");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn everything() -> Value {
         "commonLabels": {"team": "gpu"},
         "commonAnnotations": {"owner": "gpu@example.com"},
         "podLabels": {"mesh": "off"},
+        "serviceAccount": {"labels": {"identity": "gpu"}},
         "podAnnotations": {"sidecar": "none"},
         "nodeSelector": {"pool": "system"},
         "tolerations": [{"key": "system", "operator": "Exists"}],
@@ -53,6 +54,14 @@ fn every_object_fits_its_kubernetes_type_and_has_a_namespace_where_it_needs_one(
             assert_eq!(object["metadata"]["namespace"].is_null(), is_of_the_cluster, "{object}");
         }
     }
+}
+
+#[test]
+fn another_namespace_is_a_value() {
+    let mut values = everything();
+    let released = render::release(render::RELEASE, "gpu-tools", &values).expect("well-formed");
+    values["namespaceOverride"] = json!("gpu-tools");
+    assert_eq!(render::chart(&values).expect("well-formed"), released);
 }
 
 #[test]
@@ -135,6 +144,9 @@ fn values_reach_the_pod() {
     assert_eq!(pod["metadata"]["annotations"]["sidecar"], "none");
     assert_eq!(pod["metadata"]["annotations"]["owner"], "gpu@example.com");
     assert_eq!(pod["spec"]["nodeSelector"], json!({"pool": "system"}));
+    let accounts = objects(&everything());
+    let account = &accounts["ServiceAccount perfvalidation-system/perfvalidation-operator"];
+    assert_eq!(account["metadata"]["labels"]["identity"], "gpu");
     assert_eq!(pod["spec"]["tolerations"][0]["key"], "system");
     assert_eq!(pod["spec"]["affinity"], json!({"nodeAffinity": {}}));
     assert_eq!(pod["spec"]["priorityClassName"], "system-cluster-critical");

@@ -164,6 +164,7 @@ pub fn record(metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, workers: 
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
+        commit: None,
         abridged: BTreeSet::new(),
     }
 }

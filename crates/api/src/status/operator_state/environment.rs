@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub struct Environment {
     /// Model id.
     pub model: String,
-    /// Commit of the weights; absent if the spec leaves it open.
+    /// Commit of the weights: the spec's, or as AIPerf loaded it; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Workload image.

@@ -38,6 +38,7 @@ impl Story {
         }
         TrialRecord {
             node_cpu: self.node_cpu.clone(),
+            commit: self.commit.clone(),
             ..record
         }
     }
