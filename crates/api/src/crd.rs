@@ -67,7 +67,7 @@ fn finish(crd: &mut CustomResourceDefinition, default: &serde_json::Value) {
         } else {
             // A default of a single field would hide that the operator has not read the object. The default of the
             // whole status shows it. Without that default kstatus reads an object without status as done. Of a
-            // thousand objects created at once, two thirds had no status for more than 2 s (issue 12).
+            // thousand objects created at once, two thirds had no status for more than 2 s.
             visit(schema, &mut |s| s.default = None);
             schema.default = Some(JSON(default.clone()));
         }

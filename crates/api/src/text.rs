@@ -15,7 +15,7 @@ pub const fn reorders(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Number with its noun in singular or plural: a node with one GPU does not have "1 GPUs" (issue 16).
+/// Number with its noun in singular or plural: a node with one GPU does not have "1 GPUs".
 pub fn number_of(count: impl Into<i64>, one: &str) -> String {
     match count.into() {
         1 => format!("1 {one}"),

@@ -22,6 +22,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     let Environment {
         model,
         revision,
+        commit,
         image,
         image_digest,
         settings,
@@ -46,7 +47,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         .trials
         .iter()
         .find_map(|trial| trial.payload.as_ref()?.node.clone());
-    let commit = || {
+    let recorded = || {
         facts
             .trials
             .iter()
@@ -61,7 +62,11 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         ("run", "Run", status.run.as_ref().map(|run| run.number.to_string())),
         ("model", "Model", text(&model).or_else(|| text(&spec?.model.name))),
         ("revision", "Revision of the weights", revision),
-        ("commit", "Commit of the model, as AIPerf loaded it", commit()),
+        (
+            "commit",
+            "Commit of the model, as AIPerf loaded it",
+            commit.or_else(recorded),
+        ),
         ("image", "Image", text(&image).or_else(|| text(&spec?.dynamo().image))),
         ("imageDigest", "Image digest", image_digest),
         ("settings", "Digest of flags and load", settings),

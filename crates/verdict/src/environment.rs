@@ -68,15 +68,23 @@ pub fn digest(environment: &Environment) -> String {
     hex(&json!(keys).to_string(), DIGEST)
 }
 
-/// Completes an environment with the facts that come from a trial: AIPerf's version, and the commit of the model where the spec
-/// leaves it open. The first commit stays, because the deployment loaded its weights before the first trial.
+/// Completes an environment with the facts that come from a trial: AIPerf's version, and the commit of the model. The first
+/// commit stays, because the engines do not load the weights again.
 pub fn complete(environment: &mut Environment, aiperf: Option<&String>, commit: Option<&String>) {
     if let Some(version) = aiperf {
         environment.aiperf = Some(version.clone());
     }
-    if environment.revision.is_none() {
-        environment.revision = commit.cloned();
+    if let Some(commit) = commit {
+        environment.commit.get_or_insert_with(|| commit.clone());
     }
+}
+
+/// Difference between the commits that AIPerf loaded, where the spec leaves them open. It is no part of the digest: most commits
+/// of a model change its description only, and each would start all comparisons again.
+pub(crate) fn other_commit(before: &Environment, now: &Environment) -> Option<String> {
+    let is_open = before.revision.is_none() && now.revision.is_none();
+    let (before, now) = before.commit.as_ref().zip(now.commit.as_ref()).filter(|_| is_open)?;
+    (before != now).then(|| format!("commit {before}, now {now}"))
 }
 
 /// Differences that keep two runs from being compared, in words; empty if they can be.
@@ -94,8 +102,10 @@ pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
                 (Some(one), Some(other)) if one == other => return None,
                 (Some(_), Some(_)) => format!("{name} {}, now {}", before.shown, now.shown),
             };
-            Some(cut(&text, DIFFERENCE))
+            Some(text)
         })
+        .chain(other_commit(before, now))
+        .map(|text| cut(&text, DIFFERENCE))
         .collect()
 }
 
@@ -151,6 +161,7 @@ mod tests {
         Environment {
             model: "m".into(),
             revision: None,
+            commit: None,
             image: "vllm-runtime:1.4.2".into(),
             image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
             settings: Some("01234567".into()),
@@ -210,30 +221,36 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_completes_what_the_spec_leaves_open() {
-        let known = |revision: Option<&str>, commits: &[Option<&str>]| {
+    fn the_commit_of_the_first_trial_is_compared_and_is_not_in_the_digest() {
+        let completed = |revision: Option<&str>, commits: &[Option<&str>]| {
             let mut completed = Environment {
                 revision: revision.map(str::to_owned),
                 aiperf: None,
                 ..environment()
             };
             for commit in commits {
-                complete(
-                    &mut completed,
-                    Some(&"0.13.0".to_owned()),
-                    commit.map(str::to_owned).as_ref(),
-                );
+                let commit = commit.map(str::to_owned);
+                complete(&mut completed, Some(&"0.13.0".to_owned()), commit.as_ref());
             }
             assert_eq!(completed.aiperf.as_deref(), Some("0.13.0"));
-            completed.revision
+            completed
         };
-        assert_eq!(known(None, &[None, Some("b9"), Some("c0")]).as_deref(), Some("b9"));
+        let first = completed(None, &[None, Some("b9"), Some("c0")]);
+        assert_eq!(first.commit.as_deref(), Some("b9"));
+        let other = completed(None, &[Some("c0")]);
+        assert_eq!(differences(&first, &other), ["commit b9, now c0"]);
+        assert_eq!(digest(&first), digest(&other));
         assert_eq!(
-            known(Some("a8"), &[Some("b9")]).as_deref(),
-            Some("a8"),
-            "the spec's own stays"
+            differences(&first, &completed(None, &[None])),
+            Vec::<String>::new(),
+            "not known"
         );
-        assert_eq!(known(None, &[None]), None);
+        let pinned = |commit| completed(Some("a8"), &[Some(commit)]);
+        assert_eq!(
+            differences(&pinned("b9"), &pinned("c0")),
+            Vec::<String>::new(),
+            "the spec has it"
+        );
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub struct TrialRecord {
 
 /// A commit from a record. Anything else is unknown, because every user with pods of their own can forge a record.
 fn commit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let commit = Option::<String>::deserialize(deserializer)?;
+    let commit = serde_json::Value::deserialize(deserializer)?;
+    let commit = commit.as_str().map(str::to_owned);
     Ok(commit.filter(|commit| commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())))
 }
 

@@ -176,7 +176,9 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
     status.state.metrics.as_ref()?;
     let environment = status.state.environment.as_ref()?;
     let last_passed = status.state.last_passed.as_ref()?;
-    let Some(before) = same_environment(status, environment, last_passed) else {
+    let other_commit = environment::other_commit(&last_passed.environment, environment).is_some();
+    let before = same_environment(status, environment, last_passed);
+    let Some(before) = before.filter(|before| !(other_commit && before.run == last_passed.run)) else {
         return Some(Comparison {
             run: last_passed.run,
             throughput_percent: None,

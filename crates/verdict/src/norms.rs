@@ -53,11 +53,11 @@ impl Norms {
     }
 
     /// Norm of the environment of a trial, by the digest in its status. The record of the first trial completes the environment
-    /// with AIPerf's version and the commit of the model.
+    /// with AIPerf's version.
     pub fn find(&self, environment: Option<&Environment>, record: &TrialRecord) -> Option<&Norm> {
         let mut environment = environment?.clone();
         if let Outcome::Report(report) = &record.outcome {
-            environment::complete(&mut environment, report.aiperf_version.as_ref(), record.commit.as_ref());
+            environment::complete(&mut environment, report.aiperf_version.as_ref(), None);
         }
         self.0.get(&environment::digest(&environment))
     }

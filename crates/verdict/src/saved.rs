@@ -126,8 +126,8 @@ fn with(outcome: Outcome) -> TrialRecord {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
-        // A bare export has no data of the workers, which differs from a worker that gave no answer.
         commit: None,
+        // A bare export has no data of the workers, which differs from a worker that gave no answer.
         abridged: BTreeSet::from([Part::Workers]),
     }
 }

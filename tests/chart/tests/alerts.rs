@@ -93,19 +93,21 @@ fn products() -> Value {
         .iter()
         .flat_map(|(node, product, ratio)| {
             let measured = format!("perfvalidation_node_of_gate_ratio{{node=\"{node}\",pod=\"a\"}}");
-            let labels = format!("kube_node_labels{{node=\"{node}\",label_nvidia_com_gpu_product=\"{product}\"}}");
-            [
-                series(&measured, &[(*ratio).to_owned()]),
-                series(&labels, &["1".to_owned()]),
-            ]
+            // Two replicas of kube-state-metrics.
+            let labels = ["x", "y"].map(|instance| {
+                format!("kube_node_labels{{node=\"{node}\",label_nvidia_com_gpu_product=\"{product}\",instance=\"{instance}\"}}")
+            });
+            let [x, y] = labels.map(|labels| series(&labels, &["1".to_owned()]));
+            [series(&measured, &[(*ratio).to_owned()]), x, y]
         })
         .collect();
-    let sample = |product: &str, value: f64| json!({"labels": format!("{{label_nvidia_com_gpu_product=\"{product}\"}}"), "value": value});
+    let sample = |node: &str, product: &str, value: f64| json!({"labels": format!("{{node=\"{node}\",label_nvidia_com_gpu_product=\"{product}\"}}"), "value": value});
+    let expected = [sample("n2", "H100", 0.9), sample("n3", "H200", 1.3)];
     json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [{
         "name": "products are compared by labels of nodes",
         "interval": "1m",
         "input_series": input,
-        "promql_expr_test": [{"expr": query, "eval_time": "0m", "exp_samples": [sample("H100", 0.9), sample("H200", 1.3)]}],
+        "promql_expr_test": [{"expr": query, "eval_time": "0m", "exp_samples": expected}],
     }]})
 }
 

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::audit::Call;
 use crate::lab::{Lab, eventually};
 
-/// Longest time without a leader (issue 15, line 6).
+/// Longest time without a leader.
 pub const LONGEST: TimeDelta = TimeDelta::seconds(20);
 
 /// Waits until somebody holds the lease.

@@ -10,7 +10,7 @@ use crate::corpus::LabRun;
 use crate::fault::Fault;
 use crate::matrix::ROUTERS;
 
-/// 2026-11-22T10:30:00Z: what was recorded before it is what thresholds were fixed on (issue 14).
+/// 2026-11-22T10:30:00Z: thresholds were fixed on earlier recordings.
 const FREEZE: i64 = 1_795_343_400;
 
 /// The moment from which on trials are evidence: no threshold was changed after a look at them.

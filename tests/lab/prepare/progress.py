@@ -9,7 +9,7 @@ IMAGES = re.compile(r"images: (.+)")
 
 
 class Part:
-    """One part of the work. `seconds`: CPU time of its first build on the machine of issue 26."""
+    """One part of the work. `seconds`: CPU time of its first build on a machine with two cores."""
 
     def __init__(self, name, seconds, unit=None):
         self.name = name

@@ -23,7 +23,7 @@ pub struct EnvironmentStatus {
     /// Digest of the workload image, as the node resolved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_digest: Option<String>,
-    /// Commit of the weights: the spec's, or as AIPerf loaded it; absent if unknown.
+    /// Commit of the model: the spec's, or as AIPerf loaded it; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use perfval_api::text::number_of;
 use perfval_api::{PerfValidationStatus, TrialOutcome};
 use serde_json::{Value, json};
 
@@ -106,12 +107,13 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
         (least.min(trial), most.max(trial))
     });
     let first = runs.first();
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let text = format!(
-        "# Measured by `kubectl perfval calibrate` on {} with {} GPUs: {} runs with {} trials, {least:.0} to {most:.0} tokens/s per GPU.\n{}",
+        "# Measured by `kubectl perfval calibrate` on {} with {}: {} with {}, {least:.0} to {most:.0} tokens/s per GPU.\n{}",
         first.map_or("an unknown node", |run| &run.node),
-        first.map_or(0, |run| run.gpus),
-        runs.len(),
-        trials.len(),
+        number_of(first.map_or(0, |run| run.gpus), "GPU"),
+        number_of(count(runs.len()), "run"),
+        number_of(count(trials.len()), "trial"),
         output::yaml(manifest)?
     );
     match &args.output {

@@ -127,7 +127,8 @@ async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Ch
         let node = nodes.iter().find(|node| *node.name == *report.node);
         node.and_then(|node| node.label(ARCHITECTURE))
     });
-    architecture::checks(asked, labels).await
+    let all = nodes.iter().map(|node| node.label(ARCHITECTURE));
+    architecture::checks(asked, labels, all).await
 }
 
 fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {

@@ -6,60 +6,61 @@ use std::time::Duration;
 
 use oci_client::Reference;
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
-use oci_client::errors::{OciDistributionError as Failure, OciErrorCode};
+use oci_client::errors::OciDistributionError as Failure;
 use oci_client::manifest::OciManifest;
 use oci_client::secrets::RegistryAuth;
+use perfval_api::text::cut;
 use serde_json::Value;
 
 /// Time for all answers of a registry. Behind a firewall that drops packets, none comes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Architecture of entries that are no images, such as attestations of a build.
-const NO_IMAGE: &str = "unknown";
+/// Longest reason (bytes).
+const REASON: usize = 200;
+/// Largest configuration of an image that is read (bytes). Those of Dynamo's images have 30 KB.
+const CONFIGURATION: i64 = 4 << 20;
 
-/// Reason why the architectures of an image are not known.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// The registry has the repository, but not this image.
-    Absent,
-    /// The registry did not answer, or wants credentials.
-    Unknown(String),
-}
-
-/// Asks a registry for the architectures of an image, in Go's names (`amd64`, `arm64`).
-pub async fn architectures(image: &str) -> Result<BTreeSet<String>, Unread> {
-    let image: Reference = image.parse().map_err(|error| Unread::Unknown(format!("{error}")))?;
-    match tokio::time::timeout(PATIENCE, ask(&image)).await {
-        Ok(Ok(found)) if found.is_empty() => Err(Unread::Unknown("the registry lists none".to_owned())),
-        Ok(Ok(found)) => Ok(found),
-        Ok(Err(failure)) => Err(unread(failure, image.registry())),
-        Err(_) => Err(Unread::Unknown(format!(
-            "{} did not answer within {} s",
-            image.registry(),
-            PATIENCE.as_secs()
-        ))),
+/// Asks a registry for the architectures of an image, in Go's names (`amd64`, `arm64`). The error is the reason why they are
+/// not known.
+pub async fn architectures(image: &str) -> Result<BTreeSet<String>, String> {
+    let image: Reference = image.parse().map_err(|_| "it is no reference of an image".to_owned())?;
+    let registry = image.resolve_registry();
+    let found = match tokio::time::timeout(PATIENCE, ask(&image)).await {
+        Ok(found) => found.map_err(|failure| reason(&failure, registry))?,
+        Err(_) => return Err(format!("{registry} did not answer within {} s", PATIENCE.as_secs())),
+    };
+    if found.is_empty() {
+        return Err(format!("{registry} lists none for Linux"));
     }
+    Ok(found)
 }
 
 async fn ask(image: &Reference) -> Result<BTreeSet<String>, Failure> {
     // Fails only if a provider is there already.
     drop(tokio_rustls::rustls::crypto::ring::default_provider().install_default());
-    let client = Client::new(ClientConfig {
+    let config = ClientConfig {
         protocol: ClientProtocol::HttpsExcept(plain(image.resolve_registry()).into_iter().collect()),
         ..ClientConfig::default()
-    });
-    let anonymous = RegistryAuth::Anonymous;
-    match client.pull_manifest(image, &anonymous).await?.0 {
+    };
+    // Without any CA certificate `Client::new` panics.
+    let client = Client::try_from(config)?;
+    let names = match client.pull_manifest(image, &RegistryAuth::Anonymous).await?.0 {
         OciManifest::ImageIndex(index) => {
             let platforms = index.manifests.into_iter().filter_map(|entry| entry.platform);
-            let names = platforms.map(|platform| platform.architecture.to_string());
-            Ok(names.filter(|name| name != NO_IMAGE).collect())
+            // Entries of a build's attestations have the system "unknown".
+            let linux = platforms.filter(|platform| platform.os.to_string() == "linux");
+            linux.map(|platform| platform.architecture.to_string()).collect()
         }
-        OciManifest::Image(_) => {
-            let (_, _, config) = client.pull_manifest_and_config(image, &anonymous).await?;
-            let config: Value = serde_json::from_str(&config)?;
-            Ok(config["architecture"].as_str().map(str::to_owned).into_iter().collect())
+        OciManifest::Image(manifest) if manifest.config.size > CONFIGURATION => BTreeSet::new(),
+        OciManifest::Image(manifest) => {
+            let mut config = Vec::new();
+            client.pull_blob(image, &manifest.config, &mut config).await?;
+            let config: Value = serde_json::from_slice(&config)?;
+            let linux = config["os"] == "linux";
+            let name = config["architecture"].as_str().filter(|_| linux);
+            name.map(str::to_owned).into_iter().collect()
         }
-    }
+    };
+    Ok(names)
 }
 
 /// A registry without TLS: one on this machine, as for container engines.
@@ -69,22 +70,33 @@ fn plain(registry: &str) -> Option<String> {
     is_here.then(|| registry.to_owned())
 }
 
-fn unread(failure: Failure, registry: &str) -> Unread {
+/// Reason in one line. A registry, or a proxy before it, may answer with a page of any content.
+fn reason(failure: &Failure, registry: &str) -> String {
     let words = match failure {
-        Failure::ImageManifestNotFoundError(_) => return Unread::Absent,
         Failure::RegistryError { envelope, .. } => {
-            let is_absent = |code: &OciErrorCode| matches!(code, OciErrorCode::ManifestUnknown);
-            if envelope.errors.iter().any(|error| is_absent(&error.code)) {
-                return Unread::Absent;
-            }
-            // Some registries hide private repositories behind "unknown".
-            format!("{registry} refused: {envelope}")
+            let codes: Vec<_> = envelope
+                .errors
+                .iter()
+                .map(|error| format!("{:?}", error.code))
+                .collect();
+            format!(
+                "{registry} refused ({}): it has none, or wants credentials",
+                codes.join(", ")
+            )
         }
         Failure::UnauthorizedError { .. } | Failure::AuthenticationFailure(_) => {
             format!("{registry} wants credentials")
         }
-        Failure::RequestError(error) => format!("{registry} cannot be reached: {error}"),
+        Failure::ServerError { code, .. } => format!("{registry} answered with HTTP {code}"),
+        Failure::RequestError(error) => {
+            let mut cause: &dyn std::error::Error = error;
+            while let Some(next) = cause.source() {
+                cause = next;
+            }
+            format!("{registry} cannot be reached: {cause}")
+        }
         other => format!("{registry}: {other}"),
     };
-    Unread::Unknown(words)
+    let words: String = words.chars().filter(|c| !c.is_control()).collect();
+    cut(&words, REASON)
 }

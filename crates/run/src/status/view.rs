@@ -77,7 +77,7 @@ fn environment(exact: &Environment) -> EnvironmentStatus {
         aiperf: exact.aiperf.clone(),
         dynamo: exact.dynamo.clone(),
         image_digest: exact.image_digest.clone(),
-        revision: exact.revision.clone(),
+        revision: exact.revision.clone().or_else(|| exact.commit.clone()),
     }
 }
 

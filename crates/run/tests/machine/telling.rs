@@ -258,14 +258,14 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
 
 /// Without `model.revision` the weights are the newest, so two runs of one spec may measure different ones.
 #[test]
-fn new_weights_under_the_same_name_are_another_environment() {
+fn new_weights_under_the_same_name_are_no_comparison() {
     let mut story = Story::new();
     let commit = |digit: &str| Some(digit.repeat(40));
     story.commit = commit("a");
     story.until(Phase::Completed);
-    let status = story.status();
-    assert_eq!(status.state.environment.expect("an environment").revision, commit("a"));
-    assert_eq!(status.environment.expect("shown").revision, commit("a"));
+    let shown = |story: &Story| story.status().environment.expect("an environment");
+    let first = shown(&story);
+    assert_eq!(first.revision, commit("a"));
 
     story.annotate(meta::RERUN, Some("again"));
     story.commit = commit("b");
@@ -273,7 +273,10 @@ fn new_weights_under_the_same_name_are_another_environment() {
     story.until(Phase::Completed);
     let comparison = story.status().state.comparison.expect("a comparison");
     assert_eq!(comparison.throughput_percent, None);
-    assert!(comparison.differs[0].starts_with("revision aaaa"), "{comparison:?}");
+    assert!(comparison.differs[0].starts_with("commit aaaa"), "{comparison:?}");
+    let second = shown(&story);
+    assert_eq!(second.revision, commit("b"));
+    assert_eq!(second.digest, first.digest, "a commit may change the description only");
 }
 
 #[test]

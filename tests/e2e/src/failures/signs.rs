@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::lab::Lab;
 
-/// Seconds within which a failure is named once it can be seen (issue 15: 30), and five more: Events have whole seconds, and
+/// Seconds within which a failure is named once it can be seen, and five more: Events have whole seconds, and
 /// the lab shares its cores with all that it simulates.
 pub const PROMISED: i64 = 30 + 5;
 

@@ -21,7 +21,7 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::WaitingForReady).await;
     installed.scale(0).await;
-    // The outage itself: half as long again as the whole limit (issue 12, B).
+    // The outage itself: half as long again as the whole limit.
     tokio::time::sleep(Duration::from_secs(45)).await;
     installed.scale(1).await;
     let status = run.ends(Verdict::Passed).await;

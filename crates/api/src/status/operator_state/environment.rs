@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 pub struct Environment {
     /// Model id.
     pub model: String,
-    /// Commit of the weights: the spec's, or as AIPerf loaded it; absent if unknown.
+    /// Commit of the weights; absent if the spec leaves it open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Commit of the model's repository as AIPerf loaded it in the first trial that recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Workload image.
     pub image: String,
     /// Digest of the workload image, as the node resolved it.
@@ -35,7 +38,7 @@ pub struct Environment {
     /// GPU driver version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_driver: Option<String>,
-    /// Digest of all fields except the Kubernetes version, set once the run is judged (12 hex digits).
+    /// Digest of all fields except `commit` and the Kubernetes version, set once the run is judged (12 hex digits).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

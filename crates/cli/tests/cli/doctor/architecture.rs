@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use perfval_testkit::inventory::{Cluster, NodeBuilder};
@@ -14,13 +14,19 @@ use super::healthy;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// SHA-256 of what [`config`] returns.
-const CONFIG: &str = "sha256:9d99a75171aea000c711b34c0e5e3f28d3d537dd99d110eafbfbc2bd8e52c2bf";
+/// Configuration of the image with the tag `single`.
+const CONFIG: &str = r#"{"architecture":"amd64","os":"linux"}"#;
+/// Its SHA-256.
+const CONFIG_DIGEST: &str = "sha256:9d99a75171aea000c711b34c0e5e3f28d3d537dd99d110eafbfbc2bd8e52c2bf";
 
+/// A node with GPUs.
 fn put(desk: &Desk, architecture: &str) {
     let node = NodeBuilder::named(architecture).label("kubernetes.io/arch", architecture);
-    let cluster = Cluster::empty().node(node.offers("nvidia.com/gpu", "4"));
-    let objects = cluster.objects().into_iter();
+    put_node(desk, node.offers("nvidia.com/gpu", "4"));
+}
+
+fn put_node(desk: &Desk, node: NodeBuilder) {
+    let objects = Cluster::empty().node(node).objects().into_iter();
     objects
         .filter(|object| object["kind"] == "Node")
         .for_each(|node| drop(desk.server.put(node)));
@@ -31,36 +37,55 @@ async fn answer(desk: &Desk, words: &str) -> (u8, String) {
     (answer.code, answer.out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A registry on this machine. The tags of an image are the architectures it has; `private` wants credentials, and of
-/// `absent` there is nothing.
+/// A registry on this machine, which gives everyone a token, as the public ones do. The tag of an image is the list of its
+/// architectures; `private` wants credentials, and of `absent` there is nothing.
 async fn registry() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
+    let challenge = format!("Bearer realm=\"http://{address}/token\",service=\"lab\"");
     let app = Router::new()
-        .route("/v2/", get(async || StatusCode::OK))
+        .route(
+            "/v2/",
+            get(async || (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)])),
+        )
+        .route("/token", get(token))
         .route("/v2/vllm/manifests/{tag}", get(manifest))
-        .route("/v2/vllm/blobs/{digest}", get(async || config()));
+        .route("/v2/vllm/blobs/{digest}", get(async || CONFIG));
     tokio::spawn(async move { axum::serve(listener, app).await });
     address
 }
 
-async fn manifest(Path(tag): Path<String>) -> Response {
-    let entry = |architecture: &str| json!({"mediaType": MANIFEST, "digest": CONFIG, "size": 1, "platform": {"os": "linux", "architecture": architecture}});
+/// Refuses a client that sends credentials.
+async fn token(headers: HeaderMap) -> Response {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    json!({"token": "for-everyone"}).to_string().into_response()
+}
+
+async fn manifest(Path(tag): Path<String>, headers: HeaderMap) -> Response {
+    let token = headers.get(header::AUTHORIZATION).and_then(|token| token.to_str().ok());
+    if token != Some("Bearer for-everyone") || tag == "private" {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let entry = |os: &str, architecture: &str| json!({"mediaType": MANIFEST, "digest": CONFIG_DIGEST, "size": 1, "platform": {"os": os, "architecture": architecture}});
     let (kind, body) = match tag.as_str() {
         "absent" => {
-            let errors = json!({"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no", "detail": {}}]});
+            let errors = json!({"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no \u{1b}[2J", "detail": {}}]});
             return (StatusCode::NOT_FOUND, errors.to_string()).into_response();
         }
-        "private" => return StatusCode::UNAUTHORIZED.into_response(),
+        "proxy" => return (StatusCode::BAD_GATEWAY, "<html>".repeat(1000)).into_response(),
         "single" => {
-            let config = json!({"mediaType": "application/vnd.oci.image.config.v1+json", "digest": CONFIG, "size": 2});
+            let config =
+                json!({"mediaType": "application/vnd.oci.image.config.v1+json", "digest": CONFIG_DIGEST, "size": 2});
             (
                 MANIFEST,
                 json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": []}),
             )
         }
         tag => {
-            let entries: Vec<Value> = tag.split('-').map(entry).chain([entry("unknown")]).collect();
+            let others = [entry("unknown", "unknown"), entry("windows", "arm64")];
+            let entries: Vec<Value> = tag.split('-').map(|name| entry("linux", name)).chain(others).collect();
             (
                 INDEX,
                 json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}),
@@ -68,11 +93,6 @@ async fn manifest(Path(tag): Path<String>) -> Response {
         }
     };
     ([(header::CONTENT_TYPE, kind)], body.to_string()).into_response()
-}
-
-/// Configuration of the image with the tag `single`.
-fn config() -> String {
-    json!({"architecture": "amd64", "os": "linux"}).to_string()
 }
 
 #[tokio::test]
@@ -91,6 +111,24 @@ async fn without_a_manifest_the_architectures_of_nodes_are_listed() {
     assert!(code == 0 && out.contains(text), "{out}");
 }
 
+/// Writes a manifest with an image for frontend and workers, and types the command.
+fn doctor_on(file: &std::path::Path, image: &str, more: &[(&str, String)]) -> String {
+    let mut text = include_str!("../../../../../config/samples/quick.yaml")
+        .replace("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", image);
+    assert!(text.contains(image), "{text}");
+    for (place, field) in more {
+        assert!(text.contains(place), "{text}");
+        text = text.replace(place, &format!("{place}{field}"));
+    }
+    std::fs::write(file, text).expect("written");
+    format!("doctor -f {}", file.display())
+}
+
+fn selected(architecture: &str) -> (&'static str, String) {
+    let selector = format!("    nodeSelector: {{kubernetes.io/arch: {architecture}}}\n");
+    ("  placement:\n", selector)
+}
+
 #[tokio::test]
 async fn an_image_without_the_architecture_of_nodes_is_reported_before_a_run() {
     let desk = healthy();
@@ -98,67 +136,67 @@ async fn an_image_without_the_architecture_of_nodes_is_reported_before_a_run() {
     let registry = registry().await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("quick.yaml");
-    let write = |image: &str, selected: Option<&str>| {
-        let text = include_str!("../../../../../config/samples/quick.yaml");
-        let mut text = text.replace("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", image);
-        if let Some(architecture) = selected {
-            let selector = format!("  placement:\n    nodeSelector: {{kubernetes.io/arch: {architecture}}}\n");
-            text = text.replace("  placement:\n", &selector);
-        }
-        assert!(text.contains(image), "{text}");
-        std::fs::write(&file, text).expect("written");
-        format!("doctor -f {}", file.display())
-    };
-    for (tag, selected, failed, text) in [
-        ("amd64-arm64", None, 0, "✓ IMAGE is for amd64, arm64"),
-        ("amd64-arm64", Some("arm64"), 0, "✓ IMAGE is for amd64, arm64"),
-        (
-            "amd64",
-            None,
-            0,
-            "• IMAGE is for amd64; it cannot run on nodes with GPUs: 1 arm64 → write kubernetes.io/arch in placement.nodeSelector",
-        ),
+    let other = "IMAGE is for amd64, and its pod may get a node of another architecture: 1 arm64";
+    let selector = "write kubernetes.io/arch in placement.nodeSelector";
+    for (tag, node, failed, text) in [
+        ("amd64-arm64", None, 0, "✓ IMAGE is for amd64, arm64".to_owned()),
+        ("amd64-arm64", Some("arm64"), 0, "✓ IMAGE is for amd64, arm64".to_owned()),
+        ("amd64", None, 0, format!("• {other} → {selector} ")),
         (
             "amd64",
             Some("arm64"),
             1,
-            "✗ IMAGE is for amd64; it cannot run on nodes with GPUs: 1 arm64 → use an image for the architecture of these nodes",
+            format!("✗ {other} → use an image for the architecture of these nodes"),
         ),
-        (
-            "single",
-            Some("arm64"),
-            1,
-            "✗ IMAGE is for amd64; it cannot run on nodes with GPUs: 1 arm64",
-        ),
+        ("single", Some("arm64"), 1, format!("✗ {other}")),
         (
             "absent",
             None,
-            1,
-            "✗ its registry has no IMAGE → correct the image in the manifest",
-        ),
-        (
-            "private",
-            None,
             0,
-            "? architectures of IMAGE: REGISTRY wants credentials → docker manifest inspect IMAGE",
+            "? architectures of IMAGE: REGISTRY refused (ManifestUnknown): it has none, or wants credentials → docker manifest inspect IMAGE"
+                .to_owned(),
         ),
+        ("proxy", None, 0, "? architectures of IMAGE: REGISTRY answered with HTTP 502 →".to_owned()),
+        ("private", None, 0, "? architectures of IMAGE: REGISTRY wants credentials →".to_owned()),
     ] {
         let image = format!("{registry}/vllm:{tag}");
-        let (code, out) = answer(&desk, &write(&image, selected)).await;
+        let more: Vec<_> = node.into_iter().map(selected).collect();
+        let (code, out) = answer(&desk, &doctor_on(&file, &image, &more)).await;
         let text = text.replace("IMAGE", &image).replace("REGISTRY", &registry);
         assert!(out.contains(&text), "{text}\n{out}");
         // The tag is no version that Dynamo's operator could have.
         let others = out.matches('✗').count() - usize::from(text.starts_with('✗'));
         assert_eq!(code, u8::from(others > 0 || failed > 0), "{out}");
     }
-    // Nodes of another architecture are left out by the selector: nothing is asked.
-    let (_, out) = answer(&desk, &write("127.0.0.1:9/vllm:1", Some("amd64"))).await;
-    assert!(!out.contains("architectures of"), "{out}");
-    let (_, out) = answer(&desk, &write("127.0.0.1:9/vllm:1", None)).await;
-    assert!(
-        out.contains("? architectures of 127.0.0.1:9/vllm:1: 127.0.0.1:9 cannot be reached:"),
-        "{out}"
+    let (_, out) = answer(&desk, &doctor_on(&file, "127.0.0.1:9/vllm:1", &[])).await;
+    let text = "? architectures of 127.0.0.1:9/vllm:1: 127.0.0.1:9 cannot be reached: Connection refused";
+    assert!(out.contains(text), "{out}");
+}
+
+#[tokio::test]
+async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
+    let desk = healthy();
+    let registry = registry().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("quick.yaml");
+    // A node without GPUs, which the load generator prefers.
+    put_node(&desk, NodeBuilder::named("cpu").label("kubernetes.io/arch", "arm64"));
+    let generator = format!("{registry}/vllm:amd64");
+    let benchmark = ("  benchmark:\n", format!("    image: {generator}\n"));
+    let (_, out) = answer(
+        &desk,
+        &doctor_on(&file, "127.0.0.1:9/vllm:1", std::slice::from_ref(&benchmark)),
+    )
+    .await;
+    assert!(!out.contains("architectures of"), "workers get amd64 nodes only: {out}");
+    let text = format!(
+        "• {generator} is for amd64, and its pod may get a node of another architecture: 1 arm64 \
+         → write kubernetes.io/arch in placement.nodeSelector, and benchmark.placement: WorkloadNode"
     );
+    assert!(out.contains(&text), "{text}\n{out}");
+    let bound = ("  benchmark:\n", "    placement: WorkloadNode\n".to_owned());
+    let (_, out) = answer(&desk, &doctor_on(&file, "127.0.0.1:9/vllm:1", &[benchmark, bound])).await;
+    assert!(!out.contains(&format!("{generator} is for")), "{out}");
 }
 
 #[tokio::test]

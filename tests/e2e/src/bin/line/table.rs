@@ -1,4 +1,4 @@
-//! All rounds next to each other, and what issue 12 asks for.
+//! All rounds next to each other, and the goals.
 
 use crate::reached::Reached;
 use crate::round::Round;

@@ -17,7 +17,7 @@ use crate::{LIMIT, Outcome};
 const AT_ONCE: usize = 16;
 /// How often what has no watch is looked at.
 const POLL: Duration = Duration::from_millis(500);
-/// Every new object has a word of the operator within this (issue 12); until then it has that of the CRD's default.
+/// Every new object has a word of the operator within this time; until then it has that of the CRD's default.
 pub const GREETING: Duration = Duration::from_secs(2);
 
 /// How soon new objects had a phase and a message.

@@ -117,12 +117,16 @@ impl Workshop {
             allocatable[&self.resource] = json!("0");
             capacity[&self.resource] = json!("8");
         }
-        let pool = self.draw.pick(&["a", "b"]);
+        let architecture = self.draw.pick(&["arm64", "amd64"]);
         let mut node = json!({
             "apiVersion": "v1", "kind": "Node",
             "metadata": {
                 "name": site.name,
-                "labels": { NODE_LABEL: site.name, "kubernetes.io/hostname": format!("host-of-{}", site.name), "pool": pool },
+                "labels": {
+                    NODE_LABEL: site.name,
+                    "kubernetes.io/hostname": format!("host-of-{}", site.name),
+                    "kubernetes.io/arch": architecture,
+                },
                 "annotations": { "kwok.x-k8s.io/node": "fake" },
             },
             "spec": {},
@@ -139,7 +143,7 @@ impl Workshop {
             node["metadata"]["labels"]["nvidia.com/gpu.present"] = json!("true");
         }
         self.trouble(site, &mut node);
-        let not_selected = self.question.selective && pool == "b";
+        let not_selected = self.question.selective && architecture == "amd64";
         if not_selected {
             site.has("node not selected");
             site.refusals.push("LabelMissing");

@@ -78,7 +78,7 @@ impl Question {
     /// The `spec`.
     pub fn spec(&self) -> Value {
         let selector = if self.selective {
-            json!({ "pool": "a" })
+            json!({ "kubernetes.io/arch": "arm64" })
         } else {
             json!({})
         };
