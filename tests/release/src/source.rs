@@ -146,6 +146,22 @@ fn pinned_images(kustomization: &str, image: &str, digest: &str) -> Option<Strin
 mod tests {
     use super::*;
 
+    /// Whoever moves a tag of an action could otherwise sign our images.
+    #[test]
+    fn workflows_name_actions_by_commit() {
+        let mut actions = 0;
+        for entry in fs::read_dir("../../.github/workflows").expect("workflows") {
+            let text = fs::read_to_string(entry.expect("a file").path()).expect("text");
+            for line in text.lines().filter(|line| line.contains("uses: ")) {
+                let commit = line.split('@').nth(1).and_then(|rest| rest.split_once(" # v"));
+                let is_commit = |hex: &str| hex.len() == 40 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+                assert!(commit.is_some_and(|(hex, _)| is_commit(hex)), "{line}");
+                actions += 1;
+            }
+        }
+        assert!(actions > 20, "{actions}");
+    }
+
     #[test]
     fn a_digest_stands_at_its_own_image() {
         let values = include_str!("../../../charts/perfvalidation-operator/values.yaml");
