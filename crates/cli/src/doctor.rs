@@ -9,7 +9,6 @@ mod gpus;
 mod images;
 mod operator;
 mod pod_security;
-mod registry;
 
 use serde::Serialize;
 

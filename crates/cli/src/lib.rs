@@ -26,6 +26,7 @@ mod manifest;
 mod nodes;
 mod output;
 mod preset;
+mod registry;
 mod report;
 mod results;
 mod run;

@@ -5,17 +5,21 @@ pub mod error;
 mod report;
 mod saved;
 
+use std::collections::BTreeSet;
+
 use kube::Client;
 use perfval_api::PerfValidation;
+use perfval_run::build::ARCHITECTURE;
 use perfval_sizing as sizing;
-use perfval_sizing::inventory::Saved;
+use perfval_sizing::inventory::{Inventory, Saved};
+use perfval_sizing::{Sizing, frontend_is_pinned, trial_is_pinned};
 use serde_json::{from_value, json};
 
 use crate::args::SizeArgs;
 use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{manifest, output};
+use crate::{manifest, output, registry};
 
 pub use report::SizeReport;
 pub use saved::cluster_in;
@@ -38,7 +42,11 @@ pub async fn run(
             .map_err(|error| error::Error::Unreadable(error.to_string()))?;
         Box::pin(cluster::read(&object, session.client, session.namespace)).await?
     };
-    let report = report(&object, saved, &args.nodes)?;
+    let (mut report, architecture) = report(&object, saved, &args.nodes)?;
+    // Of saved objects, the registries may be out of reach.
+    if let (Some(architecture), Some(_), None) = (architecture, &args.filename, &args.from) {
+        report.add_notes(unfit_images(&object, &architecture).await);
+    }
     let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
     screen.answer(&text)?;
     Ok(u8::from(!report.has_plan()))
@@ -51,13 +59,56 @@ pub async fn size_object(
     namespace: String,
 ) -> Result<SizeReport, error::Error> {
     let saved = Box::pin(cluster::read(object, client, namespace)).await?;
-    report(object, saved, &[])
+    Ok(report(object, saved, &[])?.0)
 }
 
-fn report(object: &PerfValidation, saved: Saved, only: &[String]) -> Result<SizeReport, error::Error> {
+/// The report, and the architecture of the planned node.
+fn report(
+    object: &PerfValidation,
+    saved: Saved,
+    only: &[String],
+) -> Result<(SizeReport, Option<String>), error::Error> {
     let Saved { inventory, busy, notes } = saved;
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
-    SizeReport::new(nodes, sizing, notes, only)
+    let architecture = architecture(&inventory, &sizing);
+    Ok((SizeReport::new(nodes, sizing, notes, only)?, architecture))
+}
+
+fn architecture(inventory: &Inventory, sizing: &Sizing) -> Option<String> {
+    let Sizing::Chosen(plan) = sizing else { return None };
+    let node = inventory
+        .nodes
+        .present()?
+        .iter()
+        .find(|node| *node.name == *plan.node)?;
+    node.label(ARCHITECTURE).map(str::to_owned)
+}
+
+/// Images of pods on the planned node that its architecture does not fit, or may not. All images of Dynamo fit amd64.
+async fn unfit_images(object: &PerfValidation, architecture: &str) -> Vec<String> {
+    let spec = &object.spec;
+    let mut images = BTreeSet::from([&spec.dynamo().image]);
+    if frontend_is_pinned(spec) {
+        images.insert(&spec.dynamo().frontend.image);
+    }
+    if trial_is_pinned(spec) {
+        images.insert(&spec.benchmark.image);
+    }
+    images.retain(|image| !image.is_empty() && architecture != "amd64");
+    let mut notes = Vec::new();
+    for image in images {
+        match registry::architectures(image).await {
+            Ok(found) if found.contains(architecture) => {}
+            Ok(found) => {
+                let found = Vec::from_iter(found).join(", ");
+                notes.push(format!(
+                    "{image} is for {found}, and the node is {architecture}: the run would end with ContainerFailed"
+                ));
+            }
+            Err(why) => notes.push(format!("architectures of {image} are not known: {why}")),
+        }
+    }
+    notes
 }
 
 /// A `PerfValidation` with the defaults of every field that sizing reads.

@@ -7,7 +7,7 @@ use perfval_sizing::{frontend_is_pinned, trial_is_pinned};
 
 use super::asked::Asked;
 use super::check::Check;
-use super::registry;
+use crate::registry;
 
 /// Number of nodes by architecture.
 type Nodes<'a> = BTreeMap<&'a str, usize>;

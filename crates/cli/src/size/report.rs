@@ -53,6 +53,11 @@ impl SizeReport {
         })
     }
 
+    /// Adds notes below the answer.
+    pub fn add_notes(&mut self, notes: Vec<String>) {
+        self.notes.extend(notes);
+    }
+
     /// Returns true if a run would get a plan.
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()

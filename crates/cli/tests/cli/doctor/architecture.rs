@@ -174,6 +174,40 @@ async fn an_image_without_the_architecture_of_nodes_is_reported_before_a_run() {
 }
 
 #[tokio::test]
+async fn sizing_reports_an_image_that_the_planned_node_cannot_run() {
+    let desk = healthy();
+    put(&desk, "arm64");
+    let registry = registry().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("quick.yaml");
+    for (tag, node, note) in [
+        (
+            "amd64",
+            "arm64",
+            "note: IMAGE is for amd64, and the node is arm64: the run would end with ContainerFailed",
+        ),
+        (
+            "private",
+            "arm64",
+            "note: architectures of IMAGE are not known: REGISTRY wants credentials",
+        ),
+        ("amd64-arm64", "arm64", ""),
+        ("arm64", "amd64", ""),
+    ] {
+        let image = format!("{registry}/vllm:{tag}");
+        let typed = doctor_on(&file, &image, &[selected(node)]).replace("doctor", "size");
+        let (code, out) = answer(&desk, &typed).await;
+        assert_eq!((code, out.contains("plan: 1 of")), (0, true), "{out}");
+        let note = note.replace("IMAGE", &image).replace("REGISTRY", &registry);
+        assert_eq!(
+            (out.contains("note: "), out.contains(&note)),
+            (!note.is_empty(), true),
+            "{out}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
     let desk = healthy();
     let registry = registry().await;
