@@ -16,7 +16,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest reason (bytes).
 const REASON: usize = 200;
-/// Largest configuration of an image that is read (bytes). Those of Dynamo's images have 30 KB.
+/// Largest configuration of an image that is read (bytes).
 const CONFIGURATION: i64 = 4 << 20;
 
 /// Asks a registry for the architectures of an image, in Go's names (`amd64`, `arm64`). The error is the reason why they are
