@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use kube::Client;
 use perfval_api::PerfValidation;
-use perfval_run::build::ARCHITECTURE;
+use perfval_run::build::ARCHITECTURE_LABEL;
 use perfval_sizing as sizing;
 use perfval_sizing::inventory::{Inventory, Saved};
 use perfval_sizing::{Sizing, frontend_is_pinned, trial_is_pinned};
@@ -43,7 +43,7 @@ pub async fn run(
         Box::pin(cluster::read(&object, session.client, session.namespace)).await?
     };
     let (mut report, architecture) = report(&object, saved, &args.nodes)?;
-    // Of saved objects, the registries may be out of reach.
+    // With `--from`, the registries of the cluster may be out of reach.
     if let (Some(architecture), Some(_), None) = (architecture, &args.filename, &args.from) {
         report.add_notes(unfit_images(&object, &architecture).await);
     }
@@ -81,7 +81,7 @@ fn architecture(inventory: &Inventory, sizing: &Sizing) -> Option<String> {
         .present()?
         .iter()
         .find(|node| *node.name == *plan.node)?;
-    node.label(ARCHITECTURE).map(str::to_owned)
+    node.label(ARCHITECTURE_LABEL).map(str::to_owned)
 }
 
 /// Images of pods on the planned node that its architecture does not fit, or may not. All images of Dynamo fit amd64.

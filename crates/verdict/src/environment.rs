@@ -69,7 +69,7 @@ pub fn digest(environment: &Environment) -> String {
 }
 
 /// Completes an environment with the facts that come from a trial: AIPerf's version, and the commit of the model. The first
-/// commit stays, because the engines do not load the weights again.
+/// commit stays, because it is nearest to the time at which the engines loaded the weights.
 pub fn complete(environment: &mut Environment, aiperf: Option<&String>, commit: Option<&String>) {
     if let Some(version) = aiperf {
         environment.aiperf = Some(version.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perfval_run::build::{ARCHITECTURE, ARCHITECTURES};
+use perfval_run::build::{ARCHITECTURE_LABEL, OWN_ARCHITECTURES};
 use perfval_sizing::{frontend_is_pinned, trial_is_pinned};
 
 use super::asked::Asked;
@@ -28,7 +28,7 @@ pub async fn checks<'a>(
     with_gpus: impl Iterator<Item = Option<&'a str>>,
     all: impl Iterator<Item = Option<&'a str>>,
 ) -> Vec<Check> {
-    let wanted = asked.object.spec.placement.node_selector.get(ARCHITECTURE);
+    let wanted = asked.object.spec.placement.node_selector.get(ARCHITECTURE_LABEL);
     let (mut with_gpus, all) = (count(with_gpus), count(all));
     with_gpus.retain(|name, _| wanted.is_none_or(|wanted| wanted == name));
     if with_gpus.is_empty() {
@@ -37,10 +37,13 @@ pub async fn checks<'a>(
     let text = format!(
         "nodes with GPUs: {}; the operator's images: {}",
         in_words(&with_gpus),
-        ARCHITECTURES.join(", ")
+        OWN_ARCHITECTURES.join(", ")
     );
-    if !with_gpus.keys().any(|name| ARCHITECTURES.contains(name)) {
-        return vec![Check::missing(text, format!("kubectl get nodes -L {ARCHITECTURE}"))];
+    if !with_gpus.keys().any(|name| OWN_ARCHITECTURES.contains(name)) {
+        return vec![Check::missing(
+            text,
+            format!("kubectl get nodes -L {ARCHITECTURE_LABEL}"),
+        )];
     }
     let mut checks = vec![Check::good(text)];
     if asked.given {
@@ -58,7 +61,7 @@ pub async fn checks<'a>(
 fn images<'a>(asked: &'a Asked<'_>, with_gpus: &'a Nodes<'a>, all: &'a Nodes<'a>) -> Vec<Image<'a>> {
     let spec = &asked.object.spec;
     let dynamo = spec.dynamo();
-    let selector = format!("write {ARCHITECTURE} in placement.nodeSelector");
+    let selector = format!("write {ARCHITECTURE_LABEL} in placement.nodeSelector");
     let places = [
         (&dynamo.image, true, selector.clone()),
         (

@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::ListParams;
 use perfval_api::Reason;
 use perfval_cluster::{Cluster, EndpointAccess};
-use perfval_run::build::{ARCHITECTURE, has_storage_class};
+use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
 use perfval_run::dynamo::compatibility;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
@@ -125,9 +125,9 @@ async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Ch
         .filter(|report| report.obstacle != Some(Obstacle::NoGpus));
     let labels = with_gpus.map(|report| {
         let node = nodes.iter().find(|node| *node.name == *report.node);
-        node.and_then(|node| node.label(ARCHITECTURE))
+        node.and_then(|node| node.label(ARCHITECTURE_LABEL))
     });
-    let all = nodes.iter().map(|node| node.label(ARCHITECTURE));
+    let all = nodes.iter().map(|node| node.label(ARCHITECTURE_LABEL));
     architecture::checks(asked, labels, all).await
 }
 

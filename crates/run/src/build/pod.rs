@@ -11,9 +11,9 @@ use perfval_sizing::GPU_PRESENT;
 use crate::Run;
 
 /// Label in which each kubelet reports its architecture.
-pub const ARCHITECTURE: &str = "kubernetes.io/arch";
+pub const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 /// Architectures of the operator's images, as the workflow `release` builds them.
-pub const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+pub const OWN_ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 
 /// Binds a pod to a node by the node's name: the label `kubernetes.io/hostname` may differ from it.
 pub fn pin(node: &str) -> Affinity {
@@ -47,8 +47,8 @@ pub fn away_from_gpus() -> Affinity {
         values,
     };
     let without_gpus = requirement(GPU_PRESENT, "DoesNotExist", None);
-    let architectures = ARCHITECTURES.map(str::to_owned).to_vec();
-    let can_run = requirement(ARCHITECTURE, "In", Some(architectures));
+    let architectures = OWN_ARCHITECTURES.map(str::to_owned).to_vec();
+    let can_run = requirement(ARCHITECTURE_LABEL, "In", Some(architectures));
     let term = PreferredSchedulingTerm {
         weight: 100,
         preference: NodeSelectorTerm {
