@@ -10,8 +10,6 @@ use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
 use crate::{earlier, environment, history, in_run};
 
-/// Gates on averages that are judged one by one: a status has no room for more.
-const GATES: usize = 6;
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
 
@@ -68,7 +66,13 @@ pub fn close(
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
     status.state.progress = None;
-    let shared = findings.iter().any(|(cause, _)| *cause == Cause::GPUShared);
+    let now = findings.iter().map(|(_, finding)| finding);
+    let shared = now
+        .chain(&status.diagnosis)
+        .any(|finding| finding.cause == Cause::GPUShared.as_str());
+    if shared {
+        history::withdraw_replacement(&mut status.diagnosis);
+    }
     let node = status.placement.as_ref().map(|placement| placement.node.as_str());
     for (cause, finding) in findings {
         let mut finding = finding.clone();
@@ -92,8 +96,13 @@ pub fn close(
     }
     let ruling = trials::ruling(spec, &status.state.trials);
     in_run::forget_absorbed(status, ruling);
+    if ruling == Ruling::Fail
+        && let Some(finding) = in_run::explain_a_failure(status, &judged)
+    {
+        keep(&mut status.diagnosis, finding);
+    }
     keep_the_most_telling(&mut status.diagnosis);
-    let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
+    let claim = (ruling == Ruling::Pass).then(|| trials::claim(spec, status)).flatten();
     status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
 }
@@ -142,10 +151,10 @@ fn words(findings: &[(Cause, Finding)]) -> Vec<String> {
     words
 }
 
-/// Distances for the status; only the worst if there are too many.
+/// Distances for the status; that of the only gate stands alone.
 fn several(margins: &[Decimal]) -> Vec<String> {
     let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
-    shown.filter(|_| (2..=GATES).contains(&margins.len())).collect()
+    shown.filter(|_| margins.len() > 1).collect()
 }
 
 /// Compares each worker with earlier runs on its GPU. The slowest one decides a gate on that, and where the gates are missed

@@ -1,6 +1,6 @@
 //! Difference between the trials of two runs, with the interval in which it lies by chance alone.
 
-use crate::quantile::student_beyond;
+use crate::quantile::{normal_beyond, student_beyond};
 
 /// Least standard deviation of a number from one trial to the next (logarithm): 2.1 and 2.6 % of the throughput on H200s. A
 /// few trials that are more alike are so by chance.
@@ -22,7 +22,7 @@ pub struct Difference {
 
 /// Standard deviations of one number where the deployment is the same (logarithm), as measured on H200s (docs/evidence/fidelity.md).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noise {
+pub struct Noise {
     /// From one trial to the next.
     pub trials: f64,
     /// From one start of the engines to the next.
@@ -30,18 +30,19 @@ pub(crate) struct Noise {
 }
 
 /// Noise of a throughput: 4.3 % in 21 trials of one start; the means of eleven starts differ by 6 %.
-pub(crate) const THROUGHPUT: Noise = Noise {
+pub const THROUGHPUT: Noise = Noise {
     trials: 0.043,
     starts: 0.06,
 };
 /// Noise of TTFT p99: 22 % in these 21 trials; the means of these starts differ by 15 %.
-pub(crate) const TTFT_P99: Noise = Noise {
+pub const TTFT_P99: Noise = Noise {
     trials: 0.22,
     starts: 0.15,
 };
 
-/// Compares the trials of two runs by how much these trials vary (Student's t); `None` with fewer than two of either.
-pub fn compare_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
+/// Compares the trials of two runs by how much these trials vary (Student's t), and by how much starts of the same engines do;
+/// `None` with fewer than two of either.
+pub fn compare_trials(before: &[f64], after: &[f64], noise: Noise) -> Option<Difference> {
     if before.len() < 2 || after.len() < 2 {
         return None;
     }
@@ -49,9 +50,11 @@ pub fn compare_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
     let squares = squares(before)? + squares(after)?;
     let deviation = (squares / count(degrees)).sqrt().max(FLOOR);
     let error = deviation * (1.0 / count(before.len()) + 1.0 / count(after.len())).sqrt();
+    let of_trials = student_beyond(TAIL, degrees) * error;
+    let of_starts = normal_beyond(TAIL) * std::f64::consts::SQRT_2 * noise.starts;
     Some(Difference {
         percent: 100.0 * (mean(after)? / mean(before)? - 1.0),
-        within: 100.0 * (student_beyond(TAIL, degrees) * error).exp_m1(),
+        within: 100.0 * of_trials.hypot(of_starts).exp_m1(),
     })
 }
 
@@ -59,7 +62,7 @@ pub fn compare_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
 pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: Noise) -> Option<Difference> {
     let own = match after.len() {
         0 | 1 => 0.0,
-        count_of => (squares(after)? / count(count_of - 1)).sqrt(),
+        _ => deviation(after)?,
     };
     let parts = 1.0 / count(trials.max(1)) + 1.0 / count(after.len().max(1));
     let error = (2.0 * noise.starts.powi(2) + noise.trials.max(own).powi(2) * parts).sqrt();
@@ -68,6 +71,12 @@ pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: Noi
         percent: 100.0 * change,
         within: 100.0 * (INTERVAL * error).exp_m1(),
     })
+}
+
+/// Standard deviation of the logarithms; `None` for fewer than two values.
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
+    let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    Some((squares(values)? / count(degrees)).sqrt())
 }
 
 /// Sum of the squared distances of the logarithms from their mean.

@@ -5,19 +5,21 @@ use std::str::FromStr as _;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    Comparison, EarlierRun, Environment, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Severity, TrialOutcome,
-    TrialState, Verdict,
+    Comparison, EarlierRun, Environment, Finding, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Severity,
+    TrialOutcome, TrialState, Verdict,
 };
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 
-use crate::diagnosis::cause::SHOWN;
+use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::difference::{self, Difference, Noise, THROUGHPUT, TTFT_P99};
 use crate::gate::show;
 use crate::{earlier, environment};
 
 /// Earlier runs that status keeps.
 const RUNS: usize = 10;
+/// Advice about a GPU that was slow in two runs.
+const REPLACE: &str = ": replace or drain it";
 /// Slow GPUs that are remembered of a run.
 const SLOW_GPUS: usize = 4;
 
@@ -31,6 +33,10 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
         node: last.placement.as_ref().map(|placement| placement.node.clone()),
         throughput: numbers.shown(|trial| trial.throughput.as_ref()),
         ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
+        throughput_spread: numbers
+            .throughput_spread()
+            .filter(|_| is_sound(last) && last.state.judged_run.is_none())
+            .map(|spread| format!("{:.2}", 100.0 * spread)),
         trials: Some(numbers.trials()).filter(|trials| *trials > 0),
         environment: last.state.environment.as_ref().map(environment::digest),
         causes: causes(last),
@@ -95,14 +101,16 @@ pub(crate) fn compare_slow_gpus(
     now: &[String],
     shared: bool,
 ) -> Option<String> {
-    let slow = || history.iter().filter(|entry| !entry.slow_gpus.is_empty());
+    // Where something else worked on the GPUs, nothing is known of their own speed.
+    let alone = |entry: &&EarlierRun| entry.causes.iter().all(|cause| cause != Cause::GPUShared.as_str());
+    let slow = || history.iter().filter(alone).filter(|entry| !entry.slow_gpus.is_empty());
     let again = slow().find_map(|entry| {
         let both = now.iter().filter(|gpu| entry.slow_gpus.contains(gpu));
         let both: Vec<&str> = both.map(String::as_str).collect();
         (!both.is_empty()).then_some((entry.run, both))
     });
     if let Some((run, gpus)) = again {
-        let advice = if shared { "" } else { ": replace or drain it" };
+        let advice = if shared { "" } else { REPLACE };
         return Some(match gpus.as_slice() {
             [gpu] => format!("{gpu} was slow in run {run} too{advice}"),
             several => format!("{} were slow in run {run} too", several.join(", ")),
@@ -110,7 +118,7 @@ pub(crate) fn compare_slow_gpus(
     }
     let here = |entry: &&EarlierRun| node.is_some() && entry.node.as_deref() == node;
     // The run before on this node: clean ones between show that nothing persists.
-    let last = history.iter().find(here)?;
+    let last = history.iter().filter(alone).find(here)?;
     if last.slow_gpus.is_empty() || now.is_empty() {
         return None;
     }
@@ -118,6 +126,13 @@ pub(crate) fn compare_slow_gpus(
     Some(format!(
         "in run {run} on this node it was {other}: another GPU each time points to software, CPUs or cooling"
     ))
+}
+
+/// Withdraws the advice to replace a GPU, once a trial shows that something else works on the GPUs.
+pub(crate) fn withdraw_replacement(findings: &mut [Finding]) {
+    for finding in findings {
+        finding.evidence = finding.evidence.replace(REPLACE, "");
+    }
 }
 
 /// The last run that passed without a cause, which the next run begins with.
@@ -136,10 +151,10 @@ pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
 }
 
 /// The trials whose numbers are compared: all that measured, without the soak.
-struct Numbers<'a>(Vec<&'a TrialState>);
+pub(crate) struct Numbers<'a>(Vec<&'a TrialState>);
 
 impl<'a> Numbers<'a> {
-    fn new(status: &'a PerfValidationStatus) -> Self {
+    pub(crate) fn new(status: &'a PerfValidationStatus) -> Self {
         let measured =
             |trial: &&TrialState| !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
         Self(status.state.trials.iter().filter(measured).collect())
@@ -152,6 +167,16 @@ impl<'a> Numbers<'a> {
     fn values(&self, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
         let value = |trial: &&TrialState| Decimal::from_str(number(trial)?).ok()?.to_f64();
         self.0.iter().filter_map(value).collect()
+    }
+
+    /// Output tokens per second of each trial.
+    pub(crate) fn throughputs(&self) -> Vec<f64> {
+        self.values(|trial| trial.throughput.as_ref())
+    }
+
+    /// Standard deviation of the throughput between the trials (part of the mean); `None` after one trial.
+    pub(crate) fn throughput_spread(&self) -> Option<f64> {
+        difference::deviation(&self.throughputs())
     }
 
     /// The mean, as status shows it.

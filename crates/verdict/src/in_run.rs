@@ -1,6 +1,6 @@
 //! Findings of a whole run: what its trials show together goes before what one of them shows.
 
-use perfval_api::{PerfValidationStatus, RelativeSpeed, TrialOutcome};
+use perfval_api::{Finding, PerfValidationStatus, RelativeSpeed, TrialOutcome};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -114,6 +114,21 @@ pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut
     {
         judged.add(cause, text);
     }
+}
+
+/// Takes [`Cause::KneeJitter`] out of a run that fails, because what nearly every trial misses is not missed by jitter; the
+/// result is the finding in its place.
+pub(crate) fn explain_a_failure(status: &mut PerfValidationStatus, judged: &JudgedTrial) -> Option<Finding> {
+    let (cause, text) = judged.instead_of_jitter.clone()?;
+    let jitter = Cause::KneeJitter.as_str();
+    let at = status.diagnosis.iter().position(|finding| finding.cause == jitter)?;
+    status.diagnosis.remove(at);
+    for trial in &mut status.state.trials {
+        for word in trial.causes.iter_mut().filter(|word| *word == jitter) {
+            cause.as_str().clone_into(word);
+        }
+    }
+    Some(cause.finding(text))
 }
 
 /// Adds the workers by which a gate on a baseline was missed to the slow worker that peers or the own past name, else to what all

@@ -4,20 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::DateTime;
 use perfval_api::{
-    GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason, Statistic, TrialOutcome,
-    TrialState, Verdict,
+    EarlierRun, Environment, GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason,
+    Statistic, TrialOutcome, TrialState, Verdict,
 };
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::environment;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::judge::{Judgement, Recorded, judge};
 use perfval_verdict::norms::Norms;
 use perfval_verdict::rejudge::rejudge;
 use perfval_verdict::saved::SavedRun;
+use perfval_verdict::trials::claim;
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+/// What differs in a status.
+type Change = fn(&mut PerfValidationStatus);
 /// Values of one trial.
 type Values<'a> = &'a [(Metric, &'a str)];
 
@@ -105,9 +109,98 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
     // 1 - 1 / (1 + 3.078 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
     assert_eq!(
         passed.message,
-        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in about 95 of 100 runs"
+        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in at least 95 of 100 runs"
     );
     assert_eq!(passed.status.state.detectable_loss_percent.as_deref(), Some("42.6"));
+}
+
+/// After as many earlier runs as status keeps, with a noise of about 4 %.
+fn after_earlier_runs(mut status: PerfValidationStatus) -> PerfValidationStatus {
+    let known = || Some("known".to_owned());
+    let environment = Environment {
+        model: "m".into(),
+        image: "i:1".into(),
+        image_digest: known(),
+        settings: known(),
+        gpu_product: known(),
+        gpus: Some(8),
+        gpu_driver: known(),
+        aiperf: known(),
+        ..Environment::default()
+    };
+    let means = [1300, 1370, 1340, 1310, 1350, 1290, 1330, 1360, 1320];
+    let entries = means.iter().zip(1..).map(|(mean, run)| EarlierRun {
+        run,
+        verdict: Some(Verdict::Passed),
+        reason: "GatesMet".into(),
+        node: None,
+        throughput: Some(mean.to_string()),
+        ttft_p99_ms: None,
+        throughput_spread: Some("4.2".into()),
+        trials: Some(2),
+        environment: Some(environment::digest(&environment)),
+        causes: Vec::new(),
+        speeds: Vec::new(),
+        slow_gpus: Vec::new(),
+        phases: Vec::new(),
+        completed_at: DateTime::UNIX_EPOCH,
+    });
+    status.state.history = entries.collect();
+    status.state.environment = Some(environment);
+    status
+}
+
+#[test]
+fn after_enough_runs_a_pass_rests_on_their_noise() {
+    let spec = |gate: Value| object(&json!({"gates": [gate]})).spec;
+    let trials: [Values<'_>; 2] = [
+        &[
+            (Metric::OutputTokenThroughput, "1300"),
+            (Metric::RequestLatency, "1600"),
+        ],
+        &[
+            (Metric::OutputTokenThroughput, "1366"),
+            (Metric::RequestLatency, "1560"),
+        ],
+    ];
+    let slower = spec(throughput("1000"));
+    let later = spec(latency("lat", "RequestLatency", "2000"));
+    for (spec, words) in [
+        (
+            &slower,
+            "throughput 30 % lower would have failed in about 95 of 100 runs",
+        ),
+        (&later, "lat 44 % higher would have failed in about 95 of 100 runs"),
+    ] {
+        let gates = json!({"gates": spec.gates});
+        let status = after_earlier_runs(judged(&gates, &trials).status);
+        assert_eq!(claim(spec, &status).expect("a claim").in_words(), words);
+    }
+    let status = after_earlier_runs(judged(&json!({"gates": slower.gates}), &trials).status);
+    let is_exact = |change: Change| {
+        let mut status = status.clone();
+        change(&mut status);
+        claim(&slower, &status).expect("a claim").is_exact
+    };
+    assert!(is_exact(|_| ()));
+    let others: [(&str, Change); 5] = [
+        ("one run is missing", |status| drop(status.state.history.pop())),
+        ("one run had a cause, or was judged again", |status| {
+            status.state.history[3].throughput_spread = None;
+        }),
+        ("one run was elsewhere", |status| {
+            status.state.history[3].environment = Some("other".into());
+        }),
+        ("the environment is not known", |status| {
+            status.state.environment.as_mut().expect("one").gpu_driver = None;
+        }),
+        ("these trials vary more than before", |status| {
+            status.state.trials[0].margin_percent = Some("80".into());
+        }),
+    ];
+    for (what, change) in others {
+        assert!(!is_exact(change), "{what}");
+    }
 }
 
 #[test]
@@ -120,7 +213,7 @@ fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
     assert!(
         passed
             .message
-            .ends_with("; lat 81 % higher would have failed in about 95 of 100 runs"),
+            .ends_with("; lat 81 % higher would have failed in at least 95 of 100 runs"),
         "{}",
         passed.message
     );
@@ -243,6 +336,51 @@ fn averages_are_judged_gate_by_gate() {
         "{}",
         passed.message
     );
+}
+
+/// With the worst distance of each trial alone, seven healthy gates failed a third of the runs at a noise of 4.3 %.
+#[test]
+fn many_averages_are_judged_gate_by_gate_too() {
+    let names = [
+        "throughput",
+        "requests",
+        "per-user",
+        "itl",
+        "latency",
+        "ttft",
+        "second-token",
+    ];
+    let metrics = [
+        Metric::OutputTokenThroughput,
+        Metric::RequestThroughput,
+        Metric::OutputTokenThroughputPerUser,
+        Metric::InterTokenLatency,
+        Metric::RequestLatency,
+        Metric::TimeToFirstToken,
+        Metric::TimeToSecondToken,
+    ];
+    let is_rate = |at: usize| at < 3;
+    let gates: Vec<Value> = (metrics.iter().zip(names).enumerate())
+        .map(|(at, (metric, name))| {
+            let operator = if is_rate(at) { ">=" } else { "<=" };
+            json!({"name": name, "metric": metric.as_str(), "operator": operator, "threshold": "100"})
+        })
+        .collect();
+    let value = |at: usize, is_low: bool| match (is_rate(at), is_low) {
+        (true, true) => "96",
+        (true, false) => "109",
+        (false, true) => "104",
+        (false, false) => "91",
+    };
+    let trials: Vec<Vec<(Metric, &str)>> = (0..7)
+        .map(|low| {
+            let values = metrics.iter().enumerate();
+            values.map(|(at, metric)| (*metric, value(at, at == low))).collect()
+        })
+        .collect();
+    let trials: Vec<Values<'_>> = trials.iter().map(Vec::as_slice).collect();
+    let passed = judged(&json!({ "gates": gates }), &trials);
+    assert_eq!(passed.verdict, Verdict::Passed, "{}", passed.message);
 }
 
 /// Trial 1 was voided by a changed GPU when it was measured.

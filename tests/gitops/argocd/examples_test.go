@@ -17,7 +17,7 @@ func TestExamplesAreOfArgoCDsTypes(t *testing.T) {
 	paths, err := filepath.Glob(examples + "pools/apps/*.yaml")
 	require.NoError(t, err)
 	require.Len(t, paths, 2)
-	paths = append(paths, examples+"pools/root.yaml", examples+"wave/application.yaml")
+	paths = append(paths, examples+"operator.yaml", examples+"pools/root.yaml", examples+"wave/application.yaml")
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)

@@ -68,8 +68,9 @@ impl Reason {
             }
             Self::NoDevicesPublished => Help::Own("restart the DRA kubelet plugin of the node after its driver"),
             Self::NodeBusy => Help::Own(
-                "free the node, because that run does not give it back by itself and this wait counts towards `timeouts.sizing`: remove \
-                 what it keeps (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed)",
+                "free the node, because this wait counts towards `timeouts.sizing`: remove what that run keeps \
+                 (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); raise a \
+                 ResourceQuota that the message names",
             ),
             Self::InLine => Help::Own(
                 "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`",

@@ -134,7 +134,7 @@ pub struct OperatorState {
     /// Numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Smallest loss that would have failed about 95 of 100 such runs (percent), as in `status.metrics`.
+    /// Smallest loss that would have failed 95 of 100 such runs (percent), as in `status.metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<String>,
     /// Work of each worker in the last valid trial, the slowest first.

@@ -47,7 +47,7 @@ pub struct MetricsStatus {
     /// Smallest slowdown of one worker that 95 of 100 runs detect (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<i64>,
-    /// Smallest loss against this run that would fail about 95 of 100 such runs (percent). Present only if the run passed
+    /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Present only if the run passed
     /// with at least two trials and an enforced gate on an average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<i64>,

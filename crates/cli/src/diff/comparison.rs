@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use perfval_api::{GateStatus, PlacementStatus, TrialState, Verdict, quantity};
-use perfval_verdict::difference::compare_trials;
+use perfval_verdict::difference::{Noise, THROUGHPUT, TTFT_P99, compare_trials};
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
@@ -102,8 +102,10 @@ impl<'a> Comparison<'a> {
             before: Side::new(before),
             after: Side::new(after),
             metrics: [
-                MetricChange::new("throughput", before, after, |trial| trial.throughput.as_ref()),
-                MetricChange::new("ttftP99Ms", before, after, |trial| trial.ttft_p99_ms.as_ref()),
+                MetricChange::new("throughput", THROUGHPUT, before, after, |trial| {
+                    trial.throughput.as_ref()
+                }),
+                MetricChange::new("ttftP99Ms", TTFT_P99, before, after, |trial| trial.ttft_p99_ms.as_ref()),
             ],
             gates: gates.collect(),
             differs: (before.environment.as_ref().zip(after.environment.as_ref()))
@@ -128,8 +130,14 @@ impl<'a> Side<'a> {
 }
 
 impl MetricChange {
-    fn new(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Self {
-        let difference = compare_trials(&values(before, number), &values(after, number));
+    fn new(
+        name: &'static str,
+        noise: Noise,
+        before: &Outcome,
+        after: &Outcome,
+        number: fn(&TrialState) -> Option<&String>,
+    ) -> Self {
+        let difference = compare_trials(&values(before, number), &values(after, number), noise);
         let (before, after) = (Spread::new(before, number), Spread::new(after, number));
         let both = before.as_ref().zip(after.as_ref());
         Self {

@@ -94,8 +94,8 @@ fn changed(change: &MetricChange) -> String {
         return String::new();
     };
     let note = match (change.within_spread, change.chance_percent) {
-        (Some(true), Some(most)) => format!("within the ± {most} % that trials differ by"),
-        (Some(false), Some(most)) => format!("more than the ± {most} % that trials differ by"),
+        (Some(true), Some(most)) => format!("within the ± {most} % that equal runs differ by"),
+        (Some(false), Some(most)) => format!("more than the ± {most} % that equal runs differ by"),
         _ => "too few trials to compare".to_owned(),
     };
     format!("{}, {note}", signed(percent))

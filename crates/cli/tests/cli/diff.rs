@@ -76,7 +76,7 @@ async fn a_script_gets_the_numbers_with_their_spread() {
     assert_eq!(
         json["metrics"][0],
         json!({
-            "name": "throughput", "changePercent": "-5.9", "chancePercent": "17", "withinSpread": true,
+            "name": "throughput", "changePercent": "-5.9", "chancePercent": "28", "withinSpread": true,
             "before": {"mean": "1605.25", "least": "1600", "most": "1610.5", "trials": 2},
             "after": {"mean": "1510", "least": "1500", "most": "1520", "trials": 2},
         })
@@ -117,8 +117,8 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
         line.split_once("%, ").expect("a note").1.to_owned()
     };
     for (before, note) in [
-        (&["1550", "1560"][..], "within the ± 17 % that trials differ by"),
-        (&["2500", "2510"], "more than the ± 17 % that trials differ by"),
+        (&["1550", "1560"][..], "within the ± 28 % that equal runs differ by"),
+        (&["2500", "2510"], "more than the ± 28 % that equal runs differ by"),
         (&["2500"], "too few trials to compare"),
     ] {
         last_line(before);
@@ -132,7 +132,7 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
     desk.server.put(saved(&summary.to_string()));
     assert_eq!(
         told(&desk.types("diff run").await.out),
-        "within the ± 17 % that trials differ by"
+        "within the ± 28 % that equal runs differ by"
     );
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `device.attributes['d']` | an empty map where the device has nothing of the domain | an error |
 //! | `cel.bind(name, value, expression)` | `value` under a name | no such function |
+//! | `optional.optMap(name, expression)`, `optFlatMap` | the expression of its value, if it has one | no such function |
 //! | `map.?key` | an optional value | an error where the key is missing |
 //! | `value.field`, `has(value.field)` of another type than a map | an error | `false` |
 //! | `3 == 3.0`, `3u in [3]` | numbers are equal by value | by type too |
@@ -35,6 +36,9 @@ const UNEQUAL: &str = "@unequal";
 /// `cel.bind` and `optional.of`, each as the evaluator keeps it: a method of a name.
 pub const BIND: (&str, &str) = ("cel", "bind");
 pub const OPTIONAL: (&str, &str) = ("optional", "of");
+/// Macros over optional values.
+const OPT_MAP: &str = "optMap";
+const OPT_FLAT_MAP: &str = "optFlatMap";
 
 /// Reads an expression.
 pub fn parse(text: &str) -> Result<IdedExpr, String> {
@@ -80,6 +84,33 @@ pub fn field_of_device(expression: &IdedExpr) -> Option<&str> {
     }
 }
 
+/// `optional.hasValue() ? optional.of(cel.bind(name, optional.value(), expression)) : optional.none()`; the flat one has an
+/// expression that is optional already.
+fn mapped(id: u64, macro_: &str, optional: IdedExpr, name: IdedExpr, expression: IdedExpr) -> Expr {
+    let ided = |expr| IdedExpr { id, expr };
+    let method = |target: IdedExpr, method: &str, args: Vec<IdedExpr>| {
+        let call = CallExpr {
+            func_name: method.to_owned(),
+            target: Some(Box::new(target)),
+            args,
+        };
+        ided(Expr::Call(call))
+    };
+    let of_name = |(name, function): (&str, &str), args| method(ided(Expr::Ident(name.to_owned())), function, args);
+    let value = method(optional.clone(), "value", Vec::new());
+    let bound = of_name(BIND, vec![name, value, expression]);
+    let some = if macro_ == OPT_MAP {
+        of_name(OPTIONAL, vec![bound])
+    } else {
+        bound
+    };
+    let none = of_name((OPTIONAL.0, "none"), Vec::new());
+    call(
+        operators::CONDITIONAL,
+        vec![method(optional, "hasValue", Vec::new()), some, none],
+    )
+}
+
 fn rewritten(IdedExpr { id, expr }: IdedExpr) -> Result<IdedExpr, String> {
     let all = |list: Vec<IdedExpr>| list.into_iter().map(rewritten).collect::<Result<Vec<_>, _>>();
     let expr = match expr {
@@ -107,6 +138,16 @@ fn rewritten(IdedExpr { id, expr }: IdedExpr) -> Result<IdedExpr, String> {
             operators::NOT_EQUALS => call(UNEQUAL, all(args)?),
             _ => call(&func_name, all(args)?),
         },
+        Expr::Call(CallExpr {
+            func_name,
+            target: Some(target),
+            args,
+        }) if func_name == OPT_MAP || func_name == OPT_FLAT_MAP => {
+            let Ok([name, expression]) = <[IdedExpr; 2]>::try_from(args) else {
+                return Err(format!("{func_name} needs a name and an expression"));
+            };
+            mapped(id, &func_name, rewritten(*target)?, name, rewritten(expression)?)
+        }
         Expr::Call(CallExpr {
             func_name,
             target: Some(target),

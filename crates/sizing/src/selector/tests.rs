@@ -94,6 +94,18 @@ fn a_name_of_cel_bind_stands_for_its_value() {
         ("cel.bind(a, 'gpu', cel.bind(a, 'mig', a == 'mig'))", true),
         ("cel.bind(a, 'gpu', cel.bind(b, a, b == 'gpu' && a == b))", true),
         ("['gpu', 'mig'].exists(kind, cel.bind(a, kind, a == 'mig'))", true),
+        (
+            "device.attributes['gpu.nvidia.com'].?type.optMap(kind, kind == 'gpu').orValue(false)",
+            true,
+        ),
+        (
+            "device.attributes['gpu.nvidia.com'].?absent.optMap(kind, kind == 'gpu').orValue(false)",
+            false,
+        ),
+        (
+            "device.attributes['gpu.nvidia.com'].?type.optFlatMap(kind, optional.of(kind == 'gpu')).orValue(false)",
+            true,
+        ),
         // A value that is not read is not computed.
         (
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, device.driver == 'gpu.nvidia.com' || a)",
@@ -290,7 +302,8 @@ fn a_failed_evaluation_is_not_a_no() {
         "device.driver ==",
         "device.driver",
         "device.attributes['gpu.nvidia.com'].absent == 'x'",
-        "device.attributes['gpu.nvidia.com'].?type.optMap(kind, kind == 'gpu').orValue(false)",
+        "device.attributes['gpu.nvidia.com'].?type.optMap(kind)",
+        "device.attributes['gpu.nvidia.com'].?type.optMap(kind, kind)",
         "device.attributes['gpu.nvidia.com'].type.newFunction()",
         "device.newField == 1",
         "device.driver.field",

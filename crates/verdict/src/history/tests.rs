@@ -99,6 +99,13 @@ fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
         Some("GPU-a was slow in run 1 too"),
         "something else works on it: the GPU may be sound"
     );
+    let mut shared_then = second.clone();
+    shared_then.state.history[0].causes = vec!["SlowWorker".into(), "GPUShared".into()];
+    assert_eq!(
+        advice(&shared_then, "n1", &["GPU-a"], false),
+        None,
+        "something else worked on it in run 1"
+    );
     let other = advice(&second, "n1", &["GPU-b"], false).expect("another one");
     assert!(
         other.starts_with("in run 1 on this node it was GPU-a: another GPU each time"),

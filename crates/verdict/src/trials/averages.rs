@@ -40,8 +40,14 @@ pub(super) fn is_average(gate: &Gate) -> bool {
         InterTokenLatency, OutputTokenThroughput, OutputTokenThroughputPerUser, RequestLatency, RequestThroughput,
         TimeToFirstToken, TimeToSecondToken,
     };
-    let of_the_trial = [OutputTokenThroughput, OutputTokenThroughputPerUser, RequestThroughput];
-    let of_requests = [TimeToFirstToken, TimeToSecondToken, InterTokenLatency, RequestLatency];
+    let of_the_trial = [OutputTokenThroughput, RequestThroughput];
+    let of_requests = [
+        OutputTokenThroughputPerUser,
+        TimeToFirstToken,
+        TimeToSecondToken,
+        InterTokenLatency,
+        RequestLatency,
+    ];
     of_the_trial.contains(&gate.metric) || (gate.statistic == Statistic::Avg && of_requests.contains(&gate.metric))
 }
 

@@ -9,6 +9,7 @@ use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
+use perfval_verdict::trials::soak_is_next;
 use perfval_verdict::workers::Speed;
 use perfval_verdict::{environment, history};
 use rust_decimal::Decimal;
@@ -41,6 +42,7 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
         node: Some("n1".into()),
         throughput: None,
         ttft_p99_ms: None,
+        throughput_spread: None,
         trials: None,
         environment: Some(environment::digest(&environment)),
         causes: Vec::new(),
@@ -105,11 +107,13 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
         norm: None,
     };
     let judged = judge(evidence, spec);
+    let number = 1 + i64::try_from(status.state.trials.len()).expect("few");
     status.state.trials.push(TrialState {
-        number: 1,
+        number,
+        soak: soak_is_next(spec, &status.state.trials),
         ..TrialState::default()
     });
-    close(spec, status, 1, &judged, DateTime::UNIX_EPOCH);
+    close(spec, status, number, &judged, DateTime::UNIX_EPOCH);
 }
 
 #[test]
@@ -121,6 +125,25 @@ fn the_token_times_of_all_valid_trials_are_kept() {
     let only = &status.state.workers[0];
     assert_eq!(only.token_ms_of_trials, ["10", "10.5"]);
     assert_eq!(only.token_microseconds(), [10_000, 10_500]);
+}
+
+/// Ten hot minutes are no reference for trials of one minute, nor the other way round.
+#[test]
+fn a_soak_does_not_replace_the_speed_of_the_trials_before_it() {
+    let mut soaked = spec();
+    soaked.benchmark.soak = Some("10m".into());
+    let mut status = after(&FOUR);
+    for token_ms in ["10", "10.2", "12.5"] {
+        closed(&mut status, &soaked, token_ms);
+    }
+    assert!(status.state.trials[2].soak);
+    let mut before = after(&FOUR);
+    for token_ms in ["10", "10.2"] {
+        closed(&mut before, &soaked, token_ms);
+    }
+    assert_eq!(of_earlier_runs(&status), of_earlier_runs(&before));
+    let kept = history::with_last(&status, DateTime::UNIX_EPOCH);
+    assert_eq!(kept[0].speeds[0].token_ms, "10.2");
 }
 
 fn of_earlier_runs(status: &PerfValidationStatus) -> Option<String> {

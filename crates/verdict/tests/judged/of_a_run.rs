@@ -156,6 +156,22 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
     story.trial(decoding(100), metric, statistic, 1000);
     story.trial(decoding(100), metric, statistic, 2400);
     assert_eq!(story.found(), ["KneeJitter"]);
+    for _ in 0..5 {
+        story.trial(decoding(100), metric, statistic, 2400);
+    }
+    assert_eq!(
+        story.found(),
+        ["BalancedDegradation"],
+        "one lucky trial in a run that fails"
+    );
+    assert!(
+        story
+            .status
+            .state
+            .trials
+            .iter()
+            .all(|trial| !trial.causes.contains(&"KneeJitter".to_owned()))
+    );
 
     let mean = json!([{"name": "itl", "metric": "InterTokenLatency", "operator": "<=", "threshold": "25"}]);
     let mut story = Story::new(mean);

@@ -92,12 +92,14 @@ async fn the_policy_refuses_and_admits_as_documented() {
     let keeping = manifest(NAMESPACE, "kept", json!({"keptSecondsAfterFinished": 60}));
     assert_refused(&kept(keeping), "leave the annotation perfvalidation.dev/no-cleanup out").await;
 
-    // It can still be annotated, and deleted; a new spec has to keep the limits.
+    // It can still be annotated, and deleted; a new run has to keep the limits.
     let annotate = |annotation: &'static str| ["annotate", "perfval", "old", "--namespace", NAMESPACE, annotation];
-    kubectl(&annotate("perfvalidation.dev/rerun=1"), "").await;
-    let said = try_kubectl(&annotate("perfvalidation.dev/no-cleanup=true"), "").await;
-    let said = said.expect_err("a run may be kept without an end");
-    assert!(said.contains("images are limited to"), "{said}");
+    kubectl(&annotate("example.com/owner=someone"), "").await;
+    for annotation in ["perfvalidation.dev/no-cleanup=true", "perfvalidation.dev/rerun=1"] {
+        let said = try_kubectl(&annotate(annotation), "").await;
+        let said = said.expect_err(annotation);
+        assert!(said.contains("images are limited to"), "{said}");
+    }
     let mut edit = annotate("");
     edit[0] = "patch";
     edit[5] = r#"--patch={"spec":{"suspend":false}}"#;

@@ -39,6 +39,8 @@ pub struct Deployment {
     pub first: usize,
     /// Standard deviation of an average from trial to trial (percent of it).
     pub noise: f64,
+    /// The same of the level from one run to another, alike for all averages.
+    pub starts: f64,
     /// Correlation of a trial with the next one, of averages and of stalls.
     pub correlation: f64,
     /// Share of the trials that stall.
@@ -54,6 +56,7 @@ impl Deployment {
             means,
             first: 0,
             noise,
+            starts: 0.0,
             correlation,
             stalls: 0.05,
             tail: 0.5,
@@ -87,15 +90,23 @@ impl Deployment {
 pub struct Trials<'a> {
     deployment: &'a Deployment,
     rng: Rng,
+    level: f64,
     noise: Vec<Option<f64>>,
     stalls: Option<bool>,
 }
 
 impl<'a> Trials<'a> {
     pub fn new(deployment: &'a Deployment, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let level = if deployment.starts > 0.0 {
+            1.0 + deployment.starts / 100.0 * normal(&mut rng)
+        } else {
+            1.0
+        };
         Self {
             deployment,
-            rng: Rng::with_seed(seed),
+            rng,
+            level,
             noise: vec![None; deployment.means.len()],
             stalls: None,
         }
@@ -108,7 +119,15 @@ impl<'a> Trials<'a> {
         for (at, ((_, metric, operator), mean)) in deployment.averages().enumerate() {
             let noise = self.next_noise(at);
             let side = if *operator == ">=" { 1.0 } else { -1.0 };
-            let value = GATE * (1.0 + side * mean / 100.0) * (1.0 + deployment.noise / 100.0 * noise);
+            let factor = self.level * (1.0 + deployment.noise / 100.0 * noise);
+            let value = GATE * (1.0 + side * mean / 100.0) * factor;
+            // With so many requests in flight, throughput is their number over their latency.
+            if *metric == Metric::RequestLatency {
+                let throughput = metrics.entry(Metric::OutputTokenThroughput).or_default();
+                throughput
+                    .entry(Statistic::Avg)
+                    .or_insert_with(|| decimal(GATE / factor));
+            }
             metrics
                 .entry(*metric)
                 .or_default()

@@ -1,7 +1,9 @@
 //! One run: trials until the rule has decided, as the operator plays them, or saved trials judged again.
 
 use chrono::DateTime;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState, Verdict};
+use perfval_api::{
+    EarlierRun, Environment, PerfValidationSpec, PerfValidationStatus, RunStatus, TrialOutcome, TrialState, Verdict,
+};
 use perfval_verdict::close::close;
 use perfval_verdict::conclusion::conclude;
 use perfval_verdict::frame::TrialRecord;
@@ -19,8 +21,34 @@ pub struct Ended {
 }
 
 /// Plays a run of trials that come one after the other.
-pub fn play(spec: &PerfValidationSpec, gpus: i64, mut next: impl FnMut() -> TrialRecord) -> Ended {
-    let mut status = PerfValidationStatus::default();
+pub fn play(spec: &PerfValidationSpec, gpus: i64, next: impl FnMut() -> TrialRecord) -> Ended {
+    play_after(&[], spec, gpus, next)
+}
+
+/// The same after earlier runs of the same environment, the newest first.
+pub fn play_after(
+    earlier: &[EarlierRun],
+    spec: &PerfValidationSpec,
+    gpus: i64,
+    mut next: impl FnMut() -> TrialRecord,
+) -> Ended {
+    let known = Some("known".to_owned());
+    let mut status = PerfValidationStatus {
+        run: Some(RunStatus::default()),
+        ..PerfValidationStatus::default()
+    };
+    status.state.history = earlier.to_vec();
+    status.state.environment = Some(Environment {
+        model: "m".into(),
+        image: "i:1".into(),
+        image_digest: known.clone(),
+        settings: known.clone(),
+        gpu_product: known.clone(),
+        gpus: Some(gpus),
+        gpu_driver: known.clone(),
+        aiperf: known,
+        ..Environment::default()
+    });
     for number in 1.. {
         status.state.trials.push(TrialState {
             number,

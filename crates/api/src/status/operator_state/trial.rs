@@ -41,7 +41,8 @@ pub struct TrialState {
     /// without such a gate, or if anything else made the trial a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<String>,
-    /// Distances of two to six enforced gates on averages, in the order of `spec.gates`, each as in `marginPercent`.
+    /// Distances of the enforced gates on averages if there are several, in the order of `spec.gates`, each as in
+    /// `marginPercent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<String>,
     /// Time at which the operator requested the trial's Job, or at which a queue let it start.

@@ -1,6 +1,6 @@
 //! One line of a text, read once from its beginning to its end: a log has as many words as its author likes.
 
-use super::name::{is_flag, is_secret};
+use super::name::{is_flag, is_secret, is_secret_in_text};
 
 /// Text in place of a secret.
 pub const HIDDEN: &str = "[hidden]";
@@ -38,7 +38,7 @@ pub fn redact(line: &str, shown: &mut String) {
             .strip_suffix(['=', ':'])
             .map(|name| name.trim_start_matches(quotes));
         rest = match name {
-            Some(name) if is_secret(name) => hide_value(after, shown),
+            Some(name) if is_secret_in_text(name) => hide_value(after, shown),
             Some(_) if piece.ends_with(':') && after.starts_with("//") => {
                 shown.push_str("//");
                 redact_url(&after[2..], shown)

@@ -47,6 +47,13 @@ pub fn is_secret_variable(name: &str) -> bool {
     is_secret(name) || words(name).iter().any(is_word_secret)
 }
 
+/// Returns true if the value after this name in a text is a secret. Only a variable's name is secret by any of its words
+/// (`HF_TOKEN_OLD`): in a log `input_token_count` is a number that readers need.
+pub fn is_secret_in_text(name: &str) -> bool {
+    let is_variable = name.contains('_') && !name.contains(char::is_lowercase);
+    is_secret(name) || (is_variable && is_secret_variable(name))
+}
+
 fn ends_secretly(name: &str) -> bool {
     ENDS.iter().any(|end| name.ends_with(end))
 }

@@ -119,6 +119,16 @@ fn hides_a_value_by_every_name_that_a_secret_may_have() {
         redactor.redact_object(&mut fields);
         assert!(!fields.to_string().contains("abc"), "{fields}");
     }
+    // In a text a variable's value is hidden by any of its words; of other names the last word counts.
+    for name in ["NGC_API_KEY_PROD", "DB_PASSWORD_OLD", "HF_TOKEN_VALUE", "SSH_KEY_DATA"] {
+        assert_eq!(
+            redactor(&json!([])).redact(&format!("{name}=abc")),
+            format!("{name}=[hidden]")
+        );
+    }
+    for line in ["input_token_count=128", "KEYS=3", "max_token_length: 5"] {
+        assert_eq!(redactor(&json!([])).redact(line), line);
+    }
     // A variable is hidden by any of its words, and its value everywhere.
     for name in names
         .into_iter()

@@ -18,7 +18,7 @@ pub fn cases() -> Vec<Case> {
         ),
     ];
     let short = |benchmark: serde_json::Value| {
-        let mut spec = json!({"benchmark": {"requestTimeout": "10s"}, "timeouts": {"benchmark": "30s"}});
+        let mut spec = json!({"benchmark": {"requestTimeout": "10s"}, "timeouts": {"benchmark": "75s"}});
         merge(&mut spec, json!({ "benchmark": benchmark }));
         spec
     };
@@ -30,6 +30,12 @@ pub fn cases() -> Vec<Case> {
     cases.push(accepted(
         "a short trial with a short limit",
         short(json!({"duration": "20s"})),
+    ));
+    // The runner ends AIPerf 45 s before the limit, to report it.
+    cases.push(refused(
+        "a limit without time to report",
+        short(json!({"duration": "21s"})),
+        "the trial outlives its limit",
     ));
     cases.push(accepted(
         "a trial of a number of requests with a short limit",
