@@ -82,7 +82,7 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
         .message("a gate on Goodput needs objectives: write benchmark.goodput, such as [{metric: TimeToFirstToken, max: \"500\"}]"),
     validation = Rule::new("duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("benchmark.requestTimeout outlives the trial: write one of at most timeouts.benchmark"),
-    validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout) + duration('45s') <= duration(self.timeouts.benchmark)")
+    validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || [duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout)].exists(all, all + duration('45s') <= duration(self.timeouts.benchmark) || all + all <= duration(self.timeouts.benchmark))")
         .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration (60s by default) + benchmark.requestTimeout + 45s, and a few minutes more for the start and the warm-up"),
     validation = rules::slowest_worker_needs_two(),
     validation = rules::baseline_gate_is_not_alone(),

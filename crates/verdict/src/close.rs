@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Finding, Metric, PerfValidationSpec, PerfValidationStatus, TrialOutcome, WorkerLoad};
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
@@ -29,6 +29,9 @@ pub fn close(
         in_run::name_slow_workers(status, &mut judged);
         in_run::explain_without_jitter(status, &mut judged);
         add_token_times(&status.state.workers, &mut judged.workers);
+        if is_soak(status, number) {
+            keep_speeds(&status.state.workers, &mut judged.workers);
+        }
         status.state.workers.clone_from(&judged.workers);
         against_earlier_runs(spec, status, &mut judged);
         in_run::explain_by_baseline(&mut judged);
@@ -97,7 +100,7 @@ pub fn close(
     let ruling = trials::ruling(spec, &status.state.trials);
     in_run::forget_absorbed(status, ruling);
     if ruling == Ruling::Fail
-        && let Some(finding) = in_run::explain_a_failure(status, &judged)
+        && let Some(finding) = in_run::explain_many_misses(status, &judged)
     {
         keep(&mut status.diagnosis, finding);
     }
@@ -140,6 +143,21 @@ fn add_token_times(before: &[WorkerLoad], now: &mut [WorkerLoad]) {
     }
 }
 
+fn is_soak(status: &PerfValidationStatus, number: i64) -> bool {
+    let mut trials = status.state.trials.iter();
+    trials.any(|trial| trial.number == number && trial.soak)
+}
+
+/// Keeps the decode speeds of the trial before: ten hot minutes are no reference for trials of one.
+fn keep_speeds(before: &[WorkerLoad], now: &mut [WorkerLoad]) {
+    for worker in now {
+        if let Some(known) = before.iter().find(|known| known.name == worker.name) {
+            worker.token_ms.clone_from(&known.token_ms);
+            worker.batch.clone_from(&known.batch);
+        }
+    }
+}
+
 /// Words of the findings, each once.
 fn words(findings: &[(Cause, Finding)]) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -151,9 +169,11 @@ fn words(findings: &[(Cause, Finding)]) -> Vec<String> {
     words
 }
 
-/// Distances for the status; that of the only gate stands alone.
+/// Distances for the status; that of the only gate stands alone. A narrow miss stays one: it is not rounded to 0.
 fn several(margins: &[Decimal]) -> Vec<String> {
-    let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
+    let shown = margins
+        .iter()
+        .map(|margin| show(margin.round_dp_with_strategy(1, RoundingStrategy::AwayFromZero)));
     shown.filter(|_| margins.len() > 1).collect()
 }
 

@@ -3,10 +3,7 @@
 
 use std::str::FromStr as _;
 
-use perfval_api::{
-    DecodeSpeed, DeviceStatus, EarlierRun, PerfValidationStatus, RelativeSpeed, TrialOutcome, TrialState, Verdict,
-    WorkerLoad,
-};
+use perfval_api::{DecodeSpeed, DeviceStatus, EarlierRun, PerfValidationStatus, RelativeSpeed, Verdict, WorkerLoad};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -52,7 +49,7 @@ pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
 }
 
 /// The speeds in the last trial that is no soak, where the engines report them: of the only worker, and of each of several
-/// whose GPUs have UUIDs. Ten hot minutes are no reference for one minute.
+/// whose GPUs have UUIDs.
 fn own(status: &PerfValidationStatus) -> Vec<Own> {
     let Some(placement) = status.placement.as_ref() else {
         return Vec::new();
@@ -61,20 +58,14 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
     if alone != (status.state.workers.len() == 1) {
         return Vec::new();
     }
-    let is_valid_soak = |trial: &&TrialState| trial.soak && trial.outcome != Some(TrialOutcome::Invalid);
-    let soaks = status.state.trials.iter().filter(is_valid_soak).count();
     let own = |load: &WorkerLoad| {
-        let token_ms = match soaks {
-            0 => load.token_ms.as_ref(),
-            soaks => load.token_ms_of_trials.iter().rev().nth(soaks),
-        };
         let devices = match status.state.plan.device_ids.as_slice() {
             [device] if placement.gpus == 1 => vec![device.clone()],
             devices => held(status, &load.name, devices),
         };
         let gpu = one_name(&devices);
         let speed = DecodeSpeed {
-            token_ms: token_ms?.clone(),
+            token_ms: load.token_ms.clone()?,
             batch: load.batch.clone()?,
             gpu,
         };

@@ -21,6 +21,9 @@ const OF_A_MISS: [Cause; 5] = [
     Cause::TailLatency,
 ];
 
+/// Misses for each pass from which on jitter does not explain them.
+const MISSES_FOR_A_PASS: usize = 4;
+
 /// Causes that the metrics of a GPU show.
 const OF_A_GPU: [Cause; 5] = [
     Cause::GPUErrors,
@@ -116,18 +119,20 @@ pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut
     }
 }
 
-/// Takes [`Cause::KneeJitter`] out of a run that fails, because what nearly every trial misses is not missed by jitter; the
-/// result is the finding in its place.
-pub(crate) fn explain_a_failure(status: &mut PerfValidationStatus, judged: &JudgedTrial) -> Option<Finding> {
-    let (cause, text) = judged.instead_of_jitter.clone()?;
-    let jitter = Cause::KneeJitter.as_str();
-    let at = status.diagnosis.iter().position(|finding| finding.cause == jitter)?;
-    status.diagnosis.remove(at);
-    for trial in &mut status.state.trials {
-        for word in trial.causes.iter_mut().filter(|word| *word == jitter) {
-            cause.as_str().clone_into(word);
-        }
+/// Takes [`Cause::KneeJitter`] out of a run that nearly every trial missed, because jitter does not explain that; the result is
+/// the finding in its place.
+pub(crate) fn explain_many_misses(status: &mut PerfValidationStatus, judged: &JudgedTrial) -> Option<Finding> {
+    let ended = |outcome| {
+        let trials = status.state.trials.iter();
+        trials.filter(|trial| trial.outcome == Some(outcome)).count()
+    };
+    if ended(TrialOutcome::Miss) < MISSES_FOR_A_PASS * ended(TrialOutcome::Pass) {
+        return None;
     }
+    let of_jitter = |finding: &Finding| Cause::from_finding(finding) == Some(Cause::KneeJitter);
+    let (cause, text) = judged.instead_of_jitter.clone()?;
+    let at = status.diagnosis.iter().position(of_jitter)?;
+    status.diagnosis.remove(at);
     Some(cause.finding(text))
 }
 

@@ -69,8 +69,8 @@ impl Reason {
             Self::NoDevicesPublished => Help::Own("restart the DRA kubelet plugin of the node after its driver"),
             Self::NodeBusy => Help::Own(
                 "free the node, because this wait counts towards `timeouts.sizing`: remove what that run keeps \
-                 (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); raise a \
-                 ResourceQuota that the message names",
+                 (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); if the \
+                 message contains a ResourceQuota, raise it",
             ),
             Self::InLine => Help::Own(
                 "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`",

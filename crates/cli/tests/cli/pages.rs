@@ -129,7 +129,7 @@ async fn describe_shows_what_a_pass_rules_out() {
     desk.server.put(passed);
     let page = desk.types("describe run").await.out;
     let words = format!(
-        "A pass rules this out: {} 43 % lower would have failed in at least 95 of 100 runs.",
+        "A pass rules this out: {} 43 % lower would have failed in at least 95 of 100 runs (noise up to 10 %).",
         gate.as_str().expect("a name")
     );
     assert!(

@@ -84,8 +84,8 @@ pub fn field_of_device(expression: &IdedExpr) -> Option<&str> {
     }
 }
 
-/// `optional.hasValue() ? optional.of(cel.bind(name, optional.value(), expression)) : optional.none()`; the flat one has an
-/// expression that is optional already.
+/// `cel.bind(@o, optional, @o.hasValue() ? optional.of(cel.bind(name, @o.value(), expression)) : optional.none())`, with a name of
+/// its own for each macro; the flat one has an expression that is optional already.
 fn mapped(id: u64, macro_: &str, optional: IdedExpr, name: IdedExpr, expression: IdedExpr) -> Expr {
     let ided = |expr| IdedExpr { id, expr };
     let method = |target: IdedExpr, method: &str, args: Vec<IdedExpr>| {
@@ -97,7 +97,9 @@ fn mapped(id: u64, macro_: &str, optional: IdedExpr, name: IdedExpr, expression:
         ided(Expr::Call(call))
     };
     let of_name = |(name, function): (&str, &str), args| method(ided(Expr::Ident(name.to_owned())), function, args);
-    let value = method(optional.clone(), "value", Vec::new());
+    let of_macro = ided(Expr::Ident(format!("@optional{id}")));
+    let value = method(of_macro.clone(), "value", Vec::new());
+    let has_value = method(of_macro.clone(), "hasValue", Vec::new());
     let bound = of_name(BIND, vec![name, value, expression]);
     let some = if macro_ == OPT_MAP {
         of_name(OPTIONAL, vec![bound])
@@ -105,10 +107,8 @@ fn mapped(id: u64, macro_: &str, optional: IdedExpr, name: IdedExpr, expression:
         bound
     };
     let none = of_name((OPTIONAL.0, "none"), Vec::new());
-    call(
-        operators::CONDITIONAL,
-        vec![method(optional, "hasValue", Vec::new()), some, none],
-    )
+    let result = ided(call(operators::CONDITIONAL, vec![has_value, some, none]));
+    of_name(BIND, vec![of_macro, optional, result]).expr
 }
 
 fn rewritten(IdedExpr { id, expr }: IdedExpr) -> Result<IdedExpr, String> {

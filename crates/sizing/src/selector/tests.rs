@@ -106,6 +106,10 @@ fn a_name_of_cel_bind_stands_for_its_value() {
             "device.attributes['gpu.nvidia.com'].?type.optFlatMap(kind, optional.of(kind == 'gpu')).orValue(false)",
             true,
         ),
+        (
+            "device.attributes['gpu.nvidia.com'].?type.optMap(a, a + 'x').optMap(a, a + 'y').optMap(b, b == 'gpuxy').orValue(false)",
+            true,
+        ),
         // A value that is not read is not computed.
         (
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, device.driver == 'gpu.nvidia.com' || a)",

@@ -1,7 +1,9 @@
 //! Findings of a run of several trials.
 
 use chrono::DateTime;
-use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState};
+use perfval_api::{
+    GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialRule, TrialState,
+};
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::Outcome;
@@ -46,19 +48,19 @@ impl Story {
     }
 
     fn judged(&self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) -> JudgedTrial {
+        let mut values = vec![(metric, statistic, value)];
+        if statistic == Statistic::P99 {
+            values.push((metric, Statistic::P90, value));
+        }
+        self.judged_with(workers, &values)
+    }
+
+    fn judged_with(&self, workers: Vec<WorkerSummary>, values: &[(Metric, Statistic, i64)]) -> JudgedTrial {
         let mut record = sample("success", workers);
         if let Outcome::Report(report) = &mut record.outcome {
-            report
-                .metrics
-                .entry(metric)
-                .or_default()
-                .insert(statistic, value.into());
-            if statistic == Statistic::P99 {
-                report
-                    .metrics
-                    .entry(metric)
-                    .or_default()
-                    .insert(Statistic::P90, value.into());
+            for (metric, statistic, value) in values {
+                let statistics = report.metrics.entry(*metric).or_default();
+                statistics.insert(*statistic, (*value).into());
             }
         }
         let evidence = Evidence {
@@ -75,12 +77,16 @@ impl Story {
 
     fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
         let judged = self.judged(workers, metric, statistic, value);
+        self.close(&judged);
+    }
+
+    fn close(&mut self, judged: &JudgedTrial) {
         let number = 1 + i64::try_from(self.status.state.trials.len()).expect("few");
         self.status.state.trials.push(TrialState {
             number,
             ..TrialState::default()
         });
-        close(&self.spec, &mut self.status, number, &judged, DateTime::UNIX_EPOCH);
+        close(&self.spec, &mut self.status, number, judged, DateTime::UNIX_EPOCH);
     }
 
     fn throughput(&mut self, workers: Vec<WorkerSummary>, value: i64) {
@@ -164,14 +170,29 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
         ["BalancedDegradation"],
         "one lucky trial in a run that fails"
     );
-    assert!(
-        story
-            .status
-            .state
-            .trials
-            .iter()
-            .all(|trial| !trial.causes.contains(&"KneeJitter".to_owned()))
-    );
+    // A load beyond the knee is missed throughout, and keeps its cause.
+    let mut far = Story::new(json!([
+        {"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}
+    ]));
+    let queueing = [
+        (metric, Statistic::P99, 12_000),
+        (metric, Statistic::P50, 6_000),
+        (Metric::RequestLatency, Statistic::P50, 8_000),
+    ];
+    for _ in 0..4 {
+        let judged = far.judged_with(decoding(100), &queueing);
+        far.close(&judged);
+    }
+    assert_eq!(far.found(), ["PastKnee"]);
+    // With this rule a single miss fails the run.
+    let mut strict = Story::new(json!([
+        {"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}
+    ]));
+    strict.spec.trials.rule = TrialRule::All;
+    for value in [1000, 1000, 2400] {
+        strict.trial(decoding(100), metric, statistic, value);
+    }
+    assert_eq!(strict.found(), ["KneeJitter"]);
 
     let mean = json!([{"name": "itl", "metric": "InterTokenLatency", "operator": "<=", "threshold": "25"}]);
     let mut story = Story::new(mean);

@@ -74,7 +74,8 @@ async fn the_policy_refuses_and_admits_as_documented() {
     // An object that is older than the limits and breaks them; an earlier test run may have left the label.
     kubectl(&["label", "namespace", NAMESPACE, "perfvalidation.dev/limits-"], "").await;
     let foreign = json!({"suspend": true, "workload": {"dynamo": {"image": "docker.io/library/busybox:1"}}});
-    let old = manifest(NAMESPACE, "old", foreign.clone());
+    let mut old = manifest(NAMESPACE, "old", foreign.clone());
+    old["metadata"]["annotations"] = json!({"perfvalidation.dev/rerun": "0"});
     eventually("the old object is refused", async || {
         let apply = ["apply", "--server-side", "-f", "-"];
         try_kubectl(&apply, &old.to_string()).await.map(drop)
@@ -95,6 +96,7 @@ async fn the_policy_refuses_and_admits_as_documented() {
     // It can still be annotated, and deleted; a new run has to keep the limits.
     let annotate = |annotation: &'static str| ["annotate", "perfval", "old", "--namespace", NAMESPACE, annotation];
     kubectl(&annotate("example.com/owner=someone"), "").await;
+    kubectl(&annotate("perfvalidation.dev/rerun-"), "").await;
     for annotation in ["perfvalidation.dev/no-cleanup=true", "perfvalidation.dev/rerun=1"] {
         let said = try_kubectl(&annotate(annotation), "").await;
         let said = said.expect_err(annotation);

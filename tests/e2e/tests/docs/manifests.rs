@@ -1,14 +1,14 @@
 //! YAML of the pages and samples: it is YAML, and a `PerfValidation`, or a part of its spec, is admitted.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use perfval_api::admission::{Admission, Refusal};
 use perfval_e2e::documentation::pages;
 use perfval_testkit::admission::with_spec;
 use serde_json::Value;
 
-use super::tree::repository;
+use super::tree::{files, repository};
 
 #[test]
 fn every_manifest_of_a_page_is_admitted() {
@@ -40,6 +40,35 @@ fn every_sample_is_admitted() {
         // Under GitOps the object would be made anew, and measured again, for ever.
         assert!(!text.contains("ttlSecondsAfterFinished"), "{}", sample.display());
     }
+}
+
+/// Thresholds of the `GitOps` examples are copies.
+#[test]
+fn an_example_has_the_threshold_of_the_sample_that_it_names() {
+    let root = repository();
+    let mut copies = 0;
+    let is_example = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "examples");
+    for path in files(&root, &["yaml"]).into_iter().filter(is_example) {
+        let text = fs::read_to_string(&path).expect("an example");
+        for line in text.lines() {
+            let Some((written, named)) = line.split_once("config/samples/") else {
+                continue;
+            };
+            let Some(threshold) = written.split('"').nth(1) else {
+                continue;
+            };
+            let sample = named.split(".yaml").next().unwrap_or_default();
+            let sample = root.join(format!("config/samples/{sample}.yaml"));
+            let sample = fs::read_to_string(&sample).unwrap_or_else(|error| panic!("{}: {error}", sample.display()));
+            assert!(
+                sample.contains(&format!("threshold: \"{threshold}\"")),
+                "{}: {line}",
+                path.display()
+            );
+            copies += 1;
+        }
+    }
+    assert!(copies >= 4, "{copies}");
 }
 
 /// What is wrong with each document.

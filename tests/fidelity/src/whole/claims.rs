@@ -117,7 +117,7 @@ impl Row {
     ) {
         let Some(claim) = claim(spec, passed) else { return };
         // One whose trials vary more than before assumes the noise.
-        if self.earlier > 0 && !claim.is_exact {
+        if self.earlier > 0 && claim.assumed.is_some() {
             return;
         }
         held.claimed.push(claim.percent);

@@ -1,6 +1,6 @@
 //! One line of a text, read once from its beginning to its end: a log has as many words as its author likes.
 
-use super::name::{is_flag, is_secret, is_secret_in_text};
+use super::name::{ends_with_secret_variable, is_flag, is_secret};
 
 /// Text in place of a secret.
 pub const HIDDEN: &str = "[hidden]";
@@ -38,7 +38,8 @@ pub fn redact(line: &str, shown: &mut String) {
             .strip_suffix(['=', ':'])
             .map(|name| name.trim_start_matches(quotes));
         rest = match name {
-            Some(name) if is_secret_in_text(name) => hide_value(after, shown),
+            Some(name) if is_secret(name) => hide_value(after, shown),
+            Some(name) if ends_with_secret_variable(name) && !begins_with_number(after) => hide_value(after, shown),
             Some(_) if piece.ends_with(':') && after.starts_with("//") => {
                 shown.push_str("//");
                 redact_url(&after[2..], shown)
@@ -47,6 +48,13 @@ pub fn redact(line: &str, shown: &mut String) {
             _ => after,
         };
     }
+}
+
+/// Returns true if the next value is a number, which `PAD_TOKEN_ID` may have and a secret does not.
+fn begins_with_number(rest: &str) -> bool {
+    let ends = |letter: char| letter.is_whitespace() || separates(letter);
+    let value = rest.trim_start().split(ends).next().unwrap_or_default();
+    !value.is_empty() && value.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
 /// End of a piece, which holds one name or one value as a rule: before white space, or behind a separator of pieces

@@ -47,11 +47,12 @@ pub fn is_secret_variable(name: &str) -> bool {
     is_secret(name) || words(name).iter().any(is_word_secret)
 }
 
-/// Returns true if the value after this name in a text is a secret. Only a variable's name is secret by any of its words
-/// (`HF_TOKEN_OLD`): in a log `input_token_count` is a number that readers need.
-pub fn is_secret_in_text(name: &str) -> bool {
-    let is_variable = name.contains('_') && !name.contains(char::is_lowercase);
-    is_secret(name) || (is_variable && is_secret_variable(name))
+/// Returns true if a text ends with the name of a variable that is secret by any of its words, such as `HF_TOKEN_OLD`. Other names
+/// need a secret end: in a log `input_token_count` is a number that readers need.
+pub fn ends_with_secret_variable(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    let name = text.rsplit(|letter| !is_part(letter)).next().unwrap_or_default();
+    name.contains('_') && is_secret_variable(name)
 }
 
 fn ends_secretly(name: &str) -> bool {

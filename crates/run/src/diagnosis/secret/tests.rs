@@ -126,7 +126,16 @@ fn hides_a_value_by_every_name_that_a_secret_may_have() {
             format!("{name}=[hidden]")
         );
     }
-    for line in ["input_token_count=128", "KEYS=3", "max_token_length: 5"] {
+    for text in ["env.HF_TOKEN_OLD=abc", r"PATH=/x\nHF_TOKEN_OLD=abc"] {
+        let shown = redactor(&json!([])).redact(text);
+        assert_eq!(shown, text.replace("abc", "[hidden]"));
+    }
+    for line in [
+        "input_token_count=128",
+        "KEYS=3",
+        "max_token_length: 5",
+        "PAD_TOKEN_ID: 151643",
+    ] {
         assert_eq!(redactor(&json!([])).redact(line), line);
     }
     // A variable is hidden by any of its words, and its value everywhere.

@@ -138,11 +138,11 @@ fn lengths() -> Vec<Case> {
         ),
         accepted(
             "a trial that just fits into its limit",
-            benchmark(json!({"duration": "10m", "requestTimeout": "5m"})),
+            benchmark(json!({"duration": "555s", "requestTimeout": "5m"})),
         ),
         refused(
             "a trial that outlives its limit",
-            benchmark(json!({"duration": "601s", "requestTimeout": "5m"})),
+            benchmark(json!({"duration": "556s", "requestTimeout": "5m"})),
             "the trial outlives its limit",
         ),
         accepted(
