@@ -21,6 +21,7 @@ enum Selector {
     Partitions,
     Optional,
     OptionalDomain,
+    OptionalMapped,
     /// Goes through the names of a domain.
     Names,
     /// The same of a domain of which no device has anything.
@@ -38,7 +39,7 @@ pub struct Class {
     pub extended: bool,
 }
 
-const SELECTORS: [Selector; 20] = [
+const SELECTORS: [Selector; 21] = [
     Selector::Type,
     Selector::Type,
     Selector::Type,
@@ -57,6 +58,7 @@ const SELECTORS: [Selector; 20] = [
     Selector::Partitions,
     Selector::Optional,
     Selector::OptionalDomain,
+    Selector::OptionalMapped,
     Selector::Names,
     Selector::OtherDomain,
 ];
@@ -90,6 +92,7 @@ impl Class {
             Selector::Healthy => "class: by bool and int",
             Selector::Partitions => "class: partitions too",
             Selector::Optional | Selector::OptionalDomain => "class: optional syntax",
+            Selector::OptionalMapped => "class: optMap()",
             Selector::Names => "class: macro over names",
             Selector::OtherDomain => "class: macro over another domain",
             Selector::Missing => "class: attribute that is missing",
@@ -157,6 +160,10 @@ impl Class {
             Selector::Optional => and(format!("{attributes}.?type.orValue('none') == 'gpu'")),
             Selector::OptionalDomain => and(format!(
                 "device.attributes[?'{driver}'].?type.orValue('none') == 'gpu' && !{attributes}.?vendor.hasValue()"
+            )),
+            Selector::OptionalMapped => and(format!(
+                "{attributes}.?type.optMap(kind, kind == 'gpu').orValue(false) && \
+                 {attributes}.?type.optFlatMap(kind, optional.of(kind)).hasValue() && !{attributes}.?vendor.optMap(a, a).hasValue()"
             )),
             Selector::Names => and(format!(
                 "{attributes}.exists(name, name == 'type') && {attributes}.type == 'gpu'"

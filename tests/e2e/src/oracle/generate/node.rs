@@ -238,7 +238,9 @@ impl Workshop {
             json!({ "key": "ToBeDeletedByClusterAutoscaler", "value": "1732200000", "effect": "NoSchedule" }),
             json!({ "key": "karpenter.sh/disrupted", "effect": "NoSchedule" }),
         ];
-        let some: Vec<Value> = taints.into_iter().filter(|_| self.draw.chance(6)).collect();
+        let mut some: Vec<Value> = taints.into_iter().filter(|_| self.draw.chance(6)).collect();
+        // The API server refuses two of one key and effect.
+        some.dedup_by_key(|taint| (taint["key"].clone(), taint["effect"].clone()));
         if !some.is_empty() {
             site.has("node taints");
             node["spec"]["taints"] = json!(some);
