@@ -146,7 +146,7 @@ mod tests {
         {
             *count.entry(*feature).or_insert(0) += 1;
         }
-        assert_eq!(count.len(), 57, "{count:?}");
+        assert_eq!(count.len(), 58, "{count:?}");
         assert!(count.values().all(|count| *count >= 5), "{count:?}");
     }
 }
