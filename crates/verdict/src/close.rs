@@ -69,8 +69,8 @@ pub fn close(
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
     status.state.progress = None;
-    let now = findings.iter().map(|(_, finding)| finding);
-    let shared = now
+    let found = findings.iter().map(|(_, finding)| finding);
+    let shared = found
         .chain(&status.diagnosis)
         .any(|finding| finding.cause == Cause::GPUShared.as_str());
     if shared {

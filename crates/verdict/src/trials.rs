@@ -17,7 +17,7 @@ mod wald;
 
 pub use claim::{Claim, NOISIEST, claim};
 pub use finished::{Finished, NEAR, finished};
-pub use noise::RUNS as RUNS_OF_NOISE;
+pub use noise::EARLIER_RUNS;
 pub use odds::{Odds, correlated_odds, curve, odds};
 pub use of_a_run::{mean_near_gate, ruling, soak_is_next};
 pub use path::{Path, Step, path};

@@ -2,6 +2,7 @@
 
 use perfval_api::{GateOperator, TrialOutcome, TrialsSpec};
 
+use super::averages::number;
 use super::finished::{Finished, NEAR};
 use super::noise::{Noise, Variance};
 use super::rule::rule;
@@ -117,9 +118,4 @@ fn normal(part: f64) -> f64 {
     } else {
         normal_beyond(1.0 - part)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of trials or runs")]
-fn number(count: usize) -> f64 {
-    count as f64
 }

@@ -2,12 +2,13 @@
 
 use perfval_api::{EarlierRun, PerfValidationStatus};
 
+use super::averages::{mean, number};
 use crate::environment;
 use crate::history::Numbers;
 
 /// Fewest earlier runs that show the noise. With fewer the claim is too cautious: with five it held in 99.5 of 100 simulated runs at
 /// a noise of 1 and 2.5 %.
-pub const RUNS: usize = 9;
+pub const EARLIER_RUNS: usize = 9;
 /// Two trials vary this many times as much as usual by chance in 1 of 20 runs, and more trials hardly ever.
 const UNUSUAL: f64 = 2.0;
 
@@ -31,8 +32,8 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// The noise that this run and those before it in the same environment show; `None` if they are too few, or if the
-    /// trials of this run (standard deviation `own`) vary more than before.
+    /// The noise that this run and those before it in the same environment show; `None` if they are too few, or if the trials of
+    /// this run (standard deviation `own`) vary more than before.
     pub(super) fn measured(status: &PerfValidationStatus, own: f64) -> Option<Self> {
         let environment = status.state.environment.as_ref();
         let environment = environment.filter(|environment| environment::is_known(environment))?;
@@ -43,7 +44,7 @@ impl Noise {
         let earlier = status.state.history.iter().filter(comparable).filter_map(Run::earlier);
         let earlier: Vec<Run> = earlier.collect();
         let now = Run::now(&Numbers::new(status))?;
-        if earlier.len() < RUNS {
+        if earlier.len() < EARLIER_RUNS {
             return None;
         }
         let runs: Vec<Run> = earlier.into_iter().chain([now]).collect();
@@ -89,16 +90,11 @@ impl Run {
 
     fn now(numbers: &Numbers) -> Option<Self> {
         let values = numbers.throughputs();
-        let (mean, spread) = (super::averages::mean(&values), numbers.throughput_spread()?);
+        let (mean, spread) = (mean(&values), numbers.throughput_spread()?);
         (mean > 0.0).then_some(Self {
             mean,
             spread,
             trials: values.len(),
         })
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of trials")]
-fn number(count: usize) -> f64 {
-    count as f64
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use perfval_verdict::trials::RUNS_OF_NOISE;
+use perfval_verdict::trials::EARLIER_RUNS;
 
 use super::cases::{Case, Cell, Truth, cases};
 use super::{BLAMED, HELD, SURE, WRONG, Wrong, blame, claims, on_all_cores};
@@ -136,7 +136,7 @@ fn claimed(page: &mut String, missed: &mut Vec<String>) -> String {
         "\n## What a pass rules out\n\n\
          Runs of a healthy deployment that pass state a change that 95 of 100 such runs would have failed. Here the change is made, and new runs\n\
          are played for each claim: once from what the claiming run measured, once from the true mean. A claim of *at least 95* assumes a\n\
-         noise of up to 10 %, that of the lab. After {RUNS_OF_NOISE} earlier runs it rests on their noise and says *about 95*.\n\
+         noise of up to 10 %, that of the lab. After {EARLIER_RUNS} earlier runs it rests on their noise and says *about 95*.\n\
          Goals: 93 from the true mean in each of twelve cases, and for *about* at most 99 on average. The cases have a noise of 1 to 10 %, starts\n\
          that differ by 0 or 6 %, and a correlation of 0 and 0.4 ([all](claims.csv)).\n\n\
          | gate | earlier runs | claims | change, median | failed, from measured | failed, from true mean |\n|---|---|---|---|---|---|\n",
