@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use kube::api::{Api, ListParams};
 use kube::core::{Request, Resource};
-use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
 use crate::page::{self, Json, PageAnswer, PageForm};
+pub(crate) use crate::read::{Read, Unread, read, seen};
 use crate::{Cluster, Failure};
 
 /// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Logs come from a kubelet, and a result may have megabytes.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
 /// Time-out of all reads of one look together: many times the time for 5,000 nodes (`just bench`), and a quarter of
@@ -35,6 +35,12 @@ tokio::task_local! {
 /// a kubelet that does not answer costs its own logs and never the pass.
 pub(crate) async fn one_look<T>(reads: impl Future<Output = T>) -> T {
     LOOK_ENDS.scope(Instant::now() + LOOK, reads).await
+}
+
+/// Time until the current look is over.
+pub(crate) fn look_left() -> Duration {
+    let left = LOOK_ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now()));
+    left.unwrap_or(LOOK)
 }
 
 /// The limit of a call, and its failure.
@@ -85,8 +91,20 @@ impl Cluster {
         form: F,
         url: &str,
         params: ListParams,
-        mut reduce: impl FnMut(K) -> Option<T>,
+        reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
+        let listed = self.list_at(form, url, params, reduce).await;
+        listed.map(|listed| listed.items)
+    }
+
+    /// The same with its version.
+    pub(crate) async fn list_at<K, T, F: PageForm<K>>(
+        &self,
+        form: F,
+        url: &str,
+        params: ListParams,
+        mut reduce: impl FnMut(K) -> Option<T>,
+    ) -> Result<Listed<T>, Failure> {
         let mut restarts = 0;
         loop {
             match self.pages(form, url, params.clone(), &mut reduce).await {
@@ -102,12 +120,12 @@ impl Cluster {
         url: &str,
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Listed<T>, Failure> {
         let mut params = match params.limit {
             Some(_) => params,
             None => params.limit(PAGE),
         };
-        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        let (mut items, mut buffer) = (Vec::new(), Vec::new());
         loop {
             let request = Request::new(url)
                 .list(&params)
@@ -117,13 +135,20 @@ impl Cluster {
                 params = shorter(params)?;
                 continue;
             };
-            let next = F::read(&page, |object| all.extend(reduce(object))).map_err(Failure::Call)?;
-            match next {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(all),
-            }
+            let metadata = F::read(&page, |object| items.extend(reduce(object))).map_err(Failure::Call)?;
+            let Some(token) = metadata.next else {
+                let version = metadata.version.unwrap_or_default();
+                return Ok(Listed { items, version });
+            };
+            params = params.continue_token(&token);
         }
     }
+}
+
+/// A list, and the version from which a watch goes on.
+pub(crate) struct Listed<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) version: String,
 }
 
 /// Requests a fourth of the objects, after a page with too many bytes.
@@ -131,37 +156,5 @@ fn shorter(params: ListParams) -> Result<ListParams, Failure> {
     match params.limit {
         Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
         _ => Err(Failure::Call(page::too_long())),
-    }
-}
-
-/// Result of a read inside this crate: `?` hands a failed one on.
-pub(crate) type Read<T> = Result<T, Unread>;
-
-/// Reason why a read gave no result.
-#[derive(Clone)]
-pub(crate) enum Unread {
-    /// The API server reported that the object does not exist.
-    Absent,
-    /// The result is unknown; the text contains the call and the answer.
-    Unknown(String),
-}
-
-/// Reads the answer of a call: only a 404 means "not there".
-pub(crate) fn read<T>(call: &str, answer: Result<T, Failure>) -> Read<T> {
-    answer.map_err(|failure| {
-        if failure.is_not_found() {
-            Unread::Absent
-        } else {
-            Unread::Unknown(format!("{call}: {failure}"))
-        }
-    })
-}
-
-/// A read, as decisions see it.
-pub(crate) fn seen<T>(read: Read<T>) -> Seen<T> {
-    match read {
-        Ok(value) => Seen::Present(value),
-        Err(Unread::Absent) => Seen::Absent,
-        Err(Unread::Unknown(why)) => Seen::Unknown(why),
     }
 }

@@ -3,27 +3,21 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserialize;
+use perfval_sizing::inventory::protobuf::ListMeta;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Hands each object on; returns the token of the next page.
-pub(crate) fn read<K: DeserializeOwned>(json: &[u8], each: impl FnMut(K)) -> serde_json::Result<Option<String>> {
+/// Hands each object on; returns the metadata of the list.
+pub(crate) fn read<K: DeserializeOwned>(json: &[u8], each: impl FnMut(K)) -> serde_json::Result<ListMeta> {
     let mut json = serde_json::Deserializer::from_slice(json);
-    let token = List(each, PhantomData).deserialize(&mut json)?;
+    let metadata = List(each, PhantomData).deserialize(&mut json)?;
     json.end()?;
-    Ok(token)
+    Ok(metadata)
 }
 
 struct List<K, F>(F, PhantomData<K>);
 
-#[derive(Default, Deserialize)]
-struct ListMeta {
-    #[serde(default, rename = "continue")]
-    token: Option<String>,
-}
-
 impl<'de, K: DeserializeOwned, F: FnMut(K)> DeserializeSeed<'de> for List<K, F> {
-    type Value = Option<String>;
+    type Value = ListMeta;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -31,24 +25,24 @@ impl<'de, K: DeserializeOwned, F: FnMut(K)> DeserializeSeed<'de> for List<K, F> 
 }
 
 impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for List<K, F> {
-    type Value = Option<String>;
+    type Value = ListMeta;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of objects")
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut token = None;
+        let mut metadata = ListMeta::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "metadata" => token = map.next_value::<ListMeta>()?.token,
+                "metadata" => metadata = map.next_value()?,
                 "items" => map.next_value_seed(Items(&mut self.0, PhantomData))?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(token.filter(|token| !token.is_empty()))
+        Ok(metadata)
     }
 }
 

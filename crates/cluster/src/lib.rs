@@ -11,6 +11,8 @@ mod change;
 mod clock;
 mod error;
 mod events;
+mod follow;
+mod followed;
 mod installed;
 mod json_list;
 mod look;
@@ -20,6 +22,7 @@ mod page;
 mod policy;
 mod probe;
 mod rbac;
+mod read;
 mod record;
 mod shared_reads;
 mod survey;
@@ -50,9 +53,10 @@ pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;
 pub use survey::Survey;
 
+use followed::Shared;
 use installed::LastInstalled;
 use probe::Probes;
-use shared_reads::{LastHolders, LastInventory, LastServed};
+use shared_reads::{LastHolders, LastServed};
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -72,7 +76,7 @@ pub struct Cluster {
     counters: Arc<Counters>,
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
-    last_inventory: Arc<LastInventory>,
+    shared: Shared,
     taint_rules: LastServed,
     clock: Clock,
 }
@@ -111,7 +115,7 @@ impl Cluster {
             holders: LastHolders::default(),
             counters: Arc::default(),
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
-            last_inventory: Arc::default(),
+            shared: Shared::default(),
             taint_rules: LastServed::default(),
             clock: Clock::default(),
         };

@@ -15,12 +15,11 @@ use perfval_run::{Settings, build};
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
 use perfval_sizing::{Naming, Seen};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
+use crate::followed::Turn;
 use crate::page::Json;
-use crate::shared_reads::Turn;
 
 /// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
 /// time-out of each.
@@ -73,8 +72,7 @@ impl Look {
     /// Returns the inventory that all runs share.
     pub fn inventory(&self) -> &Inventory {
         static NOT_ASKED: LazyLock<Inventory> = LazyLock::new(Inventory::default);
-        let last = self.turn.as_ref().and_then(|turn| turn.last.as_ref());
-        last.map_or(&NOT_ASKED, |(_, inventory)| inventory)
+        self.turn.as_ref().map_or(&NOT_ASKED, Turn::inventory)
     }
 
     /// Reads of sizing for a run that waits.
@@ -139,9 +137,6 @@ impl Cluster {
                 turn: None,
             };
         }
-        let mut turn = self.last_inventory.turn().await;
-        *turn.last = None;
-        let began = Instant::now();
         // Holders are read last, after everything that may make a device free.
         let of_runs = async {
             futures::join!(
@@ -150,8 +145,7 @@ impl Cluster {
                 self.list_by_namespace::<LimitRange>("list LimitRanges", &namespaces),
             )
         };
-        let ((classes, quotas, limit_ranges), inventory) = Box::pin(self.counted(of_runs)).await;
-        *turn.last = Some((began, inventory));
+        let ((classes, quotas, limit_ranges), turn) = Box::pin(self.counted(of_runs)).await;
         let of_namespace = |namespace: &&str| {
             let found = OfNamespace {
                 quotas: in_namespace(&quotas, namespace),

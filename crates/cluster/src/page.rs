@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
-use perfval_sizing::inventory::protobuf;
+use perfval_sizing::inventory::protobuf::{self, ListMeta};
 use serde::de::{DeserializeOwned, Error as _};
 
 use crate::json_list;
@@ -17,8 +17,8 @@ pub(crate) trait PageForm<K>: Copy {
     /// Value of the `Accept` header.
     const ACCEPT: HeaderValue;
 
-    /// Reads a page, object by object; gives the token of the next page.
-    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
+    /// Reads a page, object by object; gives the metadata of the list.
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<ListMeta>;
 }
 
 /// JSON, which every kind has.
@@ -32,7 +32,7 @@ pub(crate) struct Protobuf;
 impl<K: Clone + DeserializeOwned + Debug> PageForm<K> for Json {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/json");
 
-    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<ListMeta> {
         json_list::read(answer.body, each).map_err(kube::Error::SerdeError)
     }
 }
@@ -40,7 +40,7 @@ impl<K: Clone + DeserializeOwned + Debug> PageForm<K> for Json {
 impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> PageForm<K> for Protobuf {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
 
-    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<ListMeta> {
         if answer.is_protobuf {
             protobuf::page(answer.body, each).map_err(malformed)
         } else {
@@ -127,19 +127,25 @@ mod tests {
     use super::*;
     use crate::Failure;
 
-    fn names<F: PageForm<Pod>>(_: F, answer: &PageAnswer<'_>) -> Result<(Vec<String>, Option<String>), String> {
+    fn names<F: PageForm<Pod>>(_: F, answer: &PageAnswer<'_>) -> Result<(Vec<String>, ListMeta), String> {
         let mut names = Vec::new();
-        let next = F::read(answer, |pod: Pod| names.extend(pod.metadata.name));
-        next.map(|next| (names, next)).map_err(|error| error.to_string())
+        let metadata = F::read(answer, |pod: Pod| names.extend(pod.metadata.name));
+        metadata
+            .map(|metadata| (names, metadata))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_list_is_the_same_in_both_forms() {
         let list = json!({
-            "kind": "PodList", "apiVersion": "v1", "metadata": { "continue": "more" },
+            "kind": "PodList", "apiVersion": "v1", "metadata": { "resourceVersion": "7", "continue": "more" },
             "items": [{ "metadata": { "name": "a" } }, { "metadata": { "name": "b" } }],
         });
-        let expected = Ok((vec!["a".to_owned(), "b".to_owned()], Some("more".to_owned())));
+        let metadata = ListMeta {
+            version: Some("7".to_owned()),
+            next: Some("more".to_owned()),
+        };
+        let expected = Ok((vec!["a".to_owned(), "b".to_owned()], metadata));
         for (is_protobuf, body) in [(true, body(&list).unwrap()), (false, list.to_string().into_bytes())] {
             let answer = PageAnswer {
                 is_protobuf,

@@ -114,7 +114,7 @@ pub const PERMISSIONS: &[Permission] = &[
     in_cluster(
         "resource.k8s.io",
         "resourceslices",
-        &["list"],
+        &["list", "watch"],
         "sizing: devices of each node",
     ),
     in_cluster(
@@ -123,7 +123,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["list"],
         "sizing: devices taken out of service",
     ),
-    in_cluster("", "nodes", &["list"], "sizing: which nodes are eligible"),
+    in_cluster("", "nodes", &["list", "watch"], "sizing: which nodes are eligible"),
     in_cluster(
         "",
         "nodes",
@@ -133,13 +133,13 @@ pub const PERMISSIONS: &[Permission] = &[
     in_cluster(
         "",
         "pods",
-        &["list"],
+        &["list", "watch"],
         "sizing: what pods hold; pods of a run; the exporter of GPU metrics",
     ),
     in_cluster(
         "resource.k8s.io",
         "resourceclaims",
-        &["list"],
+        &["list", "watch"],
         "sizing: who holds devices; claims of a run",
     ),
     in_cluster(

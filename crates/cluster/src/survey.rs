@@ -7,10 +7,9 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 use perfval_api::PerfValidationSpec;
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
 use perfval_sizing::{Naming, Seen};
-use tokio::time::Instant;
 
 use crate::Cluster;
-use crate::shared_reads::Turn;
+use crate::followed::Turn;
 
 /// Quotas are read when a validation gets its GPUs.
 static NO_QUOTAS: Seen<Vec<ResourceQuota>> = Seen::Present(Vec::new());
@@ -25,9 +24,9 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Returns the inventory; `None` if it was not read.
-    pub fn inventory(&self) -> Option<&Inventory> {
-        self.turn.last.as_ref().map(|(_, inventory)| inventory)
+    /// Returns the inventory.
+    pub fn inventory(&self) -> &Inventory {
+        self.turn.inventory()
     }
 
     /// Reads of sizing for a spec that was named before; `None` for another one.
@@ -49,11 +48,7 @@ impl Cluster {
             .iter()
             .map(|spec| spec.placement.device_class_name.as_str())
             .collect();
-        let mut turn = self.last_inventory.turn().await;
-        *turn.last = None;
-        let began = Instant::now();
-        let (classes, inventory) = Box::pin(self.counted(self.classes(&names))).await;
-        *turn.last = Some((began, inventory));
+        let (classes, turn) = Box::pin(self.counted(self.classes(&names))).await;
         Survey { classes, turn }
     }
 }

@@ -33,17 +33,17 @@ const PERMANENT: Duration = Duration::from_secs(30);
 /// Times that a decision may request further reads.
 const MORE: usize = 4;
 
-/// Pause of a new object that is not among the oldest.
-const NEXT: Duration = Duration::from_millis(100);
 /// Pause while results of other runs are read; each takes about a second.
 const ROOM: Duration = Duration::from_millis(500);
-/// Pause of a run that holds nothing, so that new objects get their first status first.
-const MAKE_WAY: Duration = Duration::from_secs(1);
 
 /// One pass. It never fails towards the `Controller`: what went wrong is in the object, the log and the metrics.
 pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Action, Infallible> {
     let newer = context.own_writes.newer(&*object);
     let newest = newer.as_ref().unwrap_or(&object);
+    // Before it is unpacked: thousands wait.
+    if let Some(pause) = context.newcomers.pause(newest) {
+        return Ok(Action::requeue(pause));
+    }
     let object = match newest.unpack() {
         Ok(object) => object,
         Err(invalid) => return Ok(Box::pin(pass_unreadable(&invalid, newest.lacks_room(), &context)).await),
@@ -63,11 +63,6 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
     // removed is torn down.
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
-    }
-    match run.phase() {
-        None if !context.newcomers.is_next(run.uid()) => return Ok(Action::requeue(NEXT)),
-        Some(Phase::Pending) if context.newcomers.any() => return Ok(Action::requeue(MAKE_WAY)),
-        _ => {}
     }
     // A pause after a burst of changes would hold up the first trial, so a completion has its pass at once. A refusal
     // waits: it may have another text each time, and the next probe follows it.

@@ -38,6 +38,8 @@ const LOOK_LIMIT: Duration = Duration::from_mins(2);
 const REST: u32 = 9;
 /// Longest rest between two looks that runs requested.
 const LONGEST_REST: Duration = Duration::from_secs(10);
+/// Longest pause after a look that runs requested: the watches may show a little later what a run has given back.
+const FOLLOW_UP: Duration = Duration::from_secs(3);
 /// Operators that poll at the same moment would burden the API server together (percent of the pause).
 const JITTER: u64 = 20;
 /// Statuses written at once.
@@ -50,12 +52,16 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
     let mut chosen = Choices::new();
     loop {
         let due = pause.map(|pause| Instant::now() + jittered(pause, context.cluster.now()));
+        let is_woken;
         tokio::select! {
             // In this order, so that a test's world is the same each time.
             biased;
             () = stop.cancelled() => return,
-            () = context.queue.woken() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
-            () = at(due) => {}
+            () = context.queue.woken() => {
+                sleep_until(rested.max(Instant::now() + COALESCE)).await;
+                is_woken = true;
+            }
+            () = at(due) => is_woken = false,
         }
         let _turn = context.suspects.share().await;
         let began = Instant::now();
@@ -66,6 +72,9 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
                 context.metrics.failed(PANICKED.name);
                 Some(LONGEST_REST)
             });
+        if is_woken {
+            pause = pause.map(|pause| pause.min(FOLLOW_UP));
+        }
         rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
     }
 }

@@ -35,6 +35,8 @@ pub enum Need {
     Inventory,
     /// Device slices, claims and the run's node: whether each worker has a GPU of its own.
     Devices,
+    /// The same with a new list of the claims: the others come from watches, which may be behind.
+    DevicesNow,
     /// Everything that carries our name label and our owner reference, of any run.
     Children,
     /// The DynamoGraphDeployment of this run.
@@ -116,6 +118,8 @@ pub struct Observed {
     pub oddities: Vec<String>,
     /// Everything that sizing counts.
     pub inventory: Seen<Inventory>,
+    /// Devices of the run's node with newly listed claims.
+    pub devices_now: Seen<Inventory>,
     /// All objects of the operator for this object, of any run.
     pub children: Seen<Vec<Child>>,
     /// The DynamoGraphDeployment of this run.

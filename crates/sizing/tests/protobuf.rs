@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
-use perfval_sizing::inventory::protobuf::{self, Malformed, Message};
+use perfval_sizing::inventory::protobuf::{self, ListMeta, Malformed, Message};
 use perfval_sizing::inventory::{self, ClaimUse, Interned, PodUse, Slice};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use perfval_testkit::protobuf::{body, envelope, item, list};
@@ -234,7 +234,7 @@ fn pages<K: Message + DeserializeOwned, T: Debug + PartialEq>(
     let next = protobuf::page(&body(&list).expect("a known kind"), |object: K| {
         protobuf.push(read(&object));
     });
-    assert_eq!(next, Ok(None));
+    assert_eq!(next, Ok(ListMeta::default()));
     [json.collect(), protobuf]
 }
 
@@ -325,8 +325,12 @@ fn pods() -> Vec<Value> {
 
 #[test]
 fn a_page_names_the_next_one_and_a_refusal_its_reason() {
-    let page = envelope("v1", "PodList", &list("more", &[]));
-    assert_eq!(protobuf::page(&page, |_: Pod| ()), Ok(Some("more".to_owned())));
+    let page = envelope("v1", "PodList", &list("7", "more", &[]));
+    let metadata = ListMeta {
+        version: Some("7".to_owned()),
+        next: Some("more".to_owned()),
+    };
+    assert_eq!(protobuf::page(&page, |_: Pod| ()), Ok(metadata));
     let refusal = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "no", "reason": "Expired",
         "code": 410, "details": { "name": "p" },
@@ -341,7 +345,7 @@ proptest! {
     #[test]
     fn a_truncated_body_is_malformed(cut in 1_usize..200, noise in proptest::collection::vec(any::<u8>(), 0..64), at in 0_usize..600) {
         let item = item("Pod", &pods()[2]).unwrap();
-        let whole = envelope("v1", "PodList", &list("", &item));
+        let whole = envelope("v1", "PodList", &list("7", "", &item));
         let short = &whole[..whole.len().saturating_sub(cut + 4)];
         prop_assert_eq!(protobuf::page(short, |_: Pod| ()), Err(Malformed));
         let mut noisy = whole;

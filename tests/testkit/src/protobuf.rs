@@ -22,10 +22,8 @@ pub fn body(object: &Value) -> Option<Vec<u8>> {
                 .iter()
                 .map(|object| item(of, object))
                 .collect::<Option<_>>()?;
-            list(
-                object["metadata"]["continue"].as_str().unwrap_or_default(),
-                &items.concat(),
-            )
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            list(text("resourceVersion"), text("continue"), &items.concat())
         }
         None => message(object, schema(kind)?),
     };
@@ -40,9 +38,9 @@ pub fn item(kind: &str, object: &Value) -> Option<Vec<u8>> {
 }
 
 /// A list of such items.
-pub fn list(next: &str, items: &[u8]) -> Vec<u8> {
+pub fn list(version: &str, next: &str, items: &[u8]) -> Vec<u8> {
     let mut metadata = Vec::new();
-    put_bytes(&mut metadata, 2, b"1");
+    put_bytes(&mut metadata, 2, version.as_bytes());
     put_bytes(&mut metadata, 3, next.as_bytes());
     let mut list = Vec::with_capacity(items.len() + 64);
     put_bytes(&mut list, 1, &metadata);

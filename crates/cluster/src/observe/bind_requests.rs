@@ -10,7 +10,7 @@ use crate::page::Json;
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed.
-    pub(super) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
+    pub(crate) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
         let resource = ApiResource {
             group: "scheduling.run.ai".into(),
             version: "v1alpha2".into(),

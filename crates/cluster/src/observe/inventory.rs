@@ -1,39 +1,22 @@
-//! Reads for sizing. The order matters: holders are read after devices, so a device that is given out in between is
-//! seen as held and never as free. Independent reads run at once.
+//! Reads of sizing for one run, beside the [inventory](crate::followed) that all runs share.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
-use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::core::v1::{LimitRange, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_sizing::inventory::{CacheVolume, Inventory};
 use perfval_sizing::resource_api::GROUP;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::look::{ReadForRun, RunWish};
-use crate::page::{Json, Protobuf};
+use crate::page::Json;
 use crate::shared_reads::Served;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
-
-/// Age up to which a read of the whole cluster serves further runs, from its beginning. A read takes seconds on a
-/// busy machine, so fifty runs at once would each read again if only its end counted.
-const SHARED: Duration = Duration::from_secs(1);
-
-fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
-    Inventory {
-        device_class: of_run.device_class,
-        quotas: of_run.quotas,
-        limit_ranges: of_run.limit_ranges,
-        ..inventory
-    }
-}
 
 impl Cluster {
     /// Reads of sizing for one namespace and one device class.
@@ -58,92 +41,54 @@ impl Cluster {
         read(&format!("get DeviceClass {name}"), self.bounded(api.get(name)).await)
     }
 
-    /// Inventory for one run; `cache_claim` is the name of the volume claim of the run's model cache.
-    pub(crate) async fn inventory(&self, wish: &RunWish, cache_claim: Option<&str>) -> Inventory {
-        let run = async {
-            let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-            futures::join!(self.read_for_run(wish), cache_volume)
-        };
-        let ((of_run, cache_volume), whole) = Box::pin(self.counted(run)).await;
-        Inventory {
-            cache_volume,
-            ..with_run(whole, of_run)
-        }
-    }
-
-    /// Inventory of one node, for a run that has it. The cluster is read once for all runs that need it within a
-    /// [second](SHARED) or while it is read: sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a
-    /// list of its own.
-    pub(crate) async fn inventory_of(
+    /// Inventory for one run: of its node, or of the whole cluster at this moment. `cache_claim` is the name of the volume
+    /// claim of its model cache.
+    pub(crate) async fn inventory_for(
         &self,
         wish: &RunWish,
         cache_claim: Option<&str>,
         node: Option<&str>,
     ) -> Inventory {
-        let Some(node) = node else {
-            return self.inventory(wish, cache_claim).await;
+        let of_run = async {
+            let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
+            futures::join!(self.read_for_run(wish), cache_volume)
         };
-        let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-        let (of_run, cache_volume) = futures::join!(self.read_for_run(wish), cache_volume);
-        let asked = Instant::now();
-        let part = {
-            let mut turn = self.last_inventory.turn().await;
-            let is_fresh = |read: &(Instant, Inventory)| read.0 + SHARED > asked;
-            if !turn.last.as_ref().is_some_and(is_fresh) {
-                // Not both at once.
-                *turn.last = None;
-                let began = Instant::now();
-                let ((), whole) = self.counted(std::future::ready(())).await;
-                *turn.last = Some((began, whole));
+        let ((of_run, cache_volume), of_all) = match node {
+            Some(node) => {
+                let (of_run, turn) = Box::pin(self.counted(of_run)).await;
+                (of_run, turn.inventory().for_node(node))
             }
-            let last = turn.last.as_ref();
-            last.map(|(_, whole)| whole.for_node(node)).unwrap_or_default()
+            None => (Box::pin(of_run).await, Box::pin(self.inventory_now()).await),
         };
         Inventory {
+            device_class: of_run.device_class,
+            quotas: of_run.quotas,
+            limit_ranges: of_run.limit_ranges,
             cache_volume,
-            ..with_run(part, of_run)
+            ..of_all
         }
     }
 
-    /// Inventory for every run alike. The result of `meanwhile` is not newer than the holders of devices.
-    pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Inventory) {
-        let (meanwhile, slices, taint_rules, nodes) =
-            futures::join!(meanwhile, self.slices(), self.device_taint_rules(), self.nodes());
-        // A pod may refer to a claim that serves it, so the claim must not be older.
-        let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
-        let claims = self.claims().await;
-        let inventory = Inventory {
-            slices: seen(slices),
-            taint_rules: seen(taint_rules),
-            nodes: seen(nodes),
-            pods: seen(pods),
-            promises: seen(promises),
-            claims: seen(claims),
-            ..Inventory::default()
-        };
-        (meanwhile, inventory)
-    }
-
-    /// Parts of the inventory that show who holds the devices of a node. The claims are read last, so that a device that is
-    /// given out in between is seen as held.
+    /// Parts of the inventory that show who holds the devices of a node.
     pub(crate) async fn devices_of(&self, node: &str) -> Inventory {
-        let (slices, node) = futures::join!(self.slices(), self.one_node(node));
-        let claims = self.claims().await;
+        let turn = Box::pin(self.devices()).await;
+        let of_node = turn.inventory().for_node(node);
         Inventory {
-            slices: seen(slices),
-            nodes: seen(node),
-            claims: seen(claims),
+            slices: of_node.slices,
+            nodes: of_node.nodes,
+            claims: of_node.claims,
             ..Inventory::default()
         }
     }
 
-    /// A list with this node, if it exists.
-    async fn one_node(&self, name: &str) -> Read<Vec<inventory::Node>> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        match read(&format!("get Node {name}"), self.bounded(api.get(name)).await) {
-            Ok(node) => Ok(vec![inventory::Node::read(&node, &mut Interned::default())]),
-            Err(Unread::Absent) => Ok(Vec::new()),
-            Err(unknown) => Err(unknown),
+    /// The same with the claims of this moment, where the result ends a run: a watch may be behind.
+    pub(crate) async fn devices_now(&self, node: &str) -> Inventory {
+        let of_node = self.devices_of(node).await;
+        let slices = of_node.slices.present().map_or(&[][..], Vec::as_slice);
+        let claims = self.claims_now(slices).await;
+        Inventory {
+            claims: seen(claims),
+            ..of_node
         }
     }
 
@@ -166,20 +111,9 @@ impl Cluster {
         CacheVolume::read(&claim, &volume).ok_or(Unread::Absent)
     }
 
-    async fn slices(&self) -> Read<Vec<Slice>> {
-        let api: Api<ResourceSlice> = Api::all(self.client.clone());
-        let interned = &mut Interned::default();
-        let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, interned));
-        read(
-            "list ResourceSlices",
-            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
-                .await,
-        )
-    }
-
     /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
     /// rule; absent if the cluster serves none.
-    async fn device_taint_rules(&self) -> Read<Vec<Value>> {
+    pub(crate) async fn device_taint_rules(&self) -> Read<Vec<Value>> {
         match self.taint_rules.last() {
             Some(Served::Nowhere) => return Err(Unread::Absent),
             Some(Served::At(version)) => match self.taint_rules_at(version).await {
@@ -221,38 +155,5 @@ impl Cluster {
             .list_reduced(Json, api.resource_url(), ListParams::default(), versioned)
             .await;
         read("list DeviceTaintRules", rules)
-    }
-
-    async fn nodes(&self) -> Read<Vec<inventory::Node>> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let interned = &mut Interned::default();
-        let reduce = |node: Node| Some(inventory::Node::read(&node, interned));
-        read(
-            "list Nodes",
-            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
-                .await,
-        )
-    }
-
-    async fn pods_of_nodes(&self) -> Read<Vec<PodUse>> {
-        let api: Api<Pod> = Api::all(self.client.clone());
-        let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
-        let interned = &mut Interned::default();
-        let reduce = |pod: Pod| PodUse::read(&pod, interned);
-        read(
-            "list Pods",
-            self.list_reduced(Protobuf, api.resource_url(), running, reduce).await,
-        )
-    }
-
-    async fn claims(&self) -> Read<Vec<ClaimUse>> {
-        let api: Api<ResourceClaim> = Api::all(self.client.clone());
-        let interned = &mut Interned::default();
-        let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, interned);
-        read(
-            "list ResourceClaims",
-            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
-                .await,
-        )
     }
 }

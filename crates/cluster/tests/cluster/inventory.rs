@@ -1,89 +1,275 @@
 //! Reads of sizing: their order, pages, and versions.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::future::join_all;
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
+use perfval_sizing::inventory::Inventory;
 use perfval_testkit::api_server::{Fault, Kind};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::world::{NAME, NAMESPACE, World};
+
+/// Kinds of which a run's inventory has every object.
+const FOLLOWED: [&str; 4] = ["resourceslices", "nodes", "pods", "resourceclaims"];
+
+/// Lists or watches of the followed kinds.
+fn calls(world: &World, verb: &str) -> Vec<String> {
+    let calls = world.server.calls().into_iter().filter(|call| call.verb == verb);
+    let resources = calls.map(|call| call.resource);
+    resources
+        .filter(|resource| FOLLOWED.contains(&resource.as_str()))
+        .collect()
+}
+
+/// Names of the pods in an inventory.
+async fn pods(world: &World) -> Vec<String> {
+    let seen = world.observe(Need::Inventory).await;
+    let inventory = seen.inventory.present().expect("an inventory");
+    let pods = inventory.pods.present().expect("pods").iter();
+    pods.map(|pod| pod.name.to_string()).collect()
+}
+
+fn on_node_1(world: &World) {
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["placement"]["node"] = json!("n1");
+    });
+}
+
+fn put_pod(world: &World, name: &str) {
+    put_pod_on(world, name, "node-1");
+}
+
+fn put_pod_on(world: &World, name: &str, node: &str) {
+    let pod = json!({"spec": {"nodeName": node, "containers": []}, "status": {"phase": "Running"}});
+    world.put_child("v1", "Pod", name, &pod);
+}
 
 #[tokio::test]
 async fn holders_are_read_after_devices() {
     let world = World::new();
     world.server.forget_calls();
     world.observe(Need::Inventory).await;
-    let order: Vec<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
-    let holders = ["pods", "bindrequests", "resourceclaims"];
-    let (devices, held) = order.split_at(order.len() - holders.len());
-    assert_eq!(held, holders, "{order:?}");
-    let devices: BTreeSet<&str> = devices.iter().map(String::as_str).collect();
-    let expected = [
+    assert_eq!(calls(&world, "list"), FOLLOWED);
+    let all: BTreeSet<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
+    for other in [
         "deviceclasses",
         "devicetaintrules",
         "limitranges",
-        "nodes",
         "resourcequotas",
-        "resourceslices",
-    ];
-    assert_eq!(devices, BTreeSet::from(expected));
+        "bindrequests",
+    ] {
+        assert!(all.contains(other), "{all:?}");
+    }
 }
 
 #[tokio::test]
 async fn runs_that_ask_together_read_the_cluster_once() {
     let world = World::new();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["placement"]["node"] = json!("n1");
-    });
+    on_node_1(&world);
     for node in ["n1", "n2"] {
-        let pod = json!({"spec": {"nodeName": node}, "status": {"phase": "Running"}});
-        world.put_child("v1", "Pod", &format!("on-{node}"), &pod);
+        put_pod_on(&world, &format!("on-{node}"), node);
     }
     world.server.forget_calls();
     let looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
     for seen in &looks {
         let inventory = seen.inventory.present().expect("an inventory");
-        let pods: Vec<&str> = inventory
-            .pods
-            .present()
-            .expect("pods")
-            .iter()
-            .map(|pod| &*pod.node)
-            .collect();
-        assert_eq!(pods, ["n1"], "what is on other nodes is not kept");
+        let pods = inventory.pods.present().expect("pods").iter();
+        let nodes: Vec<&str> = pods.map(|pod| &*pod.node).collect();
+        assert_eq!(nodes, ["n1"], "what is on other nodes is not kept");
     }
-    let calls = world.server.calls();
-    for resource in ["nodes", "pods", "resourceslices", "resourceclaims"] {
-        let lists = calls.iter().filter(|call| call.resource == resource).count();
-        assert_eq!(lists, 1, "{resource}: {calls:?}");
-    }
+    let looks = join_all((0..16).map(|_| world.observe(Need::Devices))).await;
+    assert!(looks.iter().all(|seen| seen.inventory.present().is_some()));
     world.observe(Need::Inventory).await;
-    let lists = world
-        .server
-        .calls()
-        .iter()
-        .filter(|call| call.resource == "pods")
-        .count();
-    assert_eq!(lists, 2, "nothing is kept once nobody waits for it");
+    assert_eq!(calls(&world, "list"), FOLLOWED);
+    assert_eq!(calls(&world, "watch"), FOLLOWED);
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_asked_before_a_slow_read_share_it() {
+async fn a_read_that_hangs_is_made_once_for_all() {
     let world = World::new();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["placement"]["node"] = json!("n1");
-    });
+    on_node_1(&world);
     world.server.fail(Fault::hang("list", "nodes").times(1));
     world.server.forget_calls();
-    let _looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
-    let calls = world.server.calls();
-    let lists = calls.iter().filter(|call| call.resource == "resourceclaims").count();
-    assert_eq!(lists, 1, "the read took 10 s");
+    let looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
+    assert_eq!(calls(&world, "list"), FOLLOWED, "the read took 10 s");
+    let unknown = looks
+        .iter()
+        .filter_map(|seen| seen.inventory.present()?.nodes.unknown());
+    assert_eq!(unknown.count(), 16);
+    sleep(Duration::from_secs(1)).await;
+    let seen = world.observe(Need::Inventory).await;
+    assert!(
+        seen.inventory
+            .present()
+            .is_some_and(|inventory| inventory.nodes.present().is_some())
+    );
 }
 
 #[tokio::test]
+async fn changes_are_seen_without_another_list() {
+    let world = World::new();
+    put_pod(&world, "a");
+    assert_eq!(pods(&world).await, ["perf/a"]);
+    put_pod(&world, "c");
+    put_pod(&world, "b");
+    assert_eq!(pods(&world).await, ["perf/a", "perf/b", "perf/c"]);
+    world
+        .server
+        .edit("pods", NAMESPACE, "a", |pod| pod["status"]["phase"] = "Failed".into());
+    world.server.delete("pods", NAMESPACE, "b");
+    assert_eq!(pods(&world).await, ["perf/c"]);
+    assert_eq!(calls(&world, "list").iter().filter(|kind| *kind == "pods").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_goes_on_from_its_last_version() {
+    let world = World::new();
+    put_pod(&world, "a");
+    assert_eq!(pods(&world).await, ["perf/a"]);
+    world.server.end_watches();
+    put_pod(&world, "b");
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(pods(&world).await, ["perf/a", "perf/b"]);
+    assert_eq!(calls(&world, "list"), FOLLOWED);
+    assert_eq!(calls(&world, "watch").len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_expired_watch_everything_is_listed_again() {
+    let world = World::new();
+    put_pod(&world, "a");
+    assert_eq!(pods(&world).await, ["perf/a"]);
+    world.server.delete("pods", NAMESPACE, "a");
+    put_pod(&world, "b");
+    world.server.expire_watches();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(pods(&world).await, ["perf/b"]);
+    assert_eq!(calls(&world, "list").len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_watch_comes_too_late_counts_until_the_next_look() {
+    let world = World::new();
+    put_pod(&world, "a");
+    world.server.fail(Fault::refuse("watch", "pods", 410));
+    assert_eq!(pods(&world).await, ["perf/a"]);
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(
+        calls(&world, "list").iter().filter(|kind| *kind == "pods").count(),
+        1,
+        "nobody looks"
+    );
+    put_pod(&world, "b");
+    assert_eq!(pods(&world).await, ["perf/a", "perf/b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_hangs_makes_its_kind_unknown() {
+    let world = World::new();
+    world.server.fail(Fault::hang("watch", "resourceclaims").times(1));
+    let seen = world.observe(Need::Inventory).await;
+    let claims = &seen.inventory.present().expect("an inventory").claims;
+    assert!(
+        claims
+            .unknown()
+            .is_some_and(|why| why.starts_with("watch ResourceClaims: ")),
+        "{claims:?}"
+    );
+    sleep(Duration::from_secs(1)).await;
+    let seen = world.observe(Need::Devices).await;
+    assert!(
+        seen.inventory
+            .present()
+            .is_some_and(|inventory| inventory.claims.present().is_some())
+    );
+}
+
+#[tokio::test]
+async fn without_a_node_the_whole_cluster_is_listed_and_not_watched() {
+    let world = World::new();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["placement"] = json!(null);
+    });
+    for node in ["n1", "n2"] {
+        put_pod_on(&world, &format!("on-{node}"), node);
+    }
+    assert_eq!(pods(&world).await, ["perf/on-n1", "perf/on-n2"]);
+    assert_eq!(calls(&world, "watch").len(), 0);
+    assert_eq!(calls(&world, "list").len(), 4);
+}
+
+#[tokio::test]
+async fn claims_are_listed_anew_before_a_run_ends_for_them() {
+    let world = World::new();
+    for object in Cluster::of_gpus(8)
+        .claim(ClaimBuilder::named("held").holds("n1", "gpu-3"))
+        .objects()
+    {
+        world.server.put(object);
+    }
+    on_node_1(&world);
+    let claims = |seen: &Seen<Inventory>| seen.present().and_then(|all| Some(all.claims.present()?.len()));
+    let seen = world.observe(Need::Devices).await;
+    assert_eq!(claims(&seen.inventory), Some(1));
+    // The watch shows nothing of it.
+    world.server.fail(Fault::hang("watch", "resourceclaims"));
+    world.server.end_watches();
+    let claim = world.server.shared("resourceclaims")[0].clone();
+    let text = |field: &str| claim["metadata"][field].as_str().unwrap_or_default();
+    world.server.delete("resourceclaims", text("namespace"), text("name"));
+    let seen = world.observe(Need::Devices).await;
+    assert_eq!(claims(&seen.inventory), Some(1), "the watch is behind");
+    let seen = world.observe(Need::DevicesNow).await;
+    assert_eq!(claims(&seen.devices_now), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_makes_its_kind_unknown() {
+    let world = World::new();
+    put_pod(&world, "a");
+    world.server.fail(Fault::refuse("watch", "pods", 403).times(1));
+    let seen = world.observe(Need::Inventory).await;
+    let pods_seen = &seen.inventory.present().expect("an inventory").pods;
+    assert!(
+        matches!(pods_seen, Seen::Unknown(why) if why.starts_with("watch Pods: 403")),
+        "{pods_seen:?}"
+    );
+    put_pod(&world, "b");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(pods(&world).await, ["perf/a", "perf/b"], "it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_without_runs_watches_nothing() {
+    let world = World::new();
+    put_pod(&world, "a");
+    assert_eq!(pods(&world).await, ["perf/a"]);
+    sleep(Duration::from_mins(20)).await;
+    world.server.forget_calls();
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(world.server.calls().len(), 0);
+    put_pod(&world, "b");
+    assert_eq!(pods(&world).await, ["perf/a", "perf/b"]);
+    assert_eq!(calls(&world, "list"), FOLLOWED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_once_the_cluster_is_dropped() {
+    let world = World::new();
+    assert!(pods(&world).await.is_empty());
+    let server = world.server.clone();
+    drop(world);
+    server.forget_calls();
+    sleep(Duration::from_mins(3)).await;
+    assert_eq!(server.calls().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_installed_is_absent_and_known() {
     let world = World::new();
     let seen = world.observe(Need::Inventory).await;
@@ -93,6 +279,8 @@ async fn nothing_installed_is_absent_and_known() {
     assert_eq!(inventory.slices, Seen::Present(Vec::new()));
 
     world.server.withdraw("resourceslices");
+    world.server.end_watches();
+    sleep(Duration::from_secs(2)).await;
     let seen = world.observe(Need::Inventory).await;
     assert!(seen.inventory.present().unwrap().slices.is_absent());
 }
@@ -168,15 +356,9 @@ async fn a_list_has_all_its_pages_and_no_finished_pods() {
         pod["status"]["phase"] = "Succeeded".into();
     });
     world.server.forget_calls();
-    let seen = world.observe(Need::Inventory).await;
-    assert_eq!(seen.inventory.present().unwrap().pods.present().unwrap().len(), 1_199);
-    let pages = world
-        .server
-        .calls()
-        .iter()
-        .filter(|call| call.resource == "pods")
-        .count();
-    assert_eq!(pages, 3, "of 500 each");
+    assert_eq!(pods(&world).await.len(), 1_199);
+    let pages = calls(&world, "list");
+    assert_eq!(pages.iter().filter(|kind| *kind == "pods").count(), 3, "of 500 each");
 }
 
 #[tokio::test]
@@ -186,9 +368,10 @@ async fn an_expired_list_is_read_again_from_the_beginning() {
     world
         .server
         .fail(Fault::refuse("list", "pods", 410).asked_with("continue=").times(1));
-    let seen = world.observe(Need::Inventory).await;
-    assert_eq!(seen.inventory.present().unwrap().pods.present().unwrap().len(), 700);
+    assert_eq!(pods(&world).await.len(), 700);
 
+    let world = World::new();
+    put_pods(&world, 700);
     world
         .server
         .fail(Fault::refuse("list", "pods", 410).asked_with("continue="));

@@ -61,8 +61,7 @@ pub(super) async fn survey(context: &Context, policies: &[Arc<PerfValidationPoli
 
 /// Nodes that each policy selects.
 fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec<Vec<NodeFacts>>, String> {
-    let inventory = survey.inventory().ok_or("the nodes were not read")?;
-    let fleet = Fleet::new(inventory);
+    let fleet = Fleet::new(survey.inventory());
     let select = |policy: &Arc<PerfValidationPolicy>| {
         let spec = &policy.spec.validation_template.spec;
         let of_run = survey.for_spec(spec).ok_or("the device class was not read")?;

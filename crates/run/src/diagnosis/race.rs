@@ -66,8 +66,7 @@ pub fn lost(inventory: &Inventory, run: &Run<'_>, pods: &Pods<'_>, own: &[Resour
     ))
 }
 
-/// Returns true if a pod that was refused when it was read has its place or its GPU by now: the inventory is read at
-/// the same time, and may be newer.
+/// Returns true if a pod that was refused when it was read has its place or its GPU by now: the inventory may be newer.
 fn is_served(pod: &Pod, inventory: &Inventory) -> bool {
     let namespace = pod.namespace().unwrap_or_default();
     let has_place = |name: &str| {

@@ -50,6 +50,8 @@ pub struct Story {
     /// Whether the driver has taken one GPU of the node out of service.
     pub tainted: bool,
     pub unreadable: bool,
+    /// Whether the watch of the claims still shows the holder of a shared GPU, which is gone.
+    pub watch_is_behind: bool,
     pub others: Vec<Contender>,
     /// Whether there is a node for every run.
     pub endless: bool,
@@ -166,6 +168,7 @@ impl Story {
             plugin_pods: None,
             tainted: false,
             unreadable: false,
+            watch_is_behind: false,
             others: Vec::new(),
             endless: false,
             admission: Seen::Present(Admission::Accepted),

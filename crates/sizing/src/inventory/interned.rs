@@ -38,6 +38,15 @@ impl Interned {
         share(&mut self.amounts, amounts)
     }
 
+    /// Drops the values that are held nowhere else. Nodes come and go while the same values are shared for days.
+    pub fn forget_unused(&mut self) {
+        self.amounts.retain(|amounts| Arc::strong_count(amounts) > 1);
+        self.labels.retain(|label| Arc::strong_count(label) > 1);
+        self.attributes.retain(|attribute| Arc::strong_count(attribute) > 1);
+        // Labels and attributes hold texts.
+        self.texts.forget_unused();
+    }
+
     /// The one copy of a label.
     pub(super) fn share_label(&mut self, key: &str, value: &str) -> Arc<Label> {
         let label = (self.share(key), self.share(value));
@@ -58,4 +67,24 @@ fn share<T: Eq + Hash>(all: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
     let new = Arc::new(value);
     all.insert(new.clone());
     new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_nobody_holds_are_forgotten() {
+        let mut interned = Interned::default();
+        let kept = interned.share_label("zone", "a");
+        interned.share_label("zone", "b");
+        interned.share("node-1");
+        interned.forget_unused();
+        assert_eq!(interned.labels.len(), 1);
+        // Key and value of the label.
+        let texts = ["zone", "a"].map(|text| Arc::strong_count(&interned.share(text)));
+        assert_eq!(texts, [3, 3], "held here, by the label, and among the texts");
+        assert!(Arc::ptr_eq(&kept, &interned.share_label("zone", "a")));
+        assert_eq!(Arc::strong_count(&interned.share("node-1")), 2, "a new one");
+    }
 }

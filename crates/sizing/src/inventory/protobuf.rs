@@ -15,6 +15,7 @@ mod wire;
 
 use kube::core::Status;
 
+pub use meta::ListMeta;
 pub use wire::{Malformed, Message};
 
 /// The media type.
@@ -23,17 +24,17 @@ pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Reads a page of a list, object by object; gives the token of the next page.
-pub fn page<K: Message>(body: &[u8], mut each: impl FnMut(K)) -> Result<Option<String>, Malformed> {
-    let mut next = None;
+/// Reads a page of a list, object by object; gives its metadata.
+pub fn page<K: Message>(body: &[u8], mut each: impl FnMut(K)) -> Result<ListMeta, Malformed> {
+    let mut metadata = ListMeta::default();
     for field in wire::fields(content(body)?) {
         match field? {
-            (1, value) => next = value.message::<meta::ListMeta>()?.next,
+            (1, value) => metadata = value.message()?,
             (2, value) => each(value.message()?),
             _ => {}
         }
     }
-    Ok(next.filter(|token| !token.is_empty()))
+    Ok(metadata)
 }
 
 /// Reads one object.

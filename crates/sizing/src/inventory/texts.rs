@@ -16,4 +16,9 @@ impl Texts {
         self.0.insert(new.clone());
         new
     }
+
+    /// Drops the texts that are held nowhere else.
+    pub(super) fn forget_unused(&mut self) {
+        self.0.retain(|text| Arc::strong_count(text) > 1);
+    }
 }

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value};

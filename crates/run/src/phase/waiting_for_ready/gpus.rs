@@ -11,11 +11,11 @@ use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
 use crate::diagnosis::race;
-use crate::observed::Need;
+use crate::observed::{Inventory, Need};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 
-/// Pods and claims of the operator are watched, those of others are not.
+/// Time after which a doubt is looked at again. Changes of other pods and claims start no pass.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
 /// Returns true if the pass has to check the GPUs of each pod: a worker finds none, or all have one. A start is no
@@ -77,28 +77,34 @@ fn confirmed(
     claims: &[ResourceClaim],
     plan: &PlacementStatus,
 ) -> Result<Vec<DeviceStatus>, Step> {
-    let inventory = match &pass.seen.inventory {
-        Seen::Present(inventory) => inventory,
-        Seen::NotAsked => return Err(read_holders(pass)),
-        unread => {
-            let why = unread.unknown().unwrap_or("no answer");
-            return Err(checking(
-                pass,
-                format!("it is not known whose GPUs the workers have: {why}"),
-            ));
-        }
+    let held = readiness::held_devices(pods, claims);
+    let confirm = |seen: &Seen<Inventory>| match seen {
+        Seen::Present(inventory) => sizing::confirm(inventory, &plan.node, &held),
+        unread => Err(Unconfirmed::Unknown(unread.unknown().unwrap_or("no answer").to_owned())),
     };
-    sizing::confirm(inventory, &plan.node, &readiness::held_devices(pods, claims)).map_err(|unconfirmed| {
-        match unconfirmed {
-            // Pods and claims are read at the same time: what two looks show is so.
-            Unconfirmed::Wrong(wrong) if was_seen(pass, &wrong) => misplaced(pass, wrong),
-            Unconfirmed::Wrong(wrong) => {
-                let seen = Some(text::bounded(&wrong));
-                check_again(pass, wrong, seen)
+    if matches!(pass.seen.inventory, Seen::NotAsked) {
+        return Err(read_holders(pass));
+    }
+    confirm(&pass.seen.inventory).map_err(|unconfirmed| match unconfirmed {
+        // Pods and claims are read at the same time: what two looks show is so, unless the watch of the claims is behind.
+        Unconfirmed::Wrong(wrong) if was_seen(pass, &wrong) => match confirm(&pass.seen.devices_now) {
+            _ if matches!(pass.seen.devices_now, Seen::NotAsked) => {
+                pass.read([Need::Workload, Need::Claims, Need::Inventory, Need::DevicesNow])
             }
-            Unconfirmed::Unknown(why) => checking(pass, format!("it is not known whose GPUs the workers have: {why}")),
+            Err(Unconfirmed::Wrong(wrong)) => misplaced(pass, wrong),
+            Err(Unconfirmed::Unknown(why)) => unknown(pass, &why),
+            Ok(_) => checking(pass, wrong),
+        },
+        Unconfirmed::Wrong(wrong) => {
+            let seen = Some(text::bounded(&wrong));
+            check_again(pass, wrong, seen)
         }
+        Unconfirmed::Unknown(why) => unknown(pass, &why),
     })
+}
+
+fn unknown(pass: &mut Pass<'_>, why: &str) -> Step {
+    checking(pass, format!("it is not known whose GPUs the workers have: {why}"))
 }
 
 /// Returns true if the look before this one found the same.

@@ -45,7 +45,8 @@ impl Story {
                     let holds = |run: &&Contender| run.holds.is_some();
                     seen.holders = Seen::Present(self.others.iter().filter(holds).cloned().collect());
                 }
-                Need::Inventory | Need::Devices => seen.inventory = self.inventory(),
+                Need::Inventory | Need::Devices => seen.inventory = self.inventory(self.shared_gpu),
+                Need::DevicesNow => seen.devices_now = self.inventory(self.shared_gpu && !self.watch_is_behind),
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
@@ -102,7 +103,7 @@ impl Story {
             runs: self.others.iter().cloned().chain(own).collect(),
             usual: None,
         };
-        let inventory = self.inventory();
+        let inventory = self.inventory(self.shared_gpu);
         let turn = match &inventory {
             Seen::Present(inventory) => {
                 let fleet = Fleet::new(inventory);
@@ -131,7 +132,7 @@ impl Story {
         }
     }
 
-    fn inventory(&self) -> Seen<Inventory> {
+    fn inventory(&self, shared_gpu: bool) -> Seen<Inventory> {
         if self.unreadable {
             return Seen::Unknown("GET resourceslices: 403".into());
         }
@@ -144,7 +145,7 @@ impl Story {
             let taint = json!({ "key": "gpu.nvidia.com/xid", "effect": "NoSchedule" });
             cluster = cluster.taint_rule(&json!({ "deviceSelector": selector, "taint": taint }));
         }
-        if self.shared_gpu {
+        if shared_gpu {
             cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
         }
         if let Some(pods) = self.plugin_pods {

@@ -6,20 +6,34 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
+use serde::{Deserialize, Deserializer};
 
 use super::wire::{Malformed, Message, Value};
 
-/// Metadata of a list.
-#[derive(Default)]
+/// Metadata of a page of a list, in either form.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct ListMeta {
+    /// Version of the whole list, from which a watch goes on.
+    #[serde(rename = "resourceVersion")]
+    pub version: Option<String>,
     /// The token of the next page.
+    #[serde(rename = "continue", deserialize_with = "token")]
     pub next: Option<String>,
+}
+
+/// Some API servers write an empty token.
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let token = Option::<String>::deserialize(deserializer)?;
+    Ok(token.filter(|token| !token.is_empty()))
 }
 
 impl Message for ListMeta {
     fn set(&mut self, field: u32, value: Value<'_>) -> Result<(), Malformed> {
-        if field == 3 {
-            self.next = Some(value.text()?);
+        match field {
+            2 => self.version = value.text_if_any()?,
+            3 => self.next = value.text_if_any()?,
+            _ => {}
         }
         Ok(())
     }

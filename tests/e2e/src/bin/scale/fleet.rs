@@ -7,7 +7,7 @@
 
 mod calls;
 mod coverage;
-mod hardware;
+pub mod hardware;
 mod laws;
 mod play;
 mod table;

@@ -82,7 +82,7 @@ fn with(nodes: &str, form: &str, run: fn(usize, Form) -> Outcome<()>) -> Outcome
 
 fn compare() -> Outcome<()> {
     println!(
-        " nodes    GPUs  claims    pods      form  lists MB  observe s  observe CPU s  server CPU s  decide CPU ms  peak MiB above idle"
+        " nodes    GPUs  claims    pods      form  lists MB  observe s  observe CPU s  server CPU s  decide CPU ms  CPU ms of a later look  MiB above idle: peak, kept"
     );
     let mut costs = Vec::new();
     for nodes in SIZES {
@@ -112,6 +112,8 @@ fn compare() -> Outcome<()> {
 fn measured(nodes: usize, form: Form) -> Outcome<Cost> {
     let child = Command::new(std::env::current_exe()?)
         .args(["measure", &nodes.to_string(), form.name()])
+        // As config/operator has it.
+        .env("MIMALLOC_PURGE_DELAY", "0")
         .stderr(Stdio::inherit())
         .output()?;
     if !child.status.success() {
@@ -119,7 +121,7 @@ fn measured(nodes: usize, form: Form) -> Outcome<Cost> {
     }
     let cost: Cost = serde_json::from_slice(&child.stdout)?;
     println!(
-        "{nodes:>6}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8.1}  {:>9.2}  {:>13.2}  {:>12.2}  {:>13.1}  {:>19.1}",
+        "{nodes:>6}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8.1}  {:>9.2}  {:>13.2}  {:>12.2}  {:>13.1}  {:>22.1}  {:>20.1}  {:>4.1}",
         nodes * 8,
         nodes * serve::CLAIMS,
         nodes * serve::PODS,
@@ -129,7 +131,9 @@ fn measured(nodes: usize, form: Form) -> Outcome<Cost> {
         cost.observe_cpu,
         cost.server_cpu,
         cost.decide_ms,
+        cost.again_ms,
         cost.peak_mib,
+        cost.kept_mib,
     );
     Ok(cost)
 }

@@ -1,6 +1,5 @@
 //! Reads a served cluster and decides, with the eyes on CPU time and memory.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,10 +7,8 @@ use std::time::{Duration, Instant};
 use kube::{Client, Config};
 use nix::time::{ClockId, clock_gettime};
 use perfval_api::PerfValidation;
-use perfval_cluster::{Cluster, EndpointAccess};
-use perfval_run::observed::Need;
-use perfval_run::{Needs, Observed, Run, Settings};
-use perfval_sizing::{Sizing, choose};
+use perfval_cluster::{Cluster, EndpointAccess, Survey};
+use perfval_sizing::{Fleet, HeldNodes, Sizing};
 use serde::{Deserialize, Serialize};
 use serde_json::{from_value, json};
 
@@ -29,6 +26,10 @@ pub struct Cost {
     pub observe_cpu: f64,
     pub server_cpu: f64,
     pub decide_ms: f64,
+    /// CPU of a later look.
+    pub again_ms: f64,
+    /// Memory after the first look.
+    pub kept_mib: f64,
     pub peak_mib: f64,
 }
 
@@ -37,22 +38,21 @@ pub async fn measure(nodes: usize, form: Form) -> Outcome<()> {
     let small = Server::of(1, form)?;
     let large = Server::of(nodes, form)?;
     // The first look loads what every process needs once.
-    small.look().await?;
+    look(&small.cluster()?).await?;
     let idle = memory("VmRSS:")?;
     std::fs::write("/proc/self/clear_refs", "5")?;
 
     let served = large.ask("/served/cpu").await?;
     let (began, cpu) = (Instant::now(), cpu_seconds()?);
-    let observed = large.look().await?;
+    let cluster = large.cluster()?;
+    let survey = look(&cluster).await?;
     let (observe, observe_cpu) = (began.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     let server_cpu = large.ask("/served/cpu").await? - served;
-    let inventory = observed.inventory.present().ok_or("the inventory was not read")?;
-
     let object = object()?;
     let mut decide = f64::INFINITY;
     for _ in 0..DECISIONS {
         let cpu = cpu_seconds()?;
-        let sizing = choose(inventory, &object.spec, &[]);
+        let sizing = size(&survey, &object)?;
         decide = decide.min(cpu_seconds()? - cpu);
         let Sizing::Chosen(plan) = &sizing else {
             return Err(format!("no plan: {sizing:?}").into());
@@ -61,7 +61,14 @@ pub async fn measure(nodes: usize, form: Form) -> Outcome<()> {
             return Err(format!("another plan than expected: {plan:?}").into());
         }
     }
+    let kept_mib = (memory("VmRSS:")? - idle) / 1024.0;
+    drop(survey);
+    let cpu = cpu_seconds()?;
+    look(&cluster).await?;
+    let again_ms = (cpu_seconds()? - cpu) * 1e3;
     let cost = Cost {
+        again_ms,
+        kept_mib,
         megabytes: large.ask("/served").await? / 1e6,
         observe,
         observe_cpu,
@@ -92,8 +99,8 @@ impl Server {
         Ok(Self { process, url })
     }
 
-    async fn look(&self) -> Outcome<Observed> {
-        look(&Client::try_from(Config::new(self.url.parse()?))?).await
+    fn cluster(&self) -> Outcome<Cluster> {
+        Ok(cluster(&Client::try_from(Config::new(self.url.parse()?))?))
     }
 
     /// Bytes that were served, or the CPU time that it took.
@@ -112,20 +119,23 @@ impl Drop for Server {
     }
 }
 
-/// Reads what sizing counts, as a pass does.
-pub async fn look(client: &Client) -> Outcome<Observed> {
-    let (cluster, _) = Cluster::new(
-        client.clone(),
-        client.clone(),
-        EndpointAccess::ServiceProxy,
-        "bench".into(),
-    );
-    let (object, settings) = (object()?, Settings::default());
-    let needs = Needs {
-        parts: BTreeSet::from([Need::Inventory]),
-        ..Needs::default()
-    };
-    Ok(cluster.observe(&Run::new(&object, &settings), &needs).await)
+/// A cluster that nothing was read of yet.
+pub fn cluster(client: &Client) -> Cluster {
+    let access = EndpointAccess::ServiceProxy;
+    let (cluster, _) = Cluster::new(client.clone(), client.clone(), access, "bench".into());
+    cluster
+}
+
+/// Reads what sizing counts: all of it the first time, and later only what changed.
+pub async fn look(cluster: &Cluster) -> Outcome<Survey> {
+    Ok(cluster.survey(&[&object()?.spec]).await)
+}
+
+/// Sizes a run.
+pub fn size(survey: &Survey, run: &PerfValidation) -> Outcome<Sizing> {
+    let of_run = survey.for_spec(&run.spec).ok_or("the device class was not read")?;
+    let nobody: HeldNodes = [].into_iter().collect();
+    Ok(Fleet::new(survey.inventory()).choose(of_run, &run.spec, &nobody, &[]))
 }
 
 /// A run that leaves every choice to its default.

@@ -7,10 +7,10 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams
 use kube::{Api, Client};
 use perfval_api::Phase;
 use perfval_e2e::{Lab, OutOfCluster, Validation, eventually, quick};
-use perfval_sizing::{Sizing, choose};
+use perfval_sizing::Sizing;
 use serde_json::{Value, json};
 
-use super::measure::{look, object};
+use super::measure::{cluster, look, object, size};
 use super::{Outcome, serve};
 
 /// Writes under way at once.
@@ -31,11 +31,10 @@ pub async fn real(nodes: usize) -> Outcome<()> {
     let object = object()?;
     for _ in 0..TIMES {
         let began = Instant::now();
-        let observed = look(&lab.client).await?;
+        let survey = look(&cluster(&lab.client)).await?;
         let read = began.elapsed().as_secs_f64();
-        let inventory = observed.inventory.present().ok_or("the inventory was not read")?;
         let began = Instant::now();
-        let sizing = choose(inventory, &object.spec, &[]);
+        let sizing = size(&survey, &object)?;
         let decided = began.elapsed().as_secs_f64() * 1e3;
         match sizing {
             Sizing::Chosen(plan) => println!(

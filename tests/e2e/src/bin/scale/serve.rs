@@ -1,15 +1,18 @@
 //! A cluster that exists only as lists, written before they are asked for.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use futures::stream;
 use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use perfval_testkit::protobuf;
 use serde_json::{Value, json};
@@ -68,6 +71,17 @@ pub struct List {
 /// An object in the form of a list.
 pub type Written = Arc<[u8]>;
 
+/// Objects that stand behind a list, at one moment.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    /// Its number.
+    pub number: usize,
+    /// Version from which a watch goes on.
+    pub version: u64,
+    /// The objects.
+    pub more: Arc<[Written]>,
+}
+
 /// Writes an object as an item of a list.
 pub fn write(kind: &str, object: &Value, form: Form) -> Outcome<Vec<u8>> {
     Ok(match form {
@@ -116,15 +130,15 @@ impl List {
         &self.written[end(from.min(count))..end(to.min(count))]
     }
 
-    /// A page of this list and of `more`, written objects that stand behind it. `snapshot`: number of `more`, which the next
-    /// page repeats.
-    pub fn page(&self, more: &[Written], uri: &Uri, form: Form, snapshot: usize) -> Vec<u8> {
+    /// A page of this list and of the snapshot, whose objects stand behind it. The token of the next page repeats its number.
+    pub fn page(&self, snapshot: &Snapshot, uri: &Uri, form: Form) -> Vec<u8> {
+        let Snapshot { number, version, more } = snapshot;
         let own = self.ends.len();
         let count = own + more.len();
         let from = snapshot_of(uri).map_or(0, |(_, from)| from.min(count));
         let to = query(uri, "limit").map_or(count, |limit| count.min(from + limit));
         let next = if to < count {
-            (snapshot * SNAPSHOT + to).to_string()
+            (number * SNAPSHOT + to).to_string()
         } else {
             String::new()
         };
@@ -135,7 +149,7 @@ impl List {
         let kind = format!("{}List", self.kind);
         match form {
             Form::Json => {
-                let head = json!({ "kind": kind, "apiVersion": "v1", "metadata": { "resourceVersion": "1", "continue": next } });
+                let head = json!({ "kind": kind, "apiVersion": "v1", "metadata": { "resourceVersion": version.to_string(), "continue": next } });
                 let mut page = head.to_string().into_bytes();
                 page.pop();
                 page.extend_from_slice(b",\"items\":[");
@@ -143,7 +157,7 @@ impl List {
                 page.extend_from_slice(b"]}");
                 page
             }
-            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&next, &items)),
+            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&version.to_string(), &next, &items)),
         }
     }
 }
@@ -181,6 +195,10 @@ pub async fn serve(nodes: usize, form: Form) -> Outcome<()> {
 }
 
 async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
+    if uri.query().is_some_and(|query| query.contains("watch=true")) {
+        // Nothing changes.
+        return Response::new(Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>()));
+    }
     let (form, body) = match uri.path() {
         "/served" => (
             JSON,
@@ -194,7 +212,7 @@ async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
         path => match (served.lists.get(path), served.form) {
             (Some(list), form) => {
                 let media = if form == Form::Json { JSON } else { MEDIA_TYPE };
-                (media, list.page(&[], &uri, form, 0))
+                (media, list.page(&Snapshot::default(), &uri, form))
             }
             (None, _) => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
         },

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tower::Service as _;
 
-use super::super::serve::{self, Form, List, Written};
+use super::super::serve::{self, Form, List, Snapshot, Written};
 use super::Outcome;
 
 /// Largest request body (bytes).
@@ -173,7 +173,7 @@ struct Moving {
     /// For each plural and form.
     written: HashMap<(&'static str, &'static str), ByUid>,
     /// Lists that were begun lately: the pages of one show the same moment.
-    snapshots: BTreeMap<usize, Arc<[Written]>>,
+    snapshots: BTreeMap<usize, Snapshot>,
     begun: usize,
 }
 
@@ -231,8 +231,8 @@ impl Resting {
             (Form::Json, as_json, "application/json")
         };
         let asked = serve::snapshot_of(uri).map(|(snapshot, _)| snapshot);
-        let (snapshot, moving) = lock(&self.moving).snapshot(server, plural, resting.kind(), form, asked)?;
-        let page = resting.page(&moving, uri, form, snapshot);
+        let snapshot = lock(&self.moving).snapshot(server, plural, resting.kind(), form, asked)?;
+        let page = resting.page(&snapshot, uri, form);
         Response::builder()
             .header(CONTENT_TYPE, media)
             .body(Answer::from(page))
@@ -249,10 +249,12 @@ impl Moving {
         kind: &str,
         form: Form,
         asked: Option<usize>,
-    ) -> Option<(usize, Arc<[Written]>)> {
-        if let Some(known) = asked.and_then(|asked| Some((asked, self.snapshots.get(&asked)?.clone()))) {
-            return Some(known);
+    ) -> Option<Snapshot> {
+        if let Some(known) = asked.and_then(|asked| self.snapshots.get(&asked)) {
+            return Some(known.clone());
         }
+        // Before the objects: a watch from it shows a change twice rather than never.
+        let version = server.version();
         let of = (plural, form.name());
         let mut before = self.written.remove(&of).unwrap_or_default();
         let mut after = HashMap::with_capacity(before.len());
@@ -273,10 +275,14 @@ impl Moving {
         }
         self.written.insert(of, after);
         self.begun += 1;
-        let all: Arc<[Written]> = all.into();
-        self.snapshots.insert(self.begun, all.clone());
+        let snapshot = Snapshot {
+            number: self.begun,
+            version,
+            more: all.into(),
+        };
+        self.snapshots.insert(self.begun, snapshot.clone());
         self.snapshots.retain(|number, _| number + SNAPSHOTS > self.begun);
-        Some((self.begun, all))
+        Some(snapshot)
     }
 }
 

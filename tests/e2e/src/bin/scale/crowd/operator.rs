@@ -12,8 +12,8 @@ use serde_json::json;
 use super::Outcome;
 
 const GROUPS: &str = "/sys/fs/cgroup";
-/// Each poll makes the operator write the metrics of all objects.
-const POLL: Duration = Duration::from_millis(250);
+/// Each poll makes the operator write the metrics of all objects, as a scrape does every 15 s or less often.
+const POLL: Duration = Duration::from_secs(1);
 /// Lines of the log of a process that ended, and characters of each.
 const LAST_LINES: usize = 30;
 const LINE: usize = 400;

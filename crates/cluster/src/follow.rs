@@ -1,0 +1,223 @@
+//! Calls for the [inventory](crate::followed) that all runs share: lists of the kinds that sizing counts, and their watches.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use futures::{FutureExt as _, TryStreamExt as _};
+use kube::api::{Api, WatchParams};
+use kube::core::{Request, ResourceExt, WatchEvent};
+use perfval_sizing::inventory::{ClaimUse, Interned, Inventory, PodUse, Slice};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::call::{Listed, PATIENCE, Read, Unread, look_left, read, seen};
+use crate::followed::{Arrivals, Counted, Followed, Kinds, Shared, Turn, drop_when_idle, key};
+use crate::page::Protobuf;
+use crate::{Cluster, Failure};
+
+/// Length of a watch (s). A connection that is silently dead is noticed after it and [`PATIENCE`].
+const WATCH: u32 = 30;
+/// Shortest time between the starts of two watches of a kind: an API server that closes them at once is not flooded.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// The inventory with everything that changed, and the result of `meanwhile`, which is not newer than the holders of
+    /// devices.
+    pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Turn) {
+        let (meanwhile, taint_rules, promises) =
+            futures::join!(meanwhile, self.device_taint_rules(), self.bind_requests());
+        let mut turn = self.devices().await;
+        turn.add(seen(taint_rules), seen(promises));
+        (meanwhile, turn)
+    }
+
+    /// The inventory of one moment, for a command that looks once and may not be allowed to watch.
+    pub(crate) async fn inventory_now(&self) -> Inventory {
+        let mut interned = [(); 4].map(|()| Interned::default());
+        let [of_slices, of_nodes, of_pods, of_claims] = &mut interned;
+        let (taint_rules, slices, nodes) = futures::join!(
+            self.device_taint_rules(),
+            list(self, |slice| Counted::read(slice, of_slices)),
+            list(self, |node| Counted::read(node, of_nodes)),
+        );
+        // A pod may refer to a claim that serves it, so the claim must not be older.
+        let (pods, promises) = futures::join!(list(self, |pod| PodUse::read(pod, of_pods)), self.bind_requests());
+        let claims = list(self, |claim| ClaimUse::read(claim, of_claims)).await;
+        Inventory {
+            slices: seen(slices.map(|listed| listed.items)),
+            taint_rules: seen(taint_rules),
+            nodes: seen(nodes.map(|listed| listed.items)),
+            pods: seen(pods.map(|listed| listed.items)),
+            promises: seen(promises),
+            claims: seen(claims.map(|listed| listed.items)),
+            ..Inventory::default()
+        }
+    }
+
+    /// The claims that now hold devices of these slices. One list at a time, as those of the watches.
+    pub(crate) async fn claims_now(&self, slices: &[Slice]) -> Read<Vec<ClaimUse>> {
+        let pools: HashSet<(&str, &str)> = slices.iter().map(|slice| (&*slice.driver, &*slice.pool)).collect();
+        let mut interned = Interned::default();
+        let _turn = self.shared.claims.lock().await;
+        let listed = list(self, |claim| {
+            let claim = ClaimUse::read(claim, &mut interned)?;
+            let mut devices = claim.devices.iter();
+            let is_here = devices.any(|device| pools.contains(&(&*device.driver, &*device.pool)));
+            is_here.then_some(claim)
+        });
+        Ok(listed.await?.items)
+    }
+
+    /// The devices of all nodes and their holders, without taint rules and promises.
+    pub(crate) async fn devices(&self) -> Turn {
+        let asked = Instant::now();
+        let mut turn = self.shared.turn().await;
+        turn.refresh(asked, look_left(), || follow(self)).await;
+        turn
+    }
+}
+
+/// Follows the cluster until the result is dropped.
+fn follow(cluster: &Cluster) -> Followed {
+    let kinds = Arc::new(Kinds::default());
+    // Without the shared inventory, which ends the task when the last cluster goes.
+    let kept = cluster.shared.downgrade();
+    let cluster = Cluster {
+        shared: Shared::default(),
+        ..cluster.clone()
+    };
+    let of_task = kinds.clone();
+    let task = tokio::spawn(async move {
+        let followed = pin!(AssertUnwindSafe(follow_all(&cluster, &of_task)).catch_unwind());
+        let idle = pin!(drop_when_idle(kept, &of_task));
+        if let Either::Left((Err(_), _)) = select(followed, idle).await {
+            of_task.give_up();
+        }
+    });
+    Followed {
+        kinds,
+        task: task.abort_handle(),
+    }
+}
+
+/// Follows all kinds for ever.
+async fn follow_all(cluster: &Cluster, kinds: &Kinds) {
+    // One list at a time: each has a buffer of up to 8 MiB.
+    let lists = Mutex::new(());
+    futures::join!(
+        follow_kind(cluster, &kinds.slices, &lists),
+        follow_kind(cluster, &kinds.nodes, &lists),
+        follow_kind(cluster, &kinds.pods, &lists),
+        follow_kind(cluster, &kinds.claims, &lists),
+    );
+}
+
+async fn follow_kind<T: Counted>(cluster: &Cluster, arrivals: &Arrivals<T>, lists: &Mutex<()>) {
+    loop {
+        arrivals.begin();
+        let mut began = Instant::now();
+        match follow_a_list(cluster, arrivals, lists, &mut began).await {
+            Ok(()) => arrivals.expire(began).await,
+            Err(why) => arrivals.fail(began, why).await,
+        }
+    }
+}
+
+/// Lists a kind and follows it until the API server has forgotten its version. `began`: start of the last attempt.
+async fn follow_a_list<T: Counted>(
+    cluster: &Cluster,
+    arrivals: &Arrivals<T>,
+    lists: &Mutex<()>,
+    began: &mut Instant,
+) -> Read<()> {
+    let mut interned = Interned::default();
+    let mut version = {
+        let _turn = lists.lock().await;
+        *began = Instant::now();
+        let listed = list(cluster, |object| T::read(object, &mut interned)).await?;
+        arrivals.list(listed.items);
+        listed.version
+    };
+    loop {
+        *began = Instant::now();
+        if watch(cluster, arrivals, &mut version, &mut interned).await? == Ended::Expired {
+            return Ok(());
+        }
+        interned.forget_unused();
+        sleep_until(*began + SHORTEST).await;
+    }
+}
+
+/// Lists a kind.
+async fn list<T: Counted>(cluster: &Cluster, mut read_one: impl FnMut(&T::Object) -> Option<T>) -> Read<Listed<T>> {
+    let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
+    let reduce = |object: T::Object| read_one(&object);
+    let listed = cluster.list_at(Protobuf, &url, T::selection(), reduce).await;
+    read(&format!("list {}", T::PLURAL), listed)
+}
+
+/// End of a watch without an error.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// The next one goes on from its last version.
+    Over,
+    /// The API server has forgotten that version.
+    Expired,
+}
+
+/// The next watch goes on from the version of the newest object.
+fn advance(object: &impl ResourceExt, version: &mut String) {
+    if let Some(now) = object.resource_version() {
+        *version = now;
+    }
+}
+
+async fn watch<T: Counted>(
+    cluster: &Cluster,
+    arrivals: &Arrivals<T>,
+    version: &mut String,
+    interned: &mut Interned,
+) -> Read<Ended> {
+    let call = format!("watch {}", T::PLURAL);
+    // Without the selection of the list: then a pod that ends is a change like any other.
+    let params = WatchParams::default().timeout(WATCH);
+    let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
+    let request = Request::new(&url).watch(&params, version);
+    let request = request.map_err(|error| Unread::Unknown(format!("{call}: {error}")))?;
+    let begun = cluster
+        .bounded(cluster.client.request_events::<T::Object>(request))
+        .await;
+    let events = match begun {
+        Err(expired) if expired.code() == Some(410) => return Ok(Ended::Expired),
+        begun => read(&call, begun)?,
+    };
+    arrivals.follow();
+    let mut events = pin!(events);
+    let silence = Duration::from_secs(u64::from(WATCH)) + PATIENCE;
+    loop {
+        let event = match timeout(silence, events.try_next()).await {
+            Ok(Ok(Some(event))) => event,
+            Ok(Err(kube::Error::Api(status))) => WatchEvent::Error(status),
+            Ok(Err(error @ kube::Error::SerdeError(_))) => return read(&call, Err(Failure::Call(error))),
+            // Closed, broken or silent.
+            Ok(Ok(None) | Err(_)) | Err(_) => return Ok(Ended::Over),
+        };
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                arrivals.change(key(&object), T::read(&object, interned))?;
+                advance(&object, version);
+            }
+            WatchEvent::Deleted(object) => {
+                arrivals.change(key(&object), None)?;
+                advance(&object, version);
+            }
+            WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
+            WatchEvent::Error(status) if status.code == 410 => return Ok(Ended::Expired),
+            WatchEvent::Error(status) => return read(&call, Err(Failure::Call(kube::Error::Api(status)))),
+        }
+    }
+}
