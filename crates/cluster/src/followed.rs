@@ -1,10 +1,11 @@
 //! The inventory that all runs share: listed once, then followed by watches.
 //!
-//! Each look listed the whole cluster before. A list of 100,000 pods takes the operator 0.7 s of CPU, and the API server more. 50
+//! Each look listed the whole cluster before. With 100,000 pods it took the operator 0.7 s of CPU, and the API server more. 50
 //! runs that became ready together listed all claims at once, and 256 MiB were too little for them (`just bench-crowd`).
 
 mod arrivals;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,11 +23,11 @@ use crate::read::Unread;
 /// all pods.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// The shared inventory, and the turn to list claims. There is one inventory: with 5,000 nodes it takes 40 MiB.
+/// The shared inventory, and the turn to list the devices of one node. There is one inventory: with 5,000 nodes it takes 40 MiB.
 #[derive(Clone, Default)]
 pub(crate) struct Shared {
     kept: Arc<Mutex<Kept>>,
-    pub(crate) claims: Arc<Mutex<()>>,
+    pub(crate) devices: Arc<Mutex<()>>,
 }
 
 impl Shared {
@@ -46,12 +47,20 @@ impl Shared {
 pub(crate) struct Kept {
     inventory: Inventory,
     followed: Option<Followed>,
+    /// Start of the lists of taint rules and promises.
+    promises_at: Option<Instant>,
 }
 
 /// Kinds that are followed while this exists.
 pub(crate) struct Followed {
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) task: AbortHandle,
+}
+
+impl Followed {
+    fn is_over(&self) -> bool {
+        self.task.is_finished() || self.kinds.is_given_up.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Followed {
@@ -68,6 +77,7 @@ pub(crate) struct Kinds {
     pub(crate) pods: Arrivals<PodUse>,
     pub(crate) claims: Arrivals<ClaimUse>,
     used: std::sync::Mutex<Option<Instant>>,
+    is_given_up: AtomicBool,
 }
 
 impl Kinds {
@@ -83,6 +93,7 @@ impl Kinds {
     /// The task panicked. The next look starts another one.
     pub(crate) fn give_up(&self) {
         let why = || Unread::Unknown("the watches of the cluster panicked".to_owned());
+        self.is_given_up.store(true, Ordering::Relaxed);
         self.slices.give_up(why());
         self.nodes.give_up(why());
         self.pods.give_up(why());
@@ -117,12 +128,18 @@ impl Turn {
     /// Takes in all changes since the last look. `asked`: time at which the look was requested; `limit`: time for lists that are
     /// under way; `start`: follows the cluster from the beginning.
     pub(crate) async fn refresh(&mut self, asked: Instant, limit: Duration, start: impl FnOnce() -> Followed) {
-        let Kept { inventory, followed } = &mut *self.0;
+        let Kept {
+            inventory, followed, ..
+        } = &mut *self.0;
         // The task may be over, with its runtime or after a panic.
         let followed = match followed {
-            Some(followed) if !followed.task.is_finished() => followed,
+            Some(followed) if !followed.is_over() => followed,
             over => {
-                *inventory = Inventory::default();
+                *inventory = Inventory {
+                    taint_rules: std::mem::take(&mut inventory.taint_rules),
+                    promises: std::mem::take(&mut inventory.promises),
+                    ..Inventory::default()
+                };
                 over.insert(start())
             }
         };
@@ -132,17 +149,23 @@ impl Turn {
         yield_now().await;
         // A kind that is not there by then is unknown.
         let _ = timeout(limit, kinds.settled()).await;
-        // The watches have no common order. A plan counts once two looks have shown it, two seconds apart.
+        // The watches have no common order, and one may be behind. A plan counts once two looks have shown it, two seconds apart.
         kinds.slices.take(&mut inventory.slices);
         kinds.nodes.take(&mut inventory.nodes);
         kinds.pods.take(&mut inventory.pods);
         kinds.claims.take(&mut inventory.claims);
     }
 
-    /// Adds the kinds that every look lists.
-    pub(crate) fn add(&mut self, taint_rules: Seen<Vec<Value>>, promises: Seen<Vec<ClaimUse>>) {
+    /// Returns true if the kinds of [`add`](Self::add) were listed after a look asked for them.
+    pub(crate) fn has_promises_since(&self, asked: Instant) -> bool {
+        self.0.promises_at.is_some_and(|at| at >= asked)
+    }
+
+    /// Adds the kinds that looks list, with the start of their lists.
+    pub(crate) fn add(&mut self, at: Instant, taint_rules: Seen<Vec<Value>>, promises: Seen<Vec<ClaimUse>>) {
         self.0.inventory.taint_rules = taint_rules;
         self.0.inventory.promises = promises;
+        self.0.promises_at = Some(at);
     }
 }
 

@@ -1,4 +1,4 @@
-//! One look at the cluster for the whole queue: the common part of the inventory is read once, the rest once for each
+//! One look at the cluster for the whole queue: the common part of the inventory is followed, the rest once for each
 //! namespace and each class.
 
 use std::collections::{BTreeMap, BTreeSet};

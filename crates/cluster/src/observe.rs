@@ -47,7 +47,7 @@ enum NeedAnswer {
     StorageClasses(Seen<Vec<StorageClass>>),
     Holders(Seen<Arc<[Contender]>>),
     Inventory(Box<Inventory>),
-    DevicesNow(Box<Inventory>),
+    Devices(Box<Inventory>),
     Children(Seen<Vec<Child>>),
     Deployment(Box<Seen<DynamicObject>>),
     DryRun(Seen<Admission>),
@@ -130,13 +130,7 @@ impl Cluster {
                 let node = run.placement().map_or("", |plan| &plan.node);
                 let mut inventory = Box::pin(self.devices_of(node)).await;
                 inventory.naming = run.settings.naming(run.namespace());
-                NeedAnswer::Inventory(Box::new(inventory))
-            }
-            Need::DevicesNow => {
-                let node = run.placement().map_or("", |plan| &plan.node);
-                let mut inventory = Box::pin(self.devices_now(node)).await;
-                inventory.naming = run.settings.naming(run.namespace());
-                NeedAnswer::DevicesNow(Box::new(inventory))
+                NeedAnswer::Devices(Box::new(inventory))
             }
             // On the heap: four lists at once.
             Need::Children => NeedAnswer::Children(seen(Box::pin(self.children(run)).await)),
@@ -220,7 +214,7 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
         NeedAnswer::StorageClasses(classes) => observed.storage_classes = classes,
         NeedAnswer::Holders(holders) => observed.holders = holders,
         NeedAnswer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
-        NeedAnswer::DevicesNow(inventory) => observed.devices_now = Seen::Present(*inventory),
+        NeedAnswer::Devices(inventory) => observed.devices = Seen::Present(*inventory),
         NeedAnswer::Children(children) => observed.children = children,
         NeedAnswer::Deployment(deployment) => observed.deployment = *deployment,
         NeedAnswer::DryRun(admission) => observed.dry_run = admission,

@@ -8,7 +8,7 @@ use crate::error::Failure;
 pub(crate) type Read<T> = Result<T, Unread>;
 
 /// Reason why a read gave no result.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) enum Unread {
     /// The API server reported that the object does not exist.
     Absent,

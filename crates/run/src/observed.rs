@@ -33,10 +33,8 @@ pub enum Need {
     Holders,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
-    /// Device slices, claims and the run's node: whether each worker has a GPU of its own.
+    /// Device slices, claims and the run's node at this moment: whether each worker has a GPU of its own.
     Devices,
-    /// The same with a new list of the claims: the others come from watches, which may be behind.
-    DevicesNow,
     /// Everything that carries our name label and our owner reference, of any run.
     Children,
     /// The DynamoGraphDeployment of this run.
@@ -118,8 +116,8 @@ pub struct Observed {
     pub oddities: Vec<String>,
     /// Everything that sizing counts.
     pub inventory: Seen<Inventory>,
-    /// Devices of the run's node with newly listed claims.
-    pub devices_now: Seen<Inventory>,
+    /// Devices of the run's node and their holders, which come from no watch.
+    pub devices: Seen<Inventory>,
     /// All objects of the operator for this object, of any run.
     pub children: Seen<Vec<Child>>,
     /// The DynamoGraphDeployment of this run.

@@ -22,7 +22,7 @@ const EXPORTERS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/nam
 /// Most reasons of nodes in the answer.
 const NAMED: usize = 3;
 
-/// Dynamo, the GPUs and what gives them out, storage, the exporter: read as a run reads them.
+/// Dynamo, the GPUs and what gives them out, storage and the exporter, at this moment.
 pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let client = asked.session.client.clone();
     let (cluster, _) = Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, String::new());

@@ -13,7 +13,7 @@ use perfval_sizing::inventory::Saved;
 
 use super::error::Error;
 
-/// The cluster, read as a pass reads it; quotas are those of `namespace` if the object has none.
+/// The cluster at this moment; quotas are those of `namespace` if the object has none.
 pub async fn read(object: &PerfValidation, client: Client, namespace: String) -> Result<Saved, Error> {
     let mut object = object.clone();
     object.metadata.namespace.get_or_insert(namespace);

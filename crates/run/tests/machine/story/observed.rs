@@ -45,8 +45,8 @@ impl Story {
                     let holds = |run: &&Contender| run.holds.is_some();
                     seen.holders = Seen::Present(self.others.iter().filter(holds).cloned().collect());
                 }
-                Need::Inventory | Need::Devices => seen.inventory = self.inventory(self.shared_gpu),
-                Need::DevicesNow => seen.devices_now = self.inventory(self.shared_gpu && !self.watch_is_behind),
+                Need::Inventory => seen.inventory = self.inventory(self.shared_gpu),
+                Need::Devices => seen.devices = self.inventory(self.shared_gpu && !self.watch_is_behind),
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
