@@ -31,7 +31,8 @@ impl Cluster {
         let first = first.await;
         let asked = Instant::now();
         let mut turn = self.shared.turn().await;
-        // Promises are listed before claims: a promise that has just become a claim is seen twice rather than never.
+        // Promises are listed before claims are taken: one may be seen twice. It is missed if the watch of the claims is behind,
+        // and then the second look shows it.
         if !turn.has_promises_since(asked) {
             let began = Instant::now();
             let (taint_rules, promises) = futures::join!(self.device_taint_rules(), self.bind_requests());
@@ -187,13 +188,14 @@ enum Ended {
     Expired,
 }
 
-/// The next watch goes on from the version of the newest object.
+/// Takes the version of the newest object, from which the next watch goes on.
 fn advance(object: &impl ResourceExt, version: &mut String) {
     if let Some(now) = object.resource_version() {
         *version = now;
     }
 }
 
+/// Hands on the changes of a kind after a version until the watch ends. A broken connection is such an end.
 async fn watch<T: Counted>(
     cluster: &Cluster,
     arrivals: &Arrivals<T>,

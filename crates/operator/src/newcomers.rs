@@ -18,13 +18,13 @@ const NEW: Duration = Duration::from_secs(20);
 /// turn within [100 ms](NEW_PAUSES), so with 16 at once there were 380 answers in a second, and half of the cores had nothing to do.
 const AT_ONCE: usize = 64;
 
-/// Shortest and longest pause of an object that makes way for new ones. With one second for all, 5,000 objects that wait came
-/// back 5,000 times a second.
+/// Shortest and longest pause of an object that makes way for new ones. With one second for all, thousands that wait come back
+/// each second.
 const PENDING_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Shortest and longest pause of a new object whose turn has not come.
 const NEW_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// Pause for each older object: half the time that its answer takes. With 100 ms for all, 5,000 new objects came back
-/// 50,000 times a second and took both cores for 20 s (`just bench-crowd`).
+/// Pause for each older object: half the time that its answer takes. With 100 ms for all, the start of 5,000 objects took 41 s of
+/// CPU (`just bench-crowd`).
 const PAUSE_PER_OLDER: Duration = Duration::from_micros(500);
 
 /// The first status of a new object comes before anything else of those that hold nothing: of a thousand created at
@@ -32,6 +32,7 @@ const PAUSE_PER_OLDER: Duration = Duration::from_micros(500);
 #[derive(Default)]
 pub struct Newcomers(Mutex<Waiting>);
 
+/// Objects without an answer, in the order of their arrival.
 #[derive(Default)]
 struct Waiting {
     /// Place in the order of arrival of each object without an answer, by uid.

@@ -113,7 +113,7 @@ enum State {
     Failed(Instant, Unread),
 }
 
-/// Changes of a watch since the last look. They wait here, because a look may have the inventory for seconds.
+/// Changes of a watch since the last look. They wait here, because a look may hold the inventory for seconds.
 pub(crate) struct Arrivals<T> {
     state: watch::Sender<State>,
     /// Rings when a look needs a kind that has failed or expired.
@@ -234,13 +234,14 @@ impl<T: Counted> Arrivals<T> {
             State::Failed(_, why) => seen(Err(why.clone())),
             State::Followed | State::Expired(_) => {
                 let mut arrived = self.lock();
-                let before = match std::mem::take(all) {
-                    Seen::Present(before) => before,
-                    _ => Vec::new(),
-                };
-                let mut now = arrived.listed.take().unwrap_or(before);
-                merge(&mut now, std::mem::take(&mut arrived.changed));
-                Seen::Present(now)
+                match (arrived.listed.take(), std::mem::take(all)) {
+                    (Some(mut now), _) | (None, Seen::Present(mut now)) => {
+                        merge(&mut now, std::mem::take(&mut arrived.changed));
+                        Seen::Present(now)
+                    }
+                    // A panic took the list. Without it the changes show a part of the cluster.
+                    (None, _) => Seen::Unknown(format!("list {}: it was lost", T::PLURAL)),
+                }
             }
         };
     }
