@@ -1,5 +1,6 @@
 //! The command line. Every flag has a twin in the environment; the manifests under `config/` set the twins.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -197,7 +198,8 @@ impl RunArgs {
 
     /// The namespaces to watch; `None` means all of them.
     pub fn scopes(&self) -> Vec<Option<String>> {
-        let named = names(&self.watch_namespaces);
+        // Two watches of a namespace would show each of its objects twice.
+        let named: BTreeSet<String> = names(&self.watch_namespaces).into_iter().collect();
         if named.is_empty() {
             vec![None]
         } else {

@@ -4,11 +4,12 @@ mod fleet;
 mod labels;
 mod last;
 mod objects;
+mod samples;
 pub mod series;
 mod trials;
 
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicyStatus};
@@ -45,10 +46,11 @@ pub struct Metrics {
     lost_events: Counter,
     leader: Gauge,
     planned: Gauge,
-    /// Renewed for each scrape, and so for one scrape at a time.
-    objects: Mutex<ObjectSeries>,
-    /// Renewed by each look at the policies, and not during a scrape.
-    fleet: Mutex<FleetSeries>,
+    /// Renewed by each look at the policies.
+    fleet: Arc<FleetSeries>,
+    each_object: bool,
+    /// Bytes of the last text.
+    length: AtomicUsize,
 }
 
 /// A pass costs milliseconds; only log reads and a slow API server cost seconds.
@@ -63,8 +65,8 @@ impl Metrics {
     /// begins with its first event. `each_object` adds the series of every object.
     pub fn new(each_object: bool) -> Self {
         let mut registry = Registry::with_prefix(series::PREFIX);
-        let objects = ObjectSeries::register(&mut registry, each_object);
-        let fleet = FleetSeries::register(&mut registry, each_object);
+        let fleet = Arc::new(FleetSeries::new(each_object));
+        registry.register_collector(Box::new(fleet.clone()));
         let all = Self {
             registry: Registry::default(),
             reconciles: Family::new_with_constructor(|| Histogram::new(PASS_SECONDS)),
@@ -82,8 +84,9 @@ impl Metrics {
             lost_events: Counter::default(),
             leader: Gauge::default(),
             planned: Gauge::default(),
-            objects: Mutex::new(objects),
-            fleet: Mutex::new(fleet),
+            fleet,
+            each_object,
+            length: AtomicUsize::default(),
         };
         for phase in objects::active_phases() {
             drop(all.phases.get_or_create(&InPhase { phase: phase.as_str() }));
@@ -212,23 +215,26 @@ impl Metrics {
 
     /// Takes over the newest measurement of each node.
     pub fn nodes<'a>(&self, nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) {
-        let series = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
-        series.set_nodes(nodes);
+        self.fleet.set_nodes(nodes);
     }
 
     /// Takes over the state of each policy.
     pub fn policies<'a>(&self, policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) {
-        let series = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
-        series.set_policies(policies);
+        self.fleet.set_policies(policies);
     }
 
     /// The text a scraper reads, with the objects as they are now.
     pub fn text(&self, objects: impl IntoIterator<Item = PerfValidation>) -> String {
-        let series = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        series.set(objects);
-        let _fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = String::new();
-        match text::encode(&mut text, &self.registry) {
+        let mut of_objects = Registry::with_prefix(series::PREFIX);
+        of_objects.register_collector(Box::new(ObjectSeries::new(self.each_object, objects)));
+        // A text of 5 MB that grows as needed takes 12 MB while it is copied.
+        let last = self.length.load(Ordering::Relaxed);
+        let mut text = String::with_capacity(last + last / 8);
+        let encoded = text::encode_registry(&mut text, &self.registry)
+            .and_then(|()| text::encode_registry(&mut text, &of_objects))
+            .and_then(|()| text::encode_eof(&mut text));
+        self.length.store(text.len(), Ordering::Relaxed);
+        match encoded {
             Ok(()) => text,
             Err(error) => format!("# not encoded: {error}\n"),
         }

@@ -37,7 +37,7 @@ pub async fn serve(listener: Listener, health: Health, readers: Readers, end: Ca
 
 async fn metrics(State(secured): State<Secured>, headers: HeaderMap) -> Response {
     match secured.readers.access(token(&headers)).await {
-        Access::Granted => page(&secured.health).into_response(),
+        Access::Granted => page(&secured.health).await.into_response(),
         Access::Unauthenticated => (
             StatusCode::UNAUTHORIZED,
             [(header::WWW_AUTHENTICATE, "Bearer")],

@@ -23,6 +23,11 @@ fn no_namespace_means_all_of_them() {
         run(&["--watch-namespaces", "a, b"]).scopes(),
         [Some("a".to_owned()), Some("b".to_owned())]
     );
+    assert_eq!(
+        run(&["--watch-namespaces", "b, a, a"]).scopes(),
+        [Some("a".to_owned()), Some("b".to_owned())],
+        "each once"
+    );
 }
 
 #[test]

@@ -1,101 +1,141 @@
 //! Series of the nodes and of the policies. No GPU is a label: 5,000 nodes have 25,000 series.
 
-use std::sync::atomic::AtomicU64;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use perfval_api::fleet::{NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicyStatus};
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 
+use super::samples::Samples;
 use super::series;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, EncodeLabelSet)]
 struct Node {
-    node: String,
+    node: Arc<str>,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct Judged {
-    node: String,
+    node: Arc<str>,
     verdict: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct OfPolicy {
-    policy: String,
+    policy: Arc<str>,
     state: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct Odd {
-    policy: String,
-    node: String,
+    policy: Arc<str>,
+    node: Arc<str>,
     reason: &'static str,
 }
 
-type Ratio = Family<Node, Gauge<f64, AtomicU64>>;
-
 /// Series that each look at the policies replaces.
-#[derive(Default)]
+#[derive(Debug)]
 pub(super) struct FleetSeries {
-    verdict: Family<Judged, Gauge>,
-    measured_at: Family<Node, Gauge>,
-    of_gate: Ratio,
-    of_own_past: Ratio,
-    of_peers: Ratio,
-    nodes: Family<OfPolicy, Gauge>,
-    outliers: Family<Odd, Gauge>,
+    /// False: nodes have no series of their own.
+    each: bool,
+    nodes: Mutex<NodeSeries>,
+    policies: Mutex<PolicySeries>,
+}
+
+#[derive(Debug)]
+struct NodeSeries {
+    verdict: Samples<Judged, i64>,
+    measured_at: Samples<Node, i64>,
+    of_gate: Samples<Node, f64>,
+    of_own_past: Samples<Node, f64>,
+    of_peers: Samples<Node, f64>,
+}
+
+#[derive(Debug)]
+struct PolicySeries {
+    nodes: Samples<OfPolicy, i64>,
+    outliers: Samples<Odd, i64>,
 }
 
 impl FleetSeries {
-    /// Those of the policies, and of each node unless the series of single objects are switched off.
-    pub(super) fn register(registry: &mut Registry, each: bool) -> Self {
-        let all = Self::default();
-        series::POLICY_NODES.register(registry, all.nodes.clone());
-        if each {
-            series::NODE_VERDICT.register(registry, all.verdict.clone());
-            series::NODE_MEASURED_TIME.register(registry, all.measured_at.clone());
-            series::NODE_OF_GATE.register(registry, all.of_gate.clone());
-            series::NODE_OF_OWN_PAST.register(registry, all.of_own_past.clone());
-            series::NODE_OF_PEERS.register(registry, all.of_peers.clone());
-            series::NODE_OUTLIER.register(registry, all.outliers.clone());
+    /// `each`: each node has series of its own.
+    pub(super) fn new(each: bool) -> Self {
+        Self {
+            each,
+            nodes: Mutex::new(NodeSeries::new(std::iter::empty())),
+            policies: Mutex::new(PolicySeries::new(std::iter::empty())),
         }
-        all
     }
 
     /// Replaces the series of the nodes.
     pub(super) fn set_nodes<'a>(&self, nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) {
-        self.verdict.clear();
-        self.measured_at.clear();
-        for ratio in [&self.of_gate, &self.of_own_past, &self.of_peers] {
-            ratio.clear();
-        }
-        for (node, status) in nodes {
-            let of = Node { node };
-            for (ratio, percent) in [
-                (&self.of_gate, status.percent_of_gate),
-                (&self.of_own_past, status.percent_of_own_past),
-                (&self.of_peers, status.percent_of_peers),
-            ] {
-                if let Some(percent) = percent.and_then(|percent| i32::try_from(percent).ok()) {
-                    ratio.get_or_create(&of).set(f64::from(percent) / 100.0);
-                }
-            }
-            self.measured_at.get_or_create(&of).set(status.measured_at.timestamp());
-            let judged = Judged {
-                node: of.node,
-                verdict: status.verdict.as_str(),
-            };
-            self.verdict.get_or_create(&judged).set(1);
-        }
+        *lock(&self.nodes) = NodeSeries::new(nodes.filter(|_| self.each));
     }
 
     /// Replaces the series of the policies.
     pub(super) fn set_policies<'a>(&self, policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) {
-        self.nodes.clear();
-        self.outliers.clear();
+        *lock(&self.policies) = PolicySeries::new(policies);
+    }
+}
+
+impl Collector for FleetSeries {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let policies = lock(&self.policies);
+        policies.nodes.encode(&mut encoder)?;
+        if !self.each {
+            return Ok(());
+        }
+        policies.outliers.encode(&mut encoder)?;
+        let nodes = lock(&self.nodes);
+        nodes.verdict.encode(&mut encoder)?;
+        nodes.measured_at.encode(&mut encoder)?;
+        nodes.of_gate.encode(&mut encoder)?;
+        nodes.of_own_past.encode(&mut encoder)?;
+        nodes.of_peers.encode(&mut encoder)
+    }
+}
+
+impl NodeSeries {
+    fn new<'a>(nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) -> Self {
+        let mut all = Self {
+            verdict: Samples::new(&series::NODE_VERDICT),
+            measured_at: Samples::new(&series::NODE_MEASURED_TIME),
+            of_gate: Samples::new(&series::NODE_OF_GATE),
+            of_own_past: Samples::new(&series::NODE_OF_OWN_PAST),
+            of_peers: Samples::new(&series::NODE_OF_PEERS),
+        };
+        for (node, status) in nodes {
+            let of = Node { node: node.into() };
+            for (ratio, percent) in [
+                (&mut all.of_gate, status.percent_of_gate),
+                (&mut all.of_own_past, status.percent_of_own_past),
+                (&mut all.of_peers, status.percent_of_peers),
+            ] {
+                if let Some(percent) = percent.and_then(|percent| i32::try_from(percent).ok()) {
+                    ratio.add(of.clone(), f64::from(percent) / 100.0);
+                }
+            }
+            all.measured_at.add(of.clone(), status.measured_at.timestamp());
+            let judged = Judged {
+                node: of.node,
+                verdict: status.verdict.as_str(),
+            };
+            all.verdict.add(judged, 1);
+        }
+        all
+    }
+}
+
+impl PolicySeries {
+    fn new<'a>(policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) -> Self {
+        let mut all = Self {
+            nodes: Samples::new(&series::POLICY_NODES),
+            outliers: Samples::new(&series::NODE_OUTLIER),
+        };
         for (policy, status) in policies {
+            let policy: Arc<str> = policy.into();
             let nodes = status.nodes.unwrap_or_default();
             for (state, count) in [
                 ("Selected", nodes.selected),
@@ -107,18 +147,28 @@ impl FleetSeries {
                 ("Busy", nodes.busy),
             ] {
                 let policy = policy.clone();
-                self.nodes.get_or_create(&OfPolicy { policy, state }).set(count);
+                all.nodes.add(OfPolicy { policy, state }, count);
             }
             // A suspicion may be chance, and an alert follows from the series.
             let is_sure = |outlier: &&Outlier| outlier.confidence != Some(OutlierConfidence::Suspected);
-            for outlier in status.outliers.iter().filter(is_sure) {
+            let sure = status.outliers.iter().filter(is_sure);
+            // Several GPUs of a node may be slow for one reason.
+            let odd: BTreeSet<(&str, &'static str)> = sure
+                .map(|outlier| (outlier.node.as_str(), outlier.reason.as_str()))
+                .collect();
+            for (node, reason) in odd {
                 let odd = Odd {
                     policy: policy.clone(),
-                    node: outlier.node.clone(),
-                    reason: outlier.reason.as_str(),
+                    node: node.into(),
+                    reason,
                 };
-                self.outliers.get_or_create(&odd).set(1);
+                all.outliers.add(odd, 1);
             }
         }
+        all
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
 //! Series of the objects as they are now. An object that is gone leaves no series behind.
 
-use std::sync::atomic::AtomicU64;
+use std::fmt;
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, Verdict};
@@ -8,240 +9,253 @@ use perfval_fleet::measurement::policy_of;
 use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
 use perfval_sizing::holds_node;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 
 use super::labels::InPhase;
 use super::last::{LastNumbers, LastVerdict, lost_results, node};
+use super::samples::{Samples, describe};
 use super::series;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, EncodeLabelSet)]
 struct Object {
-    namespace: String,
-    name: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, EncodeLabelSet)]
 struct OnNode {
-    namespace: String,
-    name: String,
-    node: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    node: Arc<str>,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct Judged {
-    namespace: String,
-    name: String,
-    node: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    node: Arc<str>,
     verdict: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct SlowGpu {
-    namespace: String,
-    name: String,
-    node: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    node: Arc<str>,
     gpu_uuid: String,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct At {
-    namespace: String,
-    name: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
     phase: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct Left {
-    namespace: String,
-    name: String,
-    node: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    node: Arc<str>,
     state: &'static str,
 }
 
-type Measured = Family<OnNode, Gauge<f64, AtomicU64>>;
-
-/// Series that are renewed for each scrape.
-#[derive(Default)]
+/// Series of the objects, made for one scrape.
+#[derive(Debug)]
 pub(super) struct ObjectSeries {
-    active: Family<InPhase, Gauge>,
-    queue_length: Gauge,
-    throughput: Measured,
-    ttft_p99: Measured,
-    errors: Measured,
-    slowest_worker: Measured,
-    verdict: Family<Judged, Gauge>,
-    verdict_time: Family<OnNode, Gauge>,
-    slow_gpu: Family<SlowGpu, Gauge>,
-    unsaved_results: Family<OnNode, Gauge>,
-    phase_since: Family<At, Gauge>,
-    phase_limit: Family<At, Gauge>,
-    held_gpus: Family<Object, Gauge>,
-    leftovers: Family<Left, Gauge>,
+    active: Samples<InPhase, i64>,
+    queue_length: i64,
+    /// Series of each object, unless they are switched off.
+    each: Option<EachObject>,
+}
+
+#[derive(Debug)]
+struct EachObject {
+    throughput: Samples<OnNode, f64>,
+    ttft_p99: Samples<OnNode, f64>,
+    errors: Samples<OnNode, f64>,
+    slowest_worker: Samples<OnNode, f64>,
+    verdict: Samples<Judged, i64>,
+    verdict_time: Samples<OnNode, i64>,
+    slow_gpu: Samples<SlowGpu, i64>,
+    unsaved_results: Samples<OnNode, i64>,
+    phase_since: Samples<At, i64>,
+    phase_limit: Samples<At, i64>,
+    held_gpus: Samples<Object, i64>,
+    leftovers: Samples<Left, i64>,
 }
 
 impl ObjectSeries {
-    /// Those of all objects together, and of each one unless that is switched off.
-    pub(super) fn register(registry: &mut Registry, each: bool) -> Self {
-        let all = Self::default();
-        series::ACTIVE_RUNS.register(registry, all.active.clone());
-        series::QUEUE_LENGTH.register(registry, all.queue_length.clone());
-        if each {
-            series::LAST_THROUGHPUT.register(registry, all.throughput.clone());
-            series::LAST_TTFT_P99.register(registry, all.ttft_p99.clone());
-            series::LAST_ERROR.register(registry, all.errors.clone());
-            series::LAST_SLOWEST_WORKER.register(registry, all.slowest_worker.clone());
-            series::LAST_VERDICT.register(registry, all.verdict.clone());
-            series::LAST_VERDICT_TIME.register(registry, all.verdict_time.clone());
-            series::SLOW_GPU.register(registry, all.slow_gpu.clone());
-            series::UNSAVED_RESULTS.register(registry, all.unsaved_results.clone());
-            series::PHASE_SINCE.register(registry, all.phase_since.clone());
-            series::PHASE_LIMIT.register(registry, all.phase_limit.clone());
-            series::HELD_GPUS.register(registry, all.held_gpus.clone());
-            series::LEFTOVERS.register(registry, all.leftovers.clone());
+    /// `each`: each object has series of its own.
+    pub(super) fn new(each: bool, objects: impl IntoIterator<Item = PerfValidation>) -> Self {
+        let mut all = Self {
+            active: Samples::new(&series::ACTIVE_RUNS),
+            queue_length: 0,
+            each: each.then(EachObject::new),
+        };
+        let mut active: Vec<(Phase, i64)> = active_phases().map(|phase| (phase, 0)).collect();
+        for object in objects {
+            let current = phase(object.status.as_ref());
+            if let Some((_, count)) = active.iter_mut().find(|(phase, _)| *phase == current) {
+                *count += 1;
+            }
+            let Some(status) = &object.status else { continue };
+            all.queue_length += i64::from(queue::is_queued(status));
+            if let Some(each) = &mut all.each {
+                each.add(&object, status);
+            }
+        }
+        for (phase, count) in active {
+            all.active.add(InPhase { phase: phase.as_str() }, count);
         }
         all
     }
+}
 
-    /// Replaces what the last scrape showed. One scrape at a time.
-    pub(super) fn set(&self, objects: impl IntoIterator<Item = PerfValidation>) {
-        self.clear();
-        for phase in active_phases() {
-            self.active(phase).set(0);
-        }
-        self.queue_length.set(0);
-        for object in objects {
-            let current = phase(object.status.as_ref());
-            if !current.is_over() {
-                self.active(current).inc();
-            }
-            let Some(status) = &object.status else { continue };
-            if queue::is_queued(status) {
-                self.queue_length.inc();
-            }
-            let of = Object {
-                namespace: object.namespace().unwrap_or_default(),
-                name: object.name_any(),
-            };
-            if lost_results(status) {
-                let of = OnNode {
-                    namespace: of.namespace.clone(),
-                    name: of.name.clone(),
-                    node: node(status),
-                };
-                self.unsaved_results.get_or_create(&of).set(1);
-            }
-            // A policy keeps several old ones of a node, and the node's own series show the newest. They do not show a run that
-            // could not be judged.
-            let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
-            if policy_of(&object.metadata).is_none() || is_unjudged {
-                self.set_results(&of, status);
-            }
-            self.set_state(&of, &object.spec, status);
+impl Collector for ObjectSeries {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.active.encode(&mut encoder)?;
+        describe(&series::QUEUE_LENGTH, &mut encoder, |mut length| {
+            length.encode_gauge(&self.queue_length)
+        })?;
+        let Some(each) = &self.each else { return Ok(()) };
+        each.throughput.encode(&mut encoder)?;
+        each.ttft_p99.encode(&mut encoder)?;
+        each.errors.encode(&mut encoder)?;
+        each.slowest_worker.encode(&mut encoder)?;
+        each.verdict.encode(&mut encoder)?;
+        each.verdict_time.encode(&mut encoder)?;
+        each.slow_gpu.encode(&mut encoder)?;
+        each.unsaved_results.encode(&mut encoder)?;
+        each.phase_since.encode(&mut encoder)?;
+        each.phase_limit.encode(&mut encoder)?;
+        each.held_gpus.encode(&mut encoder)?;
+        each.leftovers.encode(&mut encoder)
+    }
+}
+
+impl EachObject {
+    fn new() -> Self {
+        Self {
+            throughput: Samples::new(&series::LAST_THROUGHPUT),
+            ttft_p99: Samples::new(&series::LAST_TTFT_P99),
+            errors: Samples::new(&series::LAST_ERROR),
+            slowest_worker: Samples::new(&series::LAST_SLOWEST_WORKER),
+            verdict: Samples::new(&series::LAST_VERDICT),
+            verdict_time: Samples::new(&series::LAST_VERDICT_TIME),
+            slow_gpu: Samples::new(&series::SLOW_GPU),
+            unsaved_results: Samples::new(&series::UNSAVED_RESULTS),
+            phase_since: Samples::new(&series::PHASE_SINCE),
+            phase_limit: Samples::new(&series::PHASE_LIMIT),
+            held_gpus: Samples::new(&series::HELD_GPUS),
+            leftovers: Samples::new(&series::LEFTOVERS),
         }
     }
 
-    fn active(&self, phase: Phase) -> Gauge {
-        self.active.get_or_create_owned(&InPhase { phase: phase.as_str() })
-    }
-
-    fn clear(&self) {
-        self.throughput.clear();
-        self.ttft_p99.clear();
-        self.errors.clear();
-        self.slowest_worker.clear();
-        self.verdict.clear();
-        self.verdict_time.clear();
-        self.slow_gpu.clear();
-        self.unsaved_results.clear();
-        self.phase_since.clear();
-        self.phase_limit.clear();
-        self.held_gpus.clear();
-        self.leftovers.clear();
+    fn add(&mut self, object: &PerfValidation, status: &PerfValidationStatus) {
+        let of = Object {
+            namespace: object.namespace().unwrap_or_default().into(),
+            name: object.name_any().into(),
+        };
+        if lost_results(status) {
+            self.unsaved_results.add(of.on(node(status)), 1);
+        }
+        // A policy keeps several old ones of a node, and the node's own series show the newest. They do not show a run that
+        // could not be judged.
+        let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
+        if policy_of(&object.metadata).is_none() || is_unjudged {
+            self.add_results(&of, status);
+        }
+        self.add_state(&of, &object.spec, status);
     }
 
     /// Results of the last run that has some.
-    fn set_results(&self, of: &Object, status: &PerfValidationStatus) {
-        let on = |node: &str| OnNode {
-            namespace: of.namespace.clone(),
-            name: of.name.clone(),
-            node: node.to_owned(),
-        };
+    fn add_results(&mut self, of: &Object, status: &PerfValidationStatus) {
         let last = LastNumbers::from_status(status);
+        let on = of.on(last.node);
         for (series, value) in [
-            (&self.throughput, last.throughput),
+            (&mut self.throughput, last.throughput),
             (
-                &self.ttft_p99,
+                &mut self.ttft_p99,
                 last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0),
             ),
-            (&self.errors, last.error_percent.map(|percent| percent / 100.0)),
+            (&mut self.errors, last.error_percent.map(|percent| percent / 100.0)),
             (
-                &self.slowest_worker,
+                &mut self.slowest_worker,
                 last.slowest_worker_percent.map(|percent| percent / 100.0),
             ),
         ] {
             if let Some(value) = value {
-                series.get_or_create(&on(&last.node)).set(value);
+                series.add(on.clone(), value);
             }
         }
         let Some(judged) = LastVerdict::from_status(status) else {
             return;
         };
-        let OnNode { namespace, name, node } = on(&judged.node);
-        let verdict = judged.verdict.as_str();
+        let on = of.on(judged.node);
+        if let Some(at) = judged.at {
+            self.verdict_time.add(on.clone(), at.timestamp());
+        }
         for gpu_uuid in judged.slow_gpus {
-            let (namespace, name, node) = (namespace.clone(), name.clone(), node.clone());
+            let OnNode { namespace, name, node } = on.clone();
             let gpu = SlowGpu {
                 namespace,
                 name,
                 node,
                 gpu_uuid,
             };
-            self.slow_gpu.get_or_create(&gpu).set(1);
+            self.slow_gpu.add(gpu, 1);
         }
-        if let Some(at) = judged.at {
-            self.verdict_time.get_or_create(&on(&judged.node)).set(at.timestamp());
-        }
+        let OnNode { namespace, name, node } = on;
         let judged = Judged {
             namespace,
             name,
             node,
-            verdict,
+            verdict: judged.verdict.as_str(),
         };
-        self.verdict.get_or_create(&judged).set(1);
+        self.verdict.add(judged, 1);
     }
 
     /// State of the current run.
-    fn set_state(&self, of: &Object, spec: &PerfValidationSpec, status: &PerfValidationStatus) {
+    fn add_state(&mut self, of: &Object, spec: &PerfValidationSpec, status: &PerfValidationStatus) {
         let plan = status.placement.as_ref().filter(|_| holds_node(status));
-        self.held_gpus.get_or_create(of).set(plan.map_or(0, |plan| plan.gpus));
-        let Object { namespace, name } = of.clone();
+        self.held_gpus.add(of.clone(), plan.map_or(0, |plan| plan.gpus));
         if let Some(leftovers) = status.state.leftovers {
+            let OnNode { namespace, name, node } = of.on(node(status));
             let left = Left {
-                namespace: namespace.clone(),
-                name: name.clone(),
-                node: node(status),
+                namespace,
+                name,
+                node,
                 state: match leftovers {
                     Leftovers::Kept => "Kept",
                     Leftovers::Overdue => "Overdue",
                 },
             };
-            self.leftovers.get_or_create(&left).set(1);
+            self.leftovers.add(left, 1);
         }
         let current = phase(Some(status));
         let Some(since) = phase_started_at(status).filter(|_| !current.is_over()) else {
             return;
         };
-        let at = At {
-            namespace,
-            name,
+        let at = || At {
+            namespace: of.namespace.clone(),
+            name: of.name.clone(),
             phase: current.as_str(),
         };
-        self.phase_since.get_or_create(&at).set(since.timestamp());
+        self.phase_since.add(at(), since.timestamp());
         if let Some(limit) = machine::phase_ends_by(spec, status) {
-            self.phase_limit.get_or_create(&at).set(limit.timestamp());
+            self.phase_limit.add(at(), limit.timestamp());
+        }
+    }
+}
+
+impl Object {
+    fn on(&self, node: String) -> OnNode {
+        OnNode {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            node: node.into(),
         }
     }
 }

@@ -8,8 +8,8 @@ pub const PREFIX: &str = "perfvalidation";
 /// One name, with what a reader has to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    base: &'static str,
-    unit: Option<&'static str>,
+    pub(super) base: &'static str,
+    pub(super) unit: Option<&'static str>,
     /// Its type.
     pub kind: Kind,
     /// Its labels.

@@ -337,7 +337,8 @@ fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
         "nodes": {"selected": 12, "stale": 3},
         "outliers": [
             {"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
-            {"node": "n2", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 90, "validation": "perf/h100"},
+            {"node": "n2", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 90, "validation": "perf/h100", "gpu": "GPU-a"},
+            {"node": "n2", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 91, "validation": "perf/h100", "gpu": "GPU-b"},
             {"node": "n3", "reason": "SlowerThanItself", "confidence": "Suspected", "percent": 90, "validation": "perf/h100"},
         ],
     });
@@ -367,6 +368,10 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
     assert!(!text.contains("node_of_own_past_ratio{"), "it is unknown: {text}");
+    let of_n2 = text
+        .matches("perfvalidation_node_outlier{policy=\"h100\",node=\"n2\"")
+        .count();
+    assert_eq!(of_n2, 1, "both of its GPUs are slow: {text}");
     assert!(!text.contains("node=\"n3\""), "a suspicion is no alert: {text}");
     metrics.nodes(std::iter::empty());
     metrics.policies(std::iter::empty());
