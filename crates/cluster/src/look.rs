@@ -10,8 +10,8 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::PerfValidationSpec;
+use perfval_run::Settings;
 use perfval_run::queue::{Contender, Line};
-use perfval_run::{Settings, build};
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
 use perfval_sizing::{Naming, Seen};
 use serde::de::DeserializeOwned;
@@ -81,7 +81,7 @@ impl Look {
         let of_namespace = self.namespaces.get(&run.namespace)?;
         let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
         Some(OfRun {
-            device_class: self.classes.get(&run.wants.as_ref()?.placement.device_class_name)?,
+            device_class: self.classes.get(&run.wants.as_ref()?.device_class)?,
             quotas: &of_namespace.quotas,
             limit_ranges: &of_namespace.limit_ranges,
             cache_volume: volume.unwrap_or(&EVERY_NODE_REACHES_IT),
@@ -110,7 +110,7 @@ impl Look {
 
 /// Namespace and name of the volume claim with the model cache of a run that waits.
 pub fn cache_of(run: &Contender) -> Option<(String, String)> {
-    let claim = build::cache_claim_name(&run.name, run.wants.as_ref()?)?;
+    let claim = run.wants.as_ref()?.cache_claim.clone()?;
     Some((run.namespace.clone(), claim))
 }
 
@@ -125,9 +125,7 @@ impl Cluster {
         let runs = line.present().map_or(&[][..], |line| line.runs.as_slice());
         let waiting = || runs.iter().filter_map(|run| Some((run, run.wants.as_ref()?)));
         let namespaces: BTreeSet<&str> = waiting().map(|(run, _)| run.namespace.as_str()).collect();
-        let classes: BTreeSet<&str> = waiting()
-            .map(|(_, spec)| spec.placement.device_class_name.as_str())
-            .collect();
+        let classes: BTreeSet<&str> = waiting().map(|(_, wish)| wish.device_class.as_str()).collect();
         if namespaces.is_empty() {
             return Look {
                 line,

@@ -6,6 +6,7 @@
 //! not starve it either.
 
 mod plan;
+mod wish;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use perfval_sizing::{Granted, OtherRun, Sizing, holds_node};
 use crate::{names, time};
 
 pub use plan::{Others, plan};
+pub use wish::{PackedSpec, Wish};
 
 /// Time for which a run on its way to Sizing keeps its place; a run that takes longer does not wait for GPUs alone.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
@@ -69,7 +71,7 @@ pub struct Hold {
 /// Resources that the quotas of a namespace count of a run with a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uses {
-    spec: PerfValidationSpec,
+    spec: PackedSpec,
     gpus: i64,
     by_claims: bool,
     /// Prefix of its pods' names, as `namespace/name`.
@@ -85,7 +87,7 @@ impl Uses {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let id = names::run_id(metadata.uid.as_deref().unwrap_or_default(), run.number);
         Some(Self {
-            spec: spec.clone(),
+            spec: PackedSpec::new(spec),
             gpus: plan.gpus,
             by_claims: plan.allocation == Allocation::Dra,
             pods: format!("{namespace}/{}-", names::deployment(&id)),
@@ -96,9 +98,9 @@ impl Uses {
         })
     }
 
-    fn granted(&self, at_work: bool) -> Granted<'_> {
+    fn granted<'a>(&'a self, spec: &'a PerfValidationSpec, at_work: bool) -> Granted<'a> {
         Granted {
-            spec: &self.spec,
+            spec,
             gpus: self.gpus,
             by_claims: self.by_claims,
             pods: Some(&self.pods),
@@ -119,8 +121,8 @@ pub struct Contender {
     pub position: Position,
     /// Node that it holds.
     pub holds: Option<Hold>,
-    /// Spec of the GPUs that it waits for, now or within seconds.
-    pub wants: Option<Box<PerfValidationSpec>>,
+    /// The GPUs that it waits for, now or within seconds.
+    pub wants: Option<Wish>,
     /// True if an operator looked at it lately; it does not matter for the operator that looks after it.
     pub is_attended: bool,
 }
@@ -157,10 +159,11 @@ impl Contender {
             }
             Some(_) => false,
         };
-        let wants = (may_want && is_waiting).then(|| Box::new(spec.clone()));
+        let name = metadata.name.clone().unwrap_or_default();
+        let wants = (may_want && is_waiting).then(|| Wish::new(&name, spec));
         (holds.is_some() || wants.is_some()).then(|| Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
+            name,
             position,
             holds,
             wants,

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use kube::api::{Api, ListParams};
-use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
-use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
+use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, PlacementStatus};
 use perfval_run::machine;
 use perfval_run::queue::{self, Contender, Hold, Line, Position};
 use serde::Deserialize as _;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::Cluster;
-use crate::call::{Read, read};
+use crate::call::{Read, Unread, read};
 use crate::page::Json;
 
-/// Objects in a page.
-const PAGE: u32 = 100;
+/// Objects in a page: 8 MiB hold as many of 40 KB, with a long spec and a long status.
+const PAGE: u32 = 200;
 /// Bytes of the specs that wait in one namespace, as JSON: those of about 6,000 objects, or of 500 that are as long as the operator
 /// keeps. Later ones wait until earlier ones are over, so a namespace without a quota takes no memory from the others.
 const NAMESPACE_BYTES: usize = 8 << 20;
@@ -64,23 +65,30 @@ impl Cluster {
         &self,
         mut keep: impl FnMut(Option<Contender>, Option<&PerfValidationStatus>) -> Option<Contender>,
     ) -> Read<Vec<Contender>> {
-        let resource = ApiResource::erase::<PerfValidation>(&());
-        // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let api: Api<PerfValidation> = Api::all(self.client.clone());
         let now = self.now();
         let mut waiting = Waiting::default();
+        let mut malformed = None;
         // A thousand objects have megabytes: each one is reduced before the next one is read.
-        let reduce = |object: DynamicObject| {
-            let status =
-                Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
-            let status = status.ok();
-            let contender = contender(&object, status.as_ref(), now).and_then(|run| waiting.bounded(run));
-            keep(contender, status.as_ref())
+        let reduce = |json: Box<RawValue>| {
+            let (contender, status) = match contender(json.get(), now) {
+                Ok(reduced) => reduced,
+                Err(error) => {
+                    malformed = Some(error);
+                    return None;
+                }
+            };
+            keep(contender.and_then(|run| waiting.bounded(run)), status.as_ref())
         };
+        let call = "list PerfValidations";
         let runs = self
             .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
             .await;
-        read("list PerfValidations", runs)
+        let runs = read(call, runs)?;
+        match malformed {
+            Some(error) => Err(Unread::Unknown(format!("{call}: {error}"))),
+            None => Ok(runs),
+        }
     }
 }
 
@@ -94,8 +102,8 @@ struct Waiting {
 impl Waiting {
     /// Drops the wish of a run for which there is no room. The node that a run holds always counts.
     fn bounded(&mut self, mut run: Contender) -> Option<Contender> {
-        let Some(spec) = &run.wants else { return Some(run) };
-        let bytes = serde_json::to_vec(spec).map_or(usize::MAX, |json| json.len());
+        let Some(wish) = &run.wants else { return Some(run) };
+        let bytes = wish.spec.bytes().len();
         let of_namespace = self.namespaces.entry(run.namespace.clone()).or_default();
         if of_namespace.saturating_add(bytes) <= NAMESPACE_BYTES && self.all.saturating_add(bytes) <= ALL_BYTES {
             *of_namespace += bytes;
@@ -107,16 +115,19 @@ impl Waiting {
     }
 }
 
-fn contender(object: &DynamicObject, status: Option<&PerfValidationStatus>, now: DateTime<Utc>) -> Option<Contender> {
-    let spec = PerfValidationSpec::deserialize(&object.data["spec"]).ok();
-    match (spec, status) {
-        (Some(spec), Some(status)) => {
-            let at_work = machine::is_at_work(&spec, status, now);
-            Contender::new(&object.metadata, &spec, status, at_work, now)
-        }
-        // This operator cannot run it, so it is in no queue; it may hold a node all the same.
-        _ => stranger(object),
+/// Reads an object, with its status if it can be read.
+fn contender(json: &str, now: DateTime<Utc>) -> serde_json::Result<(Option<Contender>, Option<PerfValidationStatus>)> {
+    if let Ok(object) = serde_json::from_str::<PerfValidation>(json) {
+        let status = object.status.unwrap_or_default();
+        let at_work = machine::is_at_work(&object.spec, &status, now);
+        let run = Contender::new(&object.metadata, &object.spec, &status, at_work, now);
+        return Ok((run, Some(status)));
     }
+    // An object that another version of the CRD wrote still holds its node, and must not hide the others. This operator cannot run
+    // it, so it is in no queue.
+    let object: DynamicObject = serde_json::from_str(json)?;
+    let status = Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
+    Ok((stranger(&object), status.ok()))
 }
 
 /// The node that an object of another version holds. Only those fields are read; a phase that this version does not
@@ -154,6 +165,8 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
 
 #[cfg(test)]
 mod tests {
+    use perfval_api::PerfValidationSpec;
+    use perfval_run::queue::Wish;
     use serde_json::json;
 
     use super::*;
@@ -175,7 +188,7 @@ mod tests {
             name: number.to_string(),
             position: Position::new(&kube::api::ObjectMeta::default(), &PerfValidationStatus::default()),
             holds,
-            wants: Some(Box::new(spec)),
+            wants: Some(Wish::new("run", &spec)),
             is_attended: true,
         }
     }

@@ -198,6 +198,7 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     let waits = |run: &&Contender| {
         run.wants
             .as_ref()
+            .and_then(|wish| wish.spec.unpack())
             .is_some_and(|spec| spec.model.name == "lab/tiny-qwen3")
     };
     let waiting: Vec<_> = runs.iter().filter(waits).map(|run| run.name.as_str()).collect();

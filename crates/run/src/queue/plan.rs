@@ -1,15 +1,14 @@
 //! One plan for the whole queue.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher as _};
-use std::io;
 use std::time::Duration;
 
 use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::CacheVolume;
 use perfval_sizing::{Granted, HeldNodes, Sizing};
 
-use super::{Contender, Line, Place, Turn};
+use super::{Contender, Line, PackedSpec, Place, Turn};
 
 /// Most earlier runs whose names are in a message.
 const NAMED: usize = 3;
@@ -37,18 +36,23 @@ pub fn plan<'l, 'v>(
     // Who has a node already is served before all that wait: a later run may have got it while an earlier one was not
     // yet ready for GPUs, and gives it back like any other.
     in_order.sort_by_key(|run| (run.wants.is_some(), &run.position));
+    // Specs of the runs that use resources. All others are unpacked only while they are sized.
+    let specs: Vec<OnceCell<Box<PerfValidationSpec>>> = vec![OnceCell::new(); in_order.len()];
     let mut held: HeldNodes = in_order.iter().filter_map(|run| run.keeps()).collect();
     let mut granted: HashMap<&str, Vec<Granted<'_>>> = HashMap::new();
     let mut refused = Refused::default();
     let mut ahead = Ahead::default();
     let mut given = 0;
     let mut turns = Vec::new();
-    for run in in_order {
-        let Some(spec) = &run.wants else {
+    for (run, kept) in in_order.into_iter().zip(&specs) {
+        let Some(wish) = &run.wants else {
             let Some(holds) = &run.holds else { continue };
-            if let Some(uses) = &holds.uses {
+            if let Some(uses) = &holds.uses
+                && let Some(spec) = uses.spec.unpack()
+            {
+                let spec = kept.get_or_init(|| Box::new(spec));
                 let others = granted.entry(&run.namespace).or_default();
-                others.push(uses.granted(holds.at_work));
+                others.push(uses.granted(spec, holds.at_work));
             }
             if holds.at_work {
                 ahead.add(run, true);
@@ -64,21 +68,27 @@ pub fn plan<'l, 'v>(
             ahead.add(run, false);
             continue;
         }
-        let wish = Wish::new(run, spec, volume_of(run));
-        let known = refused.get(&wish).cloned();
-        let sizing = known.unwrap_or_else(|| {
+        let question = (run.namespace.as_str(), &wish.spec);
+        let volume = volume_of(run);
+        let (sizing, spec) = if let Some(known) = refused.get(&question, volume) {
+            (known.clone(), None)
+        } else {
             let granted = granted.get(run.namespace.as_str()).map_or(&[][..], Vec::as_slice);
-            size(run, spec, Others { held: &held, granted })
-        });
+            let spec = wish.spec.unpack();
+            let sizing = spec
+                .as_ref()
+                .map_or_else(unreadable, |spec| size(run, spec, Others { held: &held, granted }));
+            (sizing, spec)
+        };
         turns.push((run, ahead.turn(&sizing, line.usual)));
         let chosen = matches!(sizing, Sizing::Chosen(_));
         ahead.add(run, chosen);
-        match sizing {
-            Sizing::Chosen(plan) => {
+        match (sizing, spec) {
+            (Sizing::Chosen(plan), Some(spec)) => {
                 given += 1;
                 held.add(run.on(&plan.node));
                 granted.entry(&run.namespace).or_default().push(Granted {
-                    spec,
+                    spec: kept.get_or_init(|| Box::new(spec)),
                     gpus: plan.gpus,
                     by_claims: plan.allocation == Allocation::Dra,
                     pods: None,
@@ -86,70 +96,42 @@ pub fn plan<'l, 'v>(
                     at_work: true,
                 });
             }
-            sizing => refused.keep(wish, sizing),
+            (sizing, Some(_)) => refused.keep(question, volume, sizing),
+            (_, None) => {}
         }
     }
     turns
 }
 
+fn unreadable() -> Sizing {
+    Sizing::Wait {
+        reason: Reason::CallFailed,
+        message: "the spec in the queue cannot be read".to_owned(),
+    }
+}
+
 /// Message for a run that no plan has come to yet.
 const MORE: &str = "the runs ahead are given their nodes first";
 
-/// Wish of a run, as far as the answer depends on it.
-#[derive(PartialEq)]
-struct Wish<'a, 'v> {
-    namespace: &'a str,
-    spec: &'a PerfValidationSpec,
-    volume: Option<&'v CacheVolume>,
-}
+/// Namespace and spec of a run, on which its answer depends besides the volume of its model cache and what others hold.
+type Question<'a> = (&'a str, &'a PackedSpec);
 
-impl<'a, 'v> Wish<'a, 'v> {
-    fn new(run: &'a Contender, spec: &'a PerfValidationSpec, volume: Option<&'v CacheVolume>) -> Self {
-        Self {
-            namespace: &run.namespace,
-            spec,
-            volume,
-        }
-    }
-
-    /// Equal wishes have equal digests.
-    fn digest(&self) -> u64 {
-        let mut digest = Digest(DefaultHasher::new());
-        digest.0.write(self.namespace.as_bytes());
-        // A spec was JSON once. If it were not, there would be fewer digests, and the wishes still differ.
-        let _ = serde_json::to_writer(&mut digest, self.spec);
-        digest.0.finish()
-    }
-}
-
-struct Digest(DefaultHasher);
-
-impl io::Write for Digest {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.0.write(part);
-        Ok(part.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Answers that hold for equal wishes: with more nodes taken, the same wish is refused again. A thousand equal runs are
-/// sized once.
+/// Refusals, which hold for equal questions: with more nodes taken, the same question has the same answer. A thousand equal runs
+/// are sized once.
 #[derive(Default)]
-struct Refused<'a, 'v>(HashMap<u64, Vec<(Wish<'a, 'v>, Sizing)>>);
+struct Refused<'a, 'v>(HashMap<Question<'a>, Vec<(Option<&'v CacheVolume>, Sizing)>>);
 
 impl<'a, 'v> Refused<'a, 'v> {
-    fn get(&self, wish: &Wish<'_, '_>) -> Option<&Sizing> {
-        let alike = self.0.get(&wish.digest())?;
-        alike.iter().find(|(known, _)| known == wish).map(|(_, sizing)| sizing)
+    fn get(&self, question: &Question<'a>, volume: Option<&CacheVolume>) -> Option<&Sizing> {
+        let alike = self.0.get(question)?;
+        alike
+            .iter()
+            .find(|(known, _)| *known == volume)
+            .map(|(_, sizing)| sizing)
     }
 
-    fn keep(&mut self, wish: Wish<'a, 'v>, sizing: Sizing) {
-        if self.get(&wish).is_none() {
-            self.0.entry(wish.digest()).or_default().push((wish, sizing));
-        }
+    fn keep(&mut self, question: Question<'a>, volume: Option<&'v CacheVolume>, sizing: Sizing) {
+        self.0.entry(question).or_default().push((volume, sizing));
     }
 }
 

@@ -5,7 +5,7 @@ mod crowd;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use perfval_api::{Phase, PlacementStatus, Verdict};
-use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn};
+use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn, Wish};
 use perfval_run::{machine, time};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{Fleet, Plan, Sizing};
@@ -350,7 +350,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
         let found = Contender::new(&story.object.metadata, &story.object.spec, &story.status(), true, now());
         found.map(|found| found.wants)
     };
-    let waits = Some(Some(Box::new(story.object.spec.clone())));
+    let waits = Some(Some(Wish::new("h100", &story.object.spec)));
     assert_eq!(stand(5, json!({})), waits);
     assert_eq!(stand(15, json!({})), None, "it waits for something else");
     assert_eq!(stand(5, json!({"suspend": true})), None);
