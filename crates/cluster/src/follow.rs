@@ -22,6 +22,8 @@ use crate::{Cluster, Failure};
 
 /// Length of a watch (s). A connection that is silently dead is noticed after it and [`PATIENCE`].
 const WATCH: u32 = 30;
+/// Time for which a run waits for the inventory before it lists its own devices. A look may have it for many seconds.
+const TURN: Duration = Duration::from_secs(2);
 /// Shortest time between the starts of two watches of a kind: an API server that closes them at once is not flooded.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -65,9 +67,25 @@ impl Cluster {
         }
     }
 
-    /// The devices of a node and their holders at this moment: a watch may be behind, and the result decides on a run. One at a
-    /// time: the slices of 5,000 nodes take 13 MB. The claims are listed last, so that a device that is given out in between is
-    /// seen as held.
+    /// Begins to follow the cluster. The lists of 5,000 nodes take seconds, and a look that comes later finds them.
+    pub async fn prepare(&self) {
+        let asked = Instant::now();
+        let mut turn = self.shared.turn().await;
+        turn.refresh(asked, look_left(), || follow(self)).await;
+    }
+
+    /// The devices of a node and their holders, as the watches have them; `None` if nothing is watched, or while a look has the
+    /// inventory for long.
+    pub(crate) async fn known_devices_of(&self, node: &str) -> Option<Inventory> {
+        let asked = Instant::now();
+        let turn = timeout(TURN, self.shared.turn()).await;
+        let mut turn = turn.ok().filter(Turn::is_followed)?;
+        turn.refresh(asked, TURN, || follow(self)).await;
+        Some(turn.inventory().for_node(node))
+    }
+
+    /// The devices of a node and their holders at this moment, because a watch may be behind. One at a time: the slices of 5,000
+    /// nodes take 13 MB. The claims are listed last, so that a device that is given out in between is seen as held.
     pub(crate) async fn devices_of(&self, node: &str) -> Inventory {
         let _turn = self.shared.devices.lock().await;
         let (mut of_slices, mut of_claims) = (Interned::default(), Interned::default());
@@ -159,6 +177,7 @@ async fn follow_a_list<T: Counted>(
         *began = Instant::now();
         let listed = list(cluster, |object| T::read(object, &mut interned)).await?;
         arrivals.list(listed.items);
+        interned.keep_held_by(2);
         listed.version
     };
     loop {
@@ -166,7 +185,7 @@ async fn follow_a_list<T: Counted>(
         if watch(cluster, arrivals, &mut version, &mut interned).await? == Ended::Expired {
             return Ok(());
         }
-        interned.forget_unused();
+        interned.keep_held_by(1);
         sleep_until(*began + SHORTEST).await;
     }
 }

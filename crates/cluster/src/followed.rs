@@ -125,6 +125,11 @@ impl Turn {
         &self.0.inventory
     }
 
+    /// Returns true if the kinds are followed.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.0.followed.as_ref().is_some_and(|followed| !followed.is_over())
+    }
+
     /// Takes in all changes since the last look. `asked`: time at which the look was requested; `limit`: time for lists that are
     /// under way; `start`: follows the cluster from the beginning.
     pub(crate) async fn refresh(&mut self, asked: Instant, limit: Duration, start: impl FnOnce() -> Followed) {

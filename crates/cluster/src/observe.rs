@@ -128,7 +128,14 @@ impl Cluster {
             }
             Need::Devices => {
                 let node = run.placement().map_or("", |plan| &plan.node);
-                let mut inventory = Box::pin(self.devices_of(node)).await;
+                let known = match &run.status().state.gpu_check {
+                    None => Box::pin(self.known_devices_of(node)).await,
+                    Some(_) => None,
+                };
+                let mut inventory = match known {
+                    Some(known) => known,
+                    None => Box::pin(self.devices_of(node)).await,
+                };
                 inventory.naming = run.settings.naming(run.namespace());
                 NeedAnswer::Devices(Box::new(inventory))
             }

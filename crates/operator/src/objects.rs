@@ -69,6 +69,18 @@ impl Objects {
             .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
     }
 
+    /// Waits for the first list of every namespace. Returns whether the run of any object is not over.
+    pub(crate) async fn any_active(&self) -> bool {
+        for store in self.stores.iter() {
+            // It fails without its watch, when this process ends.
+            if store.wait_until_ready().await.is_err() {
+                return false;
+            }
+        }
+        let is_active = |object: &Stored| object.phase().is_some_and(|phase| !phase.is_over());
+        self.stores.iter().any(|store| store.find(is_active).is_some())
+    }
+
     /// The namespaces that are looked after; `None` is all of them.
     pub(crate) fn namespaces(&self) -> &[Option<String>] {
         &self.namespaces
@@ -135,5 +147,37 @@ impl Objects {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(phase: &str) -> Stored {
+        serde_json::from_value(json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {"name": phase.to_lowercase(), "namespace": "perf", "uid": phase},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
+            "status": {"phase": phase},
+        }))
+        .expect("an object has metadata")
+    }
+
+    #[tokio::test]
+    async fn objects_whose_runs_are_over_are_not_active() {
+        let (objects, mut scopes) = watched(vec![None]);
+        let writer = &mut scopes[0].writer;
+        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&Event::InitApply(object("Completed")));
+        writer.apply_watcher_event(&Event::InitApply(object("Suspended")));
+        assert!(objects.any_active().now_or_never().is_none(), "the list is under way");
+        writer.apply_watcher_event(&Event::InitDone);
+        assert!(!objects.any_active().await);
+        writer.apply_watcher_event(&Event::Apply(object("Sizing")));
+        assert!(objects.any_active().await);
     }
 }

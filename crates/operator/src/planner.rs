@@ -47,6 +47,21 @@ const WRITERS: usize = 4;
 
 /// Plans for as long as this process leads.
 pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
+    let prepared = async {
+        if context.objects.any_active().await {
+            let _turn = context.suspects.share().await;
+            if let Err(Panicked(said)) = catch(context.cluster.prepare()).await {
+                error!(
+                    said,
+                    "the first count of the cluster panicked; the first look counts again"
+                );
+            }
+        }
+    };
+    futures::join!(stop.run_until_cancelled(prepared), plan(&context, &stop));
+}
+
+async fn plan(context: &Context, stop: &CancellationToken) {
     let mut rested = Instant::now();
     let mut pause: Option<Duration> = None;
     let mut chosen = Choices::new();
@@ -65,7 +80,7 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
         }
         let _turn = context.suspects.share().await;
         let began = Instant::now();
-        pause = catch(look(&context, &mut chosen))
+        pause = catch(look(context, &mut chosen))
             .await
             .unwrap_or_else(|Panicked(said)| {
                 error!(said, "a look for the queue panicked; trying again");
@@ -223,11 +238,11 @@ async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Re
     }
     loop {
         let planned = apart(move || {
-            let planned = plan(&look);
+            let planned = plan_by(&look);
             (look, planned)
         });
         let (answers, caches);
-        (look, (answers, caches)) = planned.await?;
+        (look, (answers, caches)) = planned.await.map_err(|error| format!("no plan was made: {error}"))?;
         if !look.locate_caches(&context.cluster, caches).await {
             return Ok(answers);
         }
@@ -240,13 +255,11 @@ pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return Ok(work());
     }
-    spawn_blocking(work)
-        .await
-        .map_err(|error| format!("no plan was made: {error}"))
+    spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
 /// Plans by a look. Returns the answer to each run, by uid, and the model caches of the runs that get a node.
-fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
+fn plan_by(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let nobody = Line::default();
     let line = look.line.present().unwrap_or(&nobody);
     let fleet = Fleet::new(look.inventory());

@@ -175,7 +175,8 @@ fn pack(object: &PerfValidation) -> io::Result<Packed> {
         return Err(io::Error::other("compression made it longer"));
     }
     Ok(Packed {
-        bytes: bytes.into_boxed_slice(),
+        // Copied, because an allocator may leave a vector that shrinks where it is.
+        bytes: Box::from(bytes.as_slice()),
         length: json.len(),
     })
 }

@@ -33,7 +33,9 @@ pub enum Need {
     Holders,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
-    /// Device slices, claims and the run's node at this moment: whether each worker has a GPU of its own.
+    /// Device slices, claims and the run's node: whether each worker has a GPU of its own. They come from the watches, and from
+    /// new lists while the check is repeated (`gpuCheck` in the status): a watch may be behind, and a fault that two looks find
+    /// ends the run.
     Devices,
     /// Everything that carries our name label and our owner reference, of any run.
     Children,
@@ -116,7 +118,7 @@ pub struct Observed {
     pub oddities: Vec<String>,
     /// Everything that sizing counts.
     pub inventory: Seen<Inventory>,
-    /// Devices of the run's node and their holders, which come from no watch.
+    /// Devices of the run's node and their holders.
     pub devices: Seen<Inventory>,
     /// All objects of the operator for this object, of any run.
     pub children: Seen<Vec<Child>>,

@@ -89,7 +89,15 @@ pub fn confirm(
             return wrong("is given out in shares".to_owned());
         }
         let mut others = names(busy.holders(id));
+        let holders = others.len();
         others.retain(|claim| *claim != given.claim);
+        // A watch that shows our allocation shows all earlier ones.
+        if others.len() == holders {
+            return Err(Unconfirmed::Unknown(format!(
+                "the claim {} is not yet among those that hold GPUs",
+                given.claim
+            )));
+        }
         if !others.is_empty() {
             return wrong(format!(
                 "is held by {} too",

@@ -124,6 +124,11 @@ pub(crate) struct Arrivals<T> {
 /// Changes that wait for a look, some 3 MB. A tenant may create and delete pods all the time while no run needs a look.
 const MOST: usize = 20_000;
 
+/// Spare room that a list gets: one object in 32.
+const SPARE: usize = 32;
+/// New objects that are inserted one by one. Each moves half of the list, 0.3 ms with 100,000 pods; sorting them takes 50 ms.
+const FEW: usize = 64;
+
 struct Arrived<T> {
     listed: Option<Vec<T>>,
     /// By key; `None`: it does not count any more.
@@ -158,7 +163,7 @@ impl<T: Counted> Arrivals<T> {
     /// A list ended. It counts once its watch has begun.
     pub(crate) fn list(&self, mut all: Vec<T>) {
         all.shrink_to_fit();
-        all.sort_by(|a, b| a.key().cmp(b.key()));
+        all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         *self.lock() = Arrived {
             listed: Some(all),
             changed: BTreeMap::new(),
@@ -270,8 +275,19 @@ fn merge<T: Counted>(all: &mut Vec<T>, changed: BTreeMap<Box<str>, Option<T>>) {
         });
     }
     if !new.is_empty() {
-        all.append(&mut new);
-        all.sort_by(|a, b| a.key().cmp(b.key()));
+        // A vector that doubles takes 12 MiB with 100,000 pods, and a stable sort 6 more.
+        if all.capacity() < all.len() + new.len() {
+            all.reserve_exact(new.len() + all.len() / SPARE);
+        }
+        if new.len() <= FEW {
+            for now in new {
+                let index = all.partition_point(|known| known.key() < now.key());
+                all.insert(index, now);
+            }
+        } else {
+            all.append(&mut new);
+            all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        }
     }
 }
 
@@ -324,6 +340,24 @@ mod tests {
         arrivals.follow();
         arrivals.take(&mut all);
         assert_eq!(names(&all), named(&[("x", true)]));
+    }
+
+    #[test]
+    fn many_new_objects_are_merged_as_few_are() {
+        let arrivals = Arrivals::<Node>::default();
+        let mut all = Seen::NotAsked;
+        arrivals.list((0..100).map(|number| node(&format!("n{number:03}5"), true)).collect());
+        arrivals.follow();
+        for count in [1, FEW, 300] {
+            for number in 0..count {
+                let name = format!("n{number:03}{}", count % 7);
+                assert!(arrivals.change(name.clone(), Some(node(&name, true))).is_ok());
+            }
+            arrivals.take(&mut all);
+            let names = names(&all);
+            assert!(names.is_sorted(), "{names:?}");
+        }
+        assert_eq!(names(&all).len(), 100 + 1 + FEW + 300 - 1);
     }
 
     #[tokio::test]

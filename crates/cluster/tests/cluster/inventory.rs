@@ -203,7 +203,7 @@ async fn without_a_node_the_whole_cluster_is_listed_and_not_watched() {
 }
 
 #[tokio::test]
-async fn the_devices_of_a_run_are_those_of_this_moment() {
+async fn the_devices_of_a_run_come_from_the_watches_and_after_a_doubt_from_new_lists() {
     let world = World::new();
     let others = ClaimBuilder::named("elsewhere").holds("n2", "gpu-3");
     let cluster = Cluster::of_gpus(8).claim(ClaimBuilder::named("held").holds("n1", "gpu-3"));
@@ -213,12 +213,25 @@ async fn the_devices_of_a_run_are_those_of_this_moment() {
     on_node_1(&world);
     let held = async || {
         let seen = world.observe(Need::Devices).await;
+        let nodes = &seen.devices.present().expect("the devices").nodes;
+        assert_eq!(nodes.present().map(Vec::len), Some(1));
         let devices = seen.devices.present().expect("the devices");
         assert_eq!(devices.slices.present().map(Vec::len), Some(1));
         let claims = devices.claims.present().expect("the claims").iter();
         claims.map(|claim| claim.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(held().await, ["other/held"], "those of other nodes are not kept");
+    assert_eq!(calls(&world, "list"), ["resourceslices", "resourceclaims"]);
+    assert_eq!(calls(&world, "watch").len(), 0, "nothing is followed for it");
+    world.server.forget_calls();
+    world.cluster.prepare().await;
+    assert_eq!(held().await, ["other/held"]);
+    assert_eq!(calls(&world, "list"), FOLLOWED, "once for all looks");
+    assert_eq!(calls(&world, "watch").len(), 4);
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["operatorState"]["gpuCheck"] = json!({});
+    });
+    world.server.forget_calls();
     let claims = world.server.shared("resourceclaims");
     let claim = claims
         .iter()
@@ -226,8 +239,8 @@ async fn the_devices_of_a_run_are_those_of_this_moment() {
         .expect("it is there");
     let namespace = claim["metadata"]["namespace"].as_str().unwrap_or_default();
     world.server.delete("resourceclaims", namespace, "held");
-    assert!(held().await.is_empty());
-    assert_eq!(calls(&world, "watch").len(), 0);
+    assert!(held().await.is_empty(), "the watch may be behind");
+    assert_eq!(calls(&world, "list"), ["resourceslices", "resourceclaims"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,8 @@ pub(super) async fn survey(context: &Context, policies: &[Arc<PerfValidationPoli
             .collect();
         let survey = context.cluster.survey(&specs).await;
         let policies = policies.to_vec();
-        apart(move || select(&survey, &policies)).await?
+        let selected = apart(move || select(&survey, &policies)).await;
+        selected.map_err(|error| format!("no node was selected: {error}"))?
     };
     let nodes = timeout(LIMIT, Box::pin(read)).await;
     Ok(Surveyed {

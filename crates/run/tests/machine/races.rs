@@ -198,6 +198,24 @@ fn a_watch_that_is_behind_ends_no_run() {
 }
 
 #[test]
+fn a_watch_without_the_claims_of_the_workers_confirms_nothing() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.watch_lacks_claims = true;
+    let checks = |story: &Story| story.status().state.gpu_check.is_some();
+    for _ in 0..20 {
+        if !checks(&story) {
+            story.step();
+        }
+    }
+    assert!(checks(&story) && story.status().phase == Some(Phase::WaitingForReady));
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("is not yet among those that hold GPUs"), "{message}");
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "new lists show them");
+}
+
+#[test]
 fn no_trial_starts_on_the_wrong_node() {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
     story.until_between_trials();

@@ -52,6 +52,8 @@ pub struct Story {
     pub unreadable: bool,
     /// Whether the watch of the claims still shows the holder of a shared GPU, which is gone.
     pub watch_is_behind: bool,
+    /// The watch of the claims does not show those of the workers yet.
+    pub watch_lacks_claims: bool,
     pub others: Vec<Contender>,
     /// Whether there is a node for every run.
     pub endless: bool,
@@ -169,6 +171,7 @@ impl Story {
             tainted: false,
             unreadable: false,
             watch_is_behind: false,
+            watch_lacks_claims: false,
             others: Vec::new(),
             endless: false,
             admission: Seen::Present(Admission::Accepted),

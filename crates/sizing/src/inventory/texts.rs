@@ -17,8 +17,9 @@ impl Texts {
         new
     }
 
-    /// Drops the texts that are held nowhere else.
-    pub(super) fn forget_unused(&mut self) {
-        self.0.retain(|text| Arc::strong_count(text) > 1);
+    /// Drops the texts with fewer holders than this.
+    pub(super) fn keep_held_by(&mut self, holders: usize) {
+        self.0.retain(|text| Arc::strong_count(text) > holders);
+        self.0.shrink_to_fit();
     }
 }

@@ -55,6 +55,15 @@ fn a_gpu_that_is_not_published_or_that_another_claim_holds_is_reported() {
 }
 
 #[test]
+fn claims_that_lack_the_workers_own_confirm_nothing() {
+    let given = [given("w0", "gpu-3")];
+    match confirm(&Cluster::of_gpus(4).inventory(), "n1", &given) {
+        Err(Unconfirmed::Unknown(why)) => assert!(why.contains("other/w0 is not yet"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn two_devices_of_one_card_are_one_gpu() {
     let twin = || gpu(0).named("gpu-vfio-0");
     let cluster = Cluster::of_gpus(0)

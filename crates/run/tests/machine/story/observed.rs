@@ -5,7 +5,7 @@ use kube::core::DynamicObject;
 use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
 use perfval_run::{Observed, Run, names};
-use perfval_sizing::inventory::Inventory;
+use perfval_sizing::inventory::{ClaimUse, Interned, Inventory};
 use perfval_sizing::{Fleet, HeldNodes, Seen, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
@@ -46,7 +46,13 @@ impl Story {
                     seen.holders = Seen::Present(self.others.iter().filter(holds).cloned().collect());
                 }
                 Need::Inventory => seen.inventory = self.inventory(self.shared_gpu),
-                Need::Devices => seen.devices = self.inventory(self.shared_gpu && !self.watch_is_behind),
+                Need::Devices => {
+                    let from_watch = self.status().state.gpu_check.is_none();
+                    seen.devices = self.inventory(self.shared_gpu && (from_watch || !self.watch_is_behind));
+                    if !(from_watch && self.watch_lacks_claims) {
+                        self.add_claims(&mut seen.devices);
+                    }
+                }
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
@@ -156,6 +162,18 @@ impl Story {
         let mut inventory = cluster.inventory();
         inventory.naming = self.settings.naming("perf");
         Seen::Present(inventory)
+    }
+
+    fn add_claims(&self, devices: &mut Seen<Inventory>) {
+        if let Seen::Present(devices) = devices
+            && let Seen::Present(known) = &mut devices.claims
+        {
+            let own = self.claims();
+            known.extend(
+                own.iter()
+                    .filter_map(|claim| ClaimUse::read(claim, &mut Interned::default())),
+            );
+        }
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {
