@@ -9,19 +9,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
 use perfval_api::Phase;
 use perfval_run::Run;
 use tokio::time::Instant;
 
+use crate::stored::Stored;
+
 /// Shortest time between two passes. Each pass doubles the time until the next one.
 const SHORTEST: Duration = Duration::from_millis(250);
+/// The same while a run removes its objects: a pass makes six lists, and pods need seconds to end.
+const SHORTEST_OF_REMOVAL: Duration = Duration::from_secs(2);
 /// Longest time between two passes. In as long without a pass the time between them halves, so that no rhythm of changes has
 /// more than one pass in 4 s in the long run. Not counted: changes of the object itself, and a completion of the endpoint.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// Last pass over each object, by its uid.
+/// A change of a Job has its pass at once, but not again within this time. The pod of a trial ends up to a second before its Job,
+/// and the pass for the pod would hold up the result.
+const JOB_AGAIN: Duration = Duration::from_secs(2);
+
+/// Last pass over each object, by namespace and name.
 #[derive(Default)]
-pub struct Pace(Mutex<HashMap<String, Last>>);
+pub struct Pace(Mutex<HashMap<(String, String), Last>>);
 
 struct Last {
     phase: Option<Phase>,
@@ -30,25 +39,46 @@ struct Last {
     at: Instant,
     /// Time from it to the next.
     pause: Duration,
+    /// Shortest time between two.
+    shortest: Duration,
+    /// True if a Job has changed since the last pass.
+    job_changed: bool,
+    /// Last pass for a change of a Job.
+    for_job: Option<Instant>,
 }
 
 impl Last {
     fn new(phase: Option<Phase>, version: Option<String>) -> Self {
+        let shortest = match phase {
+            Some(Phase::CleaningUp) => SHORTEST_OF_REMOVAL,
+            _ => SHORTEST,
+        };
         Self {
             phase,
             version,
             at: Instant::now(),
-            pause: SHORTEST,
+            pause: shortest,
+            shortest,
+            job_changed: false,
+            for_job: None,
         }
     }
 
     fn take(&mut self) -> Option<Duration> {
+        let is_first = self.for_job.is_none_or(|last| last.elapsed() >= JOB_AGAIN);
+        let is_measuring = self.phase == Some(Phase::Benchmarking);
+        if std::mem::take(&mut self.job_changed) && is_first && is_measuring {
+            self.for_job = Some(Instant::now());
+            return None;
+        }
         let passed = self.at.elapsed();
         if passed < self.pause {
             return Some(self.pause.saturating_sub(passed));
         }
         let halvings = passed.as_secs_f64() / LONGEST.as_secs_f64();
-        self.pause = (self.pause * 2).mul_f64((-halvings).exp2()).clamp(SHORTEST, LONGEST);
+        self.pause = (self.pause * 2)
+            .mul_f64((-halvings).exp2())
+            .clamp(self.shortest, LONGEST);
         self.at = Instant::now();
         None
     }
@@ -61,36 +91,45 @@ impl Pace {
             run.phase(),
             Some(Phase::WaitingForReady | Phase::Benchmarking | Phase::CleaningUp)
         );
+        let key = (run.namespace().to_owned(), run.name().to_owned());
         let mut all = self.lock();
         if !is_waiting {
-            all.remove(run.uid());
+            all.remove(&key);
             return None;
         }
         let version = run.object.resource_version();
-        match all.get_mut(run.uid()) {
+        match all.get_mut(&key) {
             Some(last) if last.phase == run.phase() => {
                 // A change of the object itself has its pass at once.
                 if last.version != version {
                     last.version = version;
+                    last.job_changed = false;
                     return None;
                 }
                 last.take()
             }
             _ => {
-                all.insert(run.uid().to_owned(), Last::new(run.phase(), version));
+                all.insert(key, Last::new(run.phase(), version));
                 None
             }
         }
     }
 
-    /// The object is gone.
-    pub fn forget(&self, object: &impl ResourceExt) {
-        if let Some(uid) = object.uid() {
-            self.lock().remove(&uid);
+    /// A Job of an object changed.
+    pub fn job_changed(&self, object: &ObjectRef<Stored>) {
+        let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
+        if let Some(last) = self.lock().get_mut(&key) {
+            last.job_changed = true;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Last>> {
+    /// The object is gone.
+    pub fn forget(&self, object: &impl ResourceExt) {
+        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        self.lock().remove(&key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Last>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -172,6 +211,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_job_does_not_wait_for_the_end_of_its_pod() {
+        let (pace, settings) = (Pace::default(), Settings::default());
+        let object = object("Benchmarking", "1");
+        let run = Run::new(&object, &settings);
+        let of = ObjectRef::<Stored>::new("run").within("perf");
+        pace.job_changed(&of);
+        assert_eq!(pace.take(&run), None, "a new phase");
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert_eq!(pace.take(&run), None, "the pod ends");
+        tokio::time::advance(Duration::from_millis(50)).await;
+        pace.job_changed(&of);
+        assert_eq!(pace.take(&run), None, "its Job is over");
+        assert!(pace.take(&run).is_some());
+        pace.job_changed(&of);
+        assert!(pace.take(&run).is_some(), "a Job that changes all the time");
+        tokio::time::advance(Duration::from_millis(300)).await;
+        assert_eq!(pace.take(&run), None);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_change_of_the_object_and_a_phase_that_creates_objects_do_not_wait() {
         let (pace, settings) = (Pace::default(), Settings::default());
         let take = |phase: &str, version: &str| pace.take(&Run::new(&object(phase, version), &settings));
@@ -185,5 +244,7 @@ mod tests {
         );
         assert_eq!(take("Benchmarking", "2"), None, "a new phase");
         assert_eq!((take("Deploying", "2"), take("Deploying", "2")), (None, None));
+        let removal = (take("CleaningUp", "3"), take("CleaningUp", "3"));
+        assert_eq!(removal, (None, Some(SHORTEST_OF_REMOVAL)));
     }
 }

@@ -46,9 +46,13 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
         metrics: context.metrics.clone(),
     };
     let wakes = context.objects.wakes(watches.namespace.clone());
+    let paced = context.clone();
+    let jobs = watches
+        .children::<Job>("Job")
+        .inspect(move |object| paced.pace.job_changed(object));
     Controller::for_stream(root(&watches, writer, &context).map(Ok), reader)
         .with_config(controller::Config::default().debounce(DEBOUNCE).concurrency(workers))
-        .reconcile_on(watches.children::<Job>("Job"))
+        .reconcile_on(jobs)
         .reconcile_on(watches.children::<Pod>("Pod"))
         .reconcile_on(watches.children::<ResourceClaim>("ResourceClaim"))
         .reconcile_on(deployments::changes(

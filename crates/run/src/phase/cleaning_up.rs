@@ -13,7 +13,7 @@ use crate::status::Truth;
 use crate::{interruption, status, teardown, time};
 
 /// Claims and terminating pods are seen by watches; this is for the rest.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Longest pause where something hangs for long.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -62,7 +62,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every two
+/// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every five
 /// seconds.
 fn pause(pass: &Pass<'_>) -> Duration {
     let began = status::phase_started_at(&pass.status).unwrap_or(pass.now);
