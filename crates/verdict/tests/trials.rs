@@ -78,12 +78,18 @@ fn far_misses_end_a_run_early_and_are_part_of_the_odds() {
 #[test]
 fn the_page_shows_every_second_point_of_the_curve() {
     let page = std::fs::read_to_string("../../docs/evidence/trial-rule.md").unwrap();
+    // The sample of a policy.
+    let quick = TrialsSpec {
+        error_bound_percent: 10,
+        ..TrialsSpec::default()
+    };
     let rows: Vec<String> = curve(&TrialsSpec::default())
+        .zip(curve(&quick))
         .step_by(2)
-        .map(|(rate, odds)| {
+        .map(|((rate, odds), (_, quick))| {
             format!(
-                "| {rate:.2} | {:.3} | {:.3} | {:.3} | {:.1} |",
-                odds.passed, odds.failed, odds.inconclusive, odds.trials
+                "| {rate:.2} | {:.3} | {:.3} | {:.3} | {:.1} | {:.3} | {:.3} | {:.1} |",
+                odds.passed, odds.failed, odds.inconclusive, odds.trials, quick.passed, quick.failed, quick.trials
             )
         })
         .collect();
