@@ -68,6 +68,11 @@ impl Process {
         self.memory("VmHWM:")
     }
 
+    /// Resident pages of files, which the kernel may drop (MiB).
+    pub fn of_files(&self) -> Option<f64> {
+        self.memory("RssFile:")
+    }
+
     fn memory(&self, line: &str) -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
         let value = status.lines().find_map(|found| found.strip_prefix(line))?;

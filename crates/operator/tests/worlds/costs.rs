@@ -88,7 +88,7 @@ impl Cost {
     fn table(&self) -> String {
         let mut rows: BTreeMap<(bool, String), BTreeMap<&str, usize>> = BTreeMap::new();
         for made in &self.made {
-            let dry = if made.dry_run { " (dry run)" } else { "" };
+            let dry = if made.call.dry_run { " (dry run)" } else { "" };
             let what = format!("{} {}{dry}", made.call.verb, made.call.resource);
             *rows
                 .entry((!made.writes(), what))
@@ -132,7 +132,7 @@ async fn usual_run() -> Cost {
 /// Writes of a run with two trials, of which each adds five: two of its Job, two of the status, one of its progress.
 const WRITES: usize = 25;
 /// Requests of the run, and in each minute in which it waits for its workers or measures.
-const REQUESTS: usize = 157;
+const REQUESTS: usize = 148;
 /// Watches meanwhile: of four kinds, each for half a minute.
 const WATCHES: usize = 40;
 const A_MINUTE: f64 = 29.0;

@@ -52,7 +52,7 @@ fn kinds_of_writes(made: &[Made]) -> Vec<&Made> {
 /// Whether an answer is one that says something true.
 fn is_an_answer(made: &Made, strike: Strike) -> bool {
     // A refused dry run is what the API server has against the deployment.
-    (made.dry_run && matches!(strike, Strike::Refuse(422)))
+    (made.call.dry_run && matches!(strike, Strike::Refuse(422)))
         // Reads ask for a quorum: only a watch may be behind.
         || (!made.writes() && strike == Strike::LoseAnswer)
         || (made.writes() && matches!(strike, Strike::Stale(_)))

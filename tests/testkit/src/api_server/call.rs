@@ -15,6 +15,21 @@ pub struct Call {
     pub namespace: Option<String>,
     /// Name, where the request has one.
     pub name: Option<String>,
+    /// Whether nothing is to be stored.
+    pub dry_run: bool,
+}
+
+impl Call {
+    /// Whether it changes something.
+    pub fn writes(&self) -> bool {
+        !self.dry_run && !self.reads() && self.verb != "watch" && !self.resource.ends_with("/proxy")
+    }
+
+    /// Whether it reads once. A question about a right is a creation that stores nothing.
+    pub fn reads(&self) -> bool {
+        matches!(self.verb, "get" | "list") && !self.resource.ends_with("/proxy")
+            || self.resource == "selfsubjectaccessreviews"
+    }
 }
 
 /// Where a request goes.
@@ -97,6 +112,7 @@ impl Address {
             resource,
             namespace: self.namespace.clone(),
             name: self.name.clone(),
+            dry_run: self.is_dry_run(),
         })
     }
 

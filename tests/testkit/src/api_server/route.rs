@@ -99,6 +99,7 @@ impl State {
                     },
                     namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
                     name: None,
+                    dry_run: false,
                 })
             })
         });

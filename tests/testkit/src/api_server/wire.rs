@@ -53,8 +53,6 @@ pub struct Made {
     pub call: Call,
     /// How many changes there had been in the cluster.
     pub after: u64,
-    /// Whether nothing was to be stored.
-    pub dry_run: bool,
     /// When.
     pub at: Instant,
     /// Code of the answer; `None` if none was given.
@@ -64,13 +62,12 @@ pub struct Made {
 impl Made {
     /// Whether it changes something.
     pub fn writes(&self) -> bool {
-        !self.dry_run && !self.reads() && self.call.verb != "watch" && !self.call.resource.ends_with("/proxy")
+        self.call.writes()
     }
 
-    /// Whether it reads once. A question about a right is a creation that stores nothing.
+    /// Whether it reads once.
     pub fn reads(&self) -> bool {
-        matches!(self.call.verb, "get" | "list") && !self.call.resource.ends_with("/proxy")
-            || self.call.resource == "selfsubjectaccessreviews"
+        self.call.reads()
     }
 }
 
@@ -174,7 +171,6 @@ impl Wire {
             number,
             call,
             after,
-            dry_run: request.uri.query().is_some_and(|query| query.contains("dryRun")),
             at: Instant::now(),
             code: None,
         });
@@ -213,6 +209,7 @@ fn named(request: &http::request::Parts) -> Call {
         resource,
         namespace: None,
         name: None,
+        dry_run: false,
     };
     match Target::of(&request.uri) {
         Some(Target::Resource(address)) => address.call(&request.method),

@@ -84,7 +84,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
         mebibytes: limit,
     } = size;
     println!("{objects} validations of {nodes} nodes with 20 pods each; {ACTIVE} nodes have free GPUs; {limit} MiB");
-    let goal = format!("≤ {limit} MiB");
+    let goal = format!("{limit} MiB are enough");
     let folder = tempfile::tempdir()?;
     let (cluster, resting) = Cluster::new(nodes, ACTIVE);
     for index in 0..objects {
@@ -180,9 +180,11 @@ pub fn row(what: &str, value: &str, goal: &str) {
 }
 
 fn mebibytes(operator: &Operator) -> String {
-    operator
-        .peak()
-        .map_or_else(|| "?".to_owned(), |peak| format!("{peak:.0} MiB"))
+    let memory = operator.peak().zip(operator.process.of_files());
+    memory.map_or_else(
+        || "?".to_owned(),
+        |(peak, files)| format!("{peak:.0} MiB, {files:.0} of them the program's file"),
+    )
 }
 
 async fn until(what: &str, operator: &mut Operator, is: impl Fn() -> bool) -> Outcome<()> {

@@ -36,13 +36,13 @@ pub struct Cluster {
     writes: Arc<Mutex<Writes>>,
 }
 
-/// Time from the end of a load generator's pod to the operator's next write of the run's status. Most other changes of its objects
-/// need no write.
+/// Time from the end of a trial's Job to the operator's next write of the run's status. Most other changes of its objects need no
+/// write, and the pod ends some steps of the world earlier.
 #[derive(Default)]
 struct Writes {
     /// Version of the API server up to which ended trials are noted.
     noted: u64,
-    /// Uids of the pods that have ended.
+    /// Uids of the Jobs that have ended.
     ended: HashSet<String>,
     /// End of a trial without a write yet, by the name of its object.
     waiting: HashMap<String, Instant>,
@@ -139,12 +139,15 @@ impl Writes {
         for changed in server
             .changes_since(since)
             .into_iter()
-            .filter(|changed| changed.plural == "pods")
+            .filter(|changed| changed.plural == "jobs")
         {
-            let pod = &changed.object;
-            let is_over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-            let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-            let name = pod["metadata"]["labels"]["perfvalidation.dev/name"].as_str();
+            let job = &changed.object;
+            let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+            let is_over = conditions.any(|condition| {
+                matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
+            });
+            let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+            let name = job["metadata"]["labels"]["perfvalidation.dev/name"].as_str();
             if let Some(name) = name.filter(|_| is_over && self.ended.insert(uid.to_owned())) {
                 self.waiting.insert(name.to_owned(), now);
             }

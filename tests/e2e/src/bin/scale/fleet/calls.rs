@@ -5,19 +5,29 @@ use std::time::Duration;
 
 use perfval_testkit::api_server::Call;
 
-/// Verbs that write.
-const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 /// Length of the busiest span (s).
 const SPAN: u64 = 10;
 
 /// Requests until now.
 #[derive(Clone, Default)]
-pub struct Calls(BTreeMap<(&'static str, String), usize>);
+pub struct Calls(BTreeMap<Kind, usize>);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    verb: &'static str,
+    resource: String,
+    writes: bool,
+}
 
 impl Calls {
     pub fn add(&mut self, calls: Vec<Call>) {
         for call in calls {
-            *self.0.entry((call.verb, call.resource)).or_default() += 1;
+            let kind = Kind {
+                writes: call.writes(),
+                verb: call.verb,
+                resource: call.resource,
+            };
+            *self.0.entry(kind).or_default() += 1;
         }
     }
 
@@ -27,45 +37,36 @@ impl Calls {
 
     /// Requests of a verb.
     pub fn of_verb(&self, verb: &str) -> usize {
-        self.sum(|known, _| known == verb)
+        self.sum(|kind| kind.verb == verb)
     }
 
     /// Requests for a resource with a verb.
     pub fn of(&self, verb: &str, resource: &str) -> usize {
-        self.sum(|known, of| known == verb && of == resource)
+        self.sum(|kind| kind.verb == verb && kind.resource == resource)
     }
 
     /// Writes of runs: without leases, baselines and the status of the policy.
     pub fn writes(&self) -> usize {
-        self.sum(|verb, resource| {
+        self.sum(|kind| {
+            let resource = kind.resource.as_str();
             let is_other =
                 matches!(resource, "leases" | "perfvalidationpolicies/status") || resource.starts_with("perfbaselines");
-            WRITES.contains(&verb) && !is_other
+            kind.writes && !is_other
         })
     }
 
-    /// Writes by verb and resource, the most frequent first.
-    pub fn most_writes(&self) -> Vec<(String, usize)> {
-        let writes = self.0.iter().filter(|((verb, _), _)| WRITES.contains(verb));
-        let mut writes: Vec<(String, usize)> = writes
-            .map(|((verb, resource), count)| (format!("{verb} {resource}"), *count))
+    /// Requests that write, or all others, by verb and resource, the most frequent first.
+    pub fn most(&self, writes: bool) -> Vec<(String, usize)> {
+        let found = self.0.iter().filter(|(kind, _)| kind.writes == writes);
+        let mut found: Vec<(String, usize)> = found
+            .map(|(kind, count)| (format!("{} {}", kind.verb, kind.resource), *count))
             .collect();
-        writes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        writes
+        found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        found
     }
 
-    /// Reads by verb and resource, the most frequent first.
-    pub fn most_reads(&self) -> Vec<(String, usize)> {
-        let reads = self.0.iter().filter(|((verb, _), _)| !WRITES.contains(verb));
-        let mut reads: Vec<(String, usize)> = reads
-            .map(|((verb, resource), count)| (format!("{verb} {resource}"), *count))
-            .collect();
-        reads.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        reads
-    }
-
-    fn sum(&self, is: impl Fn(&str, &str) -> bool) -> usize {
-        let fit = self.0.iter().filter(|((verb, resource), _)| is(verb, resource));
+    fn sum(&self, is: impl Fn(&Kind) -> bool) -> usize {
+        let fit = self.0.iter().filter(|(kind, _)| is(kind));
         fit.map(|(_, count)| count).sum()
     }
 }
@@ -99,13 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_leave_out_the_lease_and_the_policy() {
+    fn writes_leave_out_the_lease_the_policy_and_what_stores_nothing() {
         let call = |verb, resource: &str| Call {
             verb,
             group: String::new(),
             resource: resource.into(),
             namespace: None,
             name: None,
+            dry_run: false,
         };
         let mut calls = Calls::default();
         let patch = call("patch", "perfvalidations/status");
@@ -114,9 +116,14 @@ mod tests {
             patch.clone(),
             patch,
             call("list", "pods"),
+            call("create", "selfsubjectaccessreviews"),
+            Call {
+                dry_run: true,
+                ..call("create", "dynamographdeployments")
+            },
         ]);
-        assert_eq!((calls.writes(), calls.total()), (2, 4));
-        assert_eq!(calls.most_writes()[0], ("patch perfvalidations/status".to_owned(), 2));
+        assert_eq!((calls.writes(), calls.total()), (2, 6));
+        assert_eq!(calls.most(true)[0], ("patch perfvalidations/status".to_owned(), 2));
     }
 
     #[test]

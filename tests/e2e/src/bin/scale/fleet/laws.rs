@@ -44,7 +44,7 @@ pub struct Laws {
     pub benchmarking: HashSet<String>,
     pub most_active: usize,
     pub broken: Vec<String>,
-    /// Sum over all changes of all outliers that the policy has ever shown: node, GPU and reason.
+    /// Outliers that the policy has shown at any time, without suspicions: node, GPU and reason.
     pub named: BTreeSet<(String, Option<String>, String)>,
     /// Size of the largest status of a policy (bytes).
     pub largest_status: usize,
@@ -82,7 +82,8 @@ impl Laws {
     fn note_policy(&mut self, policy: &Value) {
         let status = &policy["status"];
         self.largest_status = self.largest_status.max(status.to_string().len());
-        for outlier in status["outliers"].as_array().into_iter().flatten() {
+        let outliers = status["outliers"].as_array().into_iter().flatten();
+        for outlier in outliers.filter(|outlier| !is_suspicion(outlier)) {
             let text = |field: &str| outlier[field].as_str().map(str::to_owned);
             let named = (
                 text("node").unwrap_or_default(),
@@ -153,6 +154,11 @@ impl Laws {
             self.broken.push(what);
         }
     }
+}
+
+/// Returns true for a suspicion, which is confirmed or dropped after another run.
+pub fn is_suspicion(outlier: &Value) -> bool {
+    outlier["confidence"] == "Suspected"
 }
 
 /// Validations that are left behind: active ones, objects of runs, and more finished ones of a node than the policy keeps.

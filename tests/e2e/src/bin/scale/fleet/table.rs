@@ -13,7 +13,7 @@ use super::super::serve;
 use super::calls::{Calls, Load};
 use super::coverage::Coverage;
 use super::hardware::{Fault, Hardware, uuid};
-use super::laws::Laws;
+use super::laws::{Laws, is_suspicion};
 use super::{POLICY, Size};
 
 /// Seconds of a week.
@@ -146,10 +146,10 @@ impl Table<'_> {
             row(&format!("  {verb}"), &both(self.calls.of_verb(verb)), "");
         }
         row("  pages of lists of the whole cluster", &both(self.pages), "");
-        for (what, count) in self.calls.most_writes().into_iter().take(LISTED) {
+        for (what, count) in self.calls.most(true).into_iter().take(LISTED) {
             row(&format!("  writes: {what}"), &both(count), "");
         }
-        for (what, count) in self.calls.most_reads().into_iter().take(LISTED) {
+        for (what, count) in self.calls.most(false).into_iter().take(LISTED) {
             row(&format!("  reads: {what}"), &both(count), "");
         }
         let policy = self.calls.of("patch", "perfvalidationpolicies/status");
@@ -238,15 +238,24 @@ impl Table<'_> {
             .get("perfvalidationpolicies", "", POLICY)
             .unwrap_or_default();
         let shown = policy["status"]["outliers"].as_array().cloned().unwrap_or_default();
+        let (suspected, shown): (Vec<_>, Vec<_>) = shown.iter().partition(|outlier| is_suspicion(outlier));
         let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-        let mut shown = shown
-            .iter()
-            .map(|outlier| (text(&outlier["node"]).unwrap_or_default(), text(&outlier["gpu"])));
-        let (right, wrong) = count(&mut shown);
+        let names = |outliers: &[&serde_json::Value]| {
+            let name =
+                |outlier: &&serde_json::Value| (text(&outlier["node"]).unwrap_or_default(), text(&outlier["gpu"]));
+            count(&mut outliers.iter().map(name))
+        };
+        let (right, wrong) = names(&shown);
         row(
             "outliers at the end: right, false",
             &format!("{right}, {wrong}"),
             "at most 20 are shown",
+        );
+        let (right, wrong) = names(&suspected);
+        row(
+            "suspicions at the end: right, false",
+            &format!("{right}, {wrong}"),
+            "a new deployment decides",
         );
     }
 
