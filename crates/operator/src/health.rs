@@ -98,7 +98,7 @@ async fn elsewhere() -> impl IntoResponse {
     )
 }
 
-/// The page of metrics. That of 5,000 objects takes a fifth of a second, in which a pass could wait for this thread.
+/// The page of metrics. It unpacks every object, so another thread makes it: passes would wait for this one.
 pub(crate) async fn page(health: &Health) -> impl IntoResponse + use<> {
     // The page keeps its turn also if the client leaves meanwhile.
     let turn = health.page.clone().lock_owned().await;

@@ -227,7 +227,7 @@ impl Metrics {
     pub fn text(&self, objects: impl IntoIterator<Item = PerfValidation>) -> String {
         let mut of_objects = Registry::with_prefix(series::PREFIX);
         of_objects.register_collector(Box::new(ObjectSeries::new(self.each_object, objects)));
-        // A text of 5 MB that grows as needed takes 12 MB while it is copied.
+        // A text that doubles takes three times its size while it is copied.
         let last = self.length.load(Ordering::Relaxed);
         let mut text = String::with_capacity(last + last / 8);
         let encoded = text::encode_registry(&mut text, &self.registry)

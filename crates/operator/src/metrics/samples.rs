@@ -1,7 +1,7 @@
 //! Samples of one series.
 //!
-//! The library's `Family` keeps every label set in a map until it is cleared. Its 50,000 series of 5,000 objects took as much
-//! memory as the objects themselves.
+//! The library's `Family` keeps every label set in a map until it is cleared, and so those of 5,000 objects from one scrape to the
+//! next.
 
 use std::fmt;
 
