@@ -42,24 +42,28 @@ impl World {
                 ready.push((whose(pod).0, format!("pv-{run}-frontend")));
             }
         }
-        let mut known = self.endpoints.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for answer in known.values_mut() {
-            *answer = None;
-        }
-        for of in ready {
-            let is_new = known.insert(of.clone(), Some(self.faults.answer)).is_none();
-            if is_new {
-                let (endpoints, (namespace, service)) = (self.endpoints.clone(), of.clone());
-                self.server
-                    .set_backend(&namespace, &service, PORT, move |method, path, _| {
-                        endpoints.answer(&of, method, path)
-                    });
-            }
+        // Lock order: the API server calls backends under its own lock, so none is set under the lock of the answers.
+        for of in self.endpoints.replace(ready, self.faults.answer) {
+            let (endpoints, (namespace, service)) = (self.endpoints.clone(), of.clone());
+            self.server
+                .set_backend(&namespace, &service, PORT, move |method, path, _| {
+                    endpoints.answer(&of, method, path)
+                });
         }
     }
 }
 
 impl Endpoints {
+    /// Lets these frontends answer, and no other. Returns those that are new.
+    fn replace(&self, mut ready: Vec<(String, String)>, with: Answer) -> Vec<(String, String)> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for answer in known.values_mut() {
+            *answer = None;
+        }
+        ready.retain(|of| known.insert(of.clone(), Some(with)).is_none());
+        ready
+    }
+
     fn answer(&self, of: &(String, String), method: &Method, path: &str) -> (u16, String) {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(answer) = known.get(of).copied().flatten() else {
