@@ -177,7 +177,7 @@ bench-crowd *SIZE: image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale crowd {{product}}/perfvalidation-operator {{SIZE}}
 
-# One policy over so many nodes whose runs are played, with faults: coverage, requests, memory, CPU and outliers beside the goals; the same stub, as root (5,000 take an hour; fails if a node is measured twice at a time or a validation stays). Ctrl-C prints the table so far. `just fleet 5000 1 100`: at the usual speed, until 100 nodes have a verdict.
+# One policy over so many nodes whose runs are played, with faults: coverage, requests, memory, CPU and outliers beside the goals; the same stub, as root (5,000 take an hour; fails if a node is measured twice at a time or a validation stays). Ctrl-C prints the table so far. `just fleet 5000 1 100`: at the usual speed, until 100 nodes have a verdict; `just fleet 5000 0.33 100`: with runs of eight minutes.
 fleet nodes="5000" speedup="20" enough=nodes: image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}

@@ -56,7 +56,7 @@ const EVENTS: TimeDelta = TimeDelta::minutes(6);
 pub struct Size {
     pub nodes: usize,
     /// Simulated seconds in one second.
-    pub speedup: i64,
+    pub speedup: f64,
     /// Nodes after which it stops; all, if there are no more.
     pub enough: usize,
 }

@@ -70,8 +70,8 @@ fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str) -> Outcome<
         speedup: speedup.parse()?,
         enough: enough.parse()?,
     };
-    if size.nodes < 20 || size.speedup < 1 {
-        return Err("write at least 20 nodes, and a speed-up of at least 1".into());
+    if size.nodes < 20 || !(0.1..=100.0).contains(&size.speedup) {
+        return Err("write at least 20 nodes, and a speed-up from 0.1 to 100".into());
     }
     fleet::fleet(program.as_ref(), size)
 }

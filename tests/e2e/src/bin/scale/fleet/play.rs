@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::trial;
@@ -32,7 +33,7 @@ pub struct Runs {
     server: ApiServer,
     hardware: Hardware,
     /// Simulated seconds in one second.
-    speedup: i64,
+    speedup: f64,
     saved: Saved,
 }
 
@@ -40,7 +41,7 @@ pub struct Runs {
 pub type Saved = Arc<Mutex<HashMap<String, (f64, usize)>>>;
 
 impl Runs {
-    pub fn new(server: &ApiServer, hardware: &Hardware, speedup: i64) -> Self {
+    pub fn new(server: &ApiServer, hardware: &Hardware, speedup: f64) -> Self {
         Self {
             server: server.clone(),
             hardware: hardware.clone(),
@@ -56,7 +57,9 @@ impl Runs {
 
     /// The world has whole seconds.
     fn played(&self, simulated: i64) -> i64 {
-        ((simulated + self.speedup / 2) / self.speedup).max(1)
+        let played = Duration::from_secs(simulated.unsigned_abs()).div_f64(self.speedup);
+        let rounded = played.saturating_add(Duration::from_millis(500)).as_secs();
+        i64::try_from(rounded).unwrap_or(i64::MAX).max(1)
     }
 
     fn fault(&self, pod: &Value) -> Option<Fault> {
