@@ -77,10 +77,8 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        self.list_reduced(Json, api.resource_url(), params, |mut object: K| {
-            // Half of an object's bytes, and nothing reads them.
-            object.meta_mut().managed_fields = None;
-            Some(object)
+        self.list_reduced(Json, api.resource_url(), params, |object: K| {
+            Some(without_managed_fields(object))
         })
         .await
     }
@@ -148,6 +146,12 @@ impl Cluster {
             params = params.continue_token(&token);
         }
     }
+}
+
+/// An object without `managedFields`, half of its bytes.
+pub(crate) fn without_managed_fields<K: Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
 }
 
 /// Adds an item. A vector that doubles needs three times the memory of its items while they are copied.

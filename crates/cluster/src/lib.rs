@@ -9,6 +9,7 @@ mod baseline;
 mod call;
 mod change;
 mod clock;
+mod copies;
 mod error;
 mod events;
 mod follow;
@@ -19,6 +20,7 @@ mod look;
 mod node_performance;
 mod observe;
 mod page;
+mod pod_reports;
 mod policy;
 mod probe;
 mod rbac;
@@ -43,6 +45,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub use change::Change;
 pub use clock::Clock;
+pub use copies::{Copied, Copies};
 pub use error::{Class, Error, Failure};
 pub use look::{Look, cache_of};
 pub use node_performance::Written;
@@ -56,7 +59,7 @@ pub use survey::Survey;
 use followed::Shared;
 use installed::LastInstalled;
 use probe::Probes;
-use shared_reads::{LastHolders, LastServed};
+use shared_reads::{LastAllowed, LastHolders, LastServed};
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -78,6 +81,8 @@ pub struct Cluster {
     long_logs: Arc<Semaphore>,
     shared: Shared,
     taint_rules: LastServed,
+    allowed: LastAllowed,
+    copies: Copies,
     clock: Clock,
 }
 
@@ -117,6 +122,8 @@ impl Cluster {
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             shared: Shared::default(),
             taint_rules: LastServed::default(),
+            allowed: LastAllowed::default(),
+            copies: Copies::default(),
             clock: Clock::default(),
         };
         (cluster, wakeups)
@@ -145,6 +152,11 @@ impl Cluster {
     /// Returns true if a completion of this run's endpoint waits for a pass.
     pub fn has_completion(&self, run: &Run<'_>) -> bool {
         self.probes.has_completion(run)
+    }
+
+    /// Copies of the objects of runs, which need the changes that watches bring.
+    pub fn copies(&self) -> Copies {
+        self.copies.clone()
     }
 
     /// Counts of errors that did not end a pass.

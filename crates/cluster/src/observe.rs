@@ -18,26 +18,28 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
 use perfval_run::build::PackedTrial;
-use perfval_run::observed::{
-    Admission, Child, DynamoApi, ErrorLog, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen,
-};
+use perfval_run::observed::{Admission, Child, DynamoApi, Need, Probe, TrialSeen};
 use perfval_run::queue::Contender;
-use perfval_run::{Needs, Observed, Run, build, names};
+use perfval_run::{Needs, Observed, Run, build, job, names, progress};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
 
 pub(crate) use dynamo::deployments_at;
 pub use permission::own_right;
 
+use workload::Workload;
+
 use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
+use crate::copies::RunCopies;
 use crate::look::RunWish;
 
 /// Result of one need.
@@ -66,49 +68,87 @@ enum NeedAnswer {
     Baselines(Seen<Vec<PerfBaseline>>),
 }
 
-/// Pods, events and logs of a run, with their surroundings.
-struct Workload {
-    pods: Seen<Vec<Pod>>,
-    events: Seen<Vec<PodEvent>>,
-    endings: Seen<Vec<PodEvent>>,
-    preemptions: Seen<Vec<PodEvent>>,
-    refusals: Seen<Vec<PodEvent>>,
-    node: Seen<NodeSeen>,
-    logs: Vec<PodLog>,
-    error_logs: Vec<ErrorLog>,
-}
-
 impl Cluster {
     /// Reads what a pass needs, all parts at once, and answers within a minute: what did not come by then is unknown.
     pub async fn observe(&self, run: &Run<'_>, needs: &Needs) -> Observed {
         if !needs.parts.contains(&Need::Probe) {
             self.probes.forget(run);
         }
+        let copies = self.copies_for(run, needs);
         let mut observed = Observed {
             began: Some(self.now()),
+            rests_on_copies: !copies.is_empty(),
             ..Observed::default()
         };
-        self.observe_more(run, needs, &mut observed).await;
+        // On the heap, as many reads at once.
+        Box::pin(self.read_parts(run, needs, &copies, &mut observed)).await;
         observed
     }
 
     /// Reads parts that a decision lacks, into what a pass has seen.
     pub async fn observe_more(&self, run: &Run<'_>, needs: &Needs, observed: &mut Observed) {
-        let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
+        self.read_parts(run, needs, &RunCopies::default(), observed).await;
+    }
+
+    /// Reads everything again, because the decision on copies changes something. The answer of a probe is given once.
+    pub async fn observe_again(&self, run: &Run<'_>, needs: &Needs, observed: &mut Observed) {
+        let mut again = needs.clone();
+        again.parts.remove(&Need::Probe);
+        self.copies.begin_again(run);
+        self.read_parts(run, &again, &RunCopies::default(), observed).await;
+        observed.rests_on_copies = false;
+    }
+
+    /// Copies for a pass over a run that waits, unless the run may go on now.
+    fn copies_for(&self, run: &Run<'_>, needs: &Needs) -> RunCopies {
+        if !matches!(run.phase(), Some(Phase::WaitingForReady | Phase::Benchmarking)) {
+            self.copies.forget(run);
+            return RunCopies::default();
+        }
+        let waits = |need: &Need| matches!(need, Need::Workload | Need::Trial | Need::Deployment | Need::Probe);
+        let copies = self.copies.current(run);
+        let is_measuring = |number| {
+            let job = copies.get::<Job>(&names::trial_job(&run.id(), number));
+            let runs = job.is_some_and(|job| !job::is_over(&job));
+            runs && !progress::is_old(run.status(), number, self.now())
+        };
+        let goes_on = self.probes.has_completion(run) || !needs.trial.is_none_or(is_measuring);
+        if copies.is_empty() || goes_on || !needs.parts.iter().all(waits) {
+            self.copies.begin(run);
+            return RunCopies::default();
+        }
+        copies
+    }
+
+    async fn read_parts(&self, run: &Run<'_>, needs: &Needs, copies: &RunCopies, observed: &mut Observed) {
+        let reads = needs
+            .parts
+            .iter()
+            .map(|need| Box::pin(self.answer(run, needs, *need, copies)));
         for answer in Box::pin(one_look(join_all(reads))).await {
             put(observed, answer);
         }
     }
 
     /// Pods of the run and its open trial: one list shows both.
-    async fn measuring(&self, run: &Run<'_>, number: i64) -> (Workload, Read<TrialSeen>) {
-        let name = names::trial_job(&run.id(), number);
-        let (workload, job) = futures::join!(self.workload(run), self.job(run, &name));
+    async fn measuring(&self, run: &Run<'_>, number: i64, copies: &RunCopies) -> (Workload, Read<TrialSeen>) {
+        let (workload, job) = futures::join!(self.workload(run, copies), self.trial_job(run, number, copies));
         let trial = Box::pin(self.trial(run, number, job, workload.pods.present())).await;
         (workload, trial)
     }
 
-    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> NeedAnswer {
+    async fn trial_job(&self, run: &Run<'_>, number: i64, copies: &RunCopies) -> Read<Job> {
+        let name = names::trial_job(&run.id(), number);
+        if let Some(copy) = copies.get(&name) {
+            return Ok(copy);
+        }
+        let job = self.job(run, &name).await?;
+        self.copies
+            .keep(run, &job.resource_version().unwrap_or_default(), [&job]);
+        Ok(job)
+    }
+
+    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need, copies: &RunCopies) -> NeedAnswer {
         match need {
             Need::Permission => {
                 let answer = self.may_run_in(run.namespace()).await;
@@ -141,7 +181,7 @@ impl Cluster {
             }
             // On the heap: four lists at once.
             Need::Children => NeedAnswer::Children(seen(Box::pin(self.children(run)).await)),
-            Need::Deployment => NeedAnswer::Deployment(Box::new(seen(self.deployment(run).await))),
+            Need::Deployment => NeedAnswer::Deployment(Box::new(seen(self.deployment(run, copies).await))),
             Need::DryRun => NeedAnswer::DryRun(match needs.dry_run.as_deref() {
                 Some(body) => seen(self.dry_run(run, body).await),
                 None => Seen::NotAsked,
@@ -149,17 +189,17 @@ impl Cluster {
             Need::Workload => match needs.trial {
                 // On the heap: six reads at once.
                 Some(number) => {
-                    let (workload, trial) = Box::pin(self.measuring(run, number)).await;
+                    let (workload, trial) = Box::pin(self.measuring(run, number, copies)).await;
                     NeedAnswer::Measuring(workload, Box::new(seen(trial)))
                 }
-                None => NeedAnswer::Workload(self.workload(run).await),
+                None => NeedAnswer::Workload(self.workload(run, copies).await),
             },
             Need::Claims => NeedAnswer::Claims(seen(self.claims_of(run).await)),
             Need::Probe => NeedAnswer::Probe(self.probes.take(run)),
             Need::Trial if needs.parts.contains(&Need::Workload) => NeedAnswer::WithWorkload,
             Need::Trial => NeedAnswer::Trial(Box::new(match needs.trial {
                 Some(number) => {
-                    let job = self.job(run, &names::trial_job(&run.id(), number)).await;
+                    let job = self.trial_job(run, number, copies).await;
                     seen(Box::pin(self.trial(run, number, job, None)).await)
                 }
                 None => Seen::NotAsked,
@@ -244,9 +284,10 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
 }
 
 fn put_workload(observed: &mut Observed, workload: Workload) {
+    let reports = workload.reports;
     observed.pods = workload.pods;
-    (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
-    (observed.refusals, observed.node) = (workload.refusals, workload.node);
-    (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
-    observed.preemptions = workload.preemptions;
+    (observed.pod_events, observed.pod_logs) = (reports.events, reports.logs);
+    (observed.refusals, observed.node) = (reports.refusals, reports.node);
+    (observed.endings, observed.error_logs) = (reports.endings, workload.error_logs);
+    observed.preemptions = reports.preemptions;
 }

@@ -1,5 +1,6 @@
 //! Reads of the whole cluster that serve several runs.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -38,5 +39,30 @@ impl LastServed {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Served)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Namespaces in which the operator was allowed to run, and when it asked.
+#[derive(Clone, Default)]
+pub(crate) struct LastAllowed(Arc<std::sync::Mutex<HashMap<String, Instant>>>);
+
+/// Time for which a permission is taken to be the same. A policy with 100 runs at once asked 2.7 times a second.
+const ALLOWED: Duration = Duration::from_secs(5);
+
+impl LastAllowed {
+    /// Returns true if runs were allowed in a namespace a moment ago.
+    pub(crate) fn includes(&self, namespace: &str) -> bool {
+        self.lock().contains_key(namespace)
+    }
+
+    /// Keeps a permission. A refusal is not kept, so that a new right counts at once.
+    pub(crate) fn add(&self, namespace: &str) {
+        self.lock().insert(namespace.to_owned(), Instant::now());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.retain(|_, at| at.elapsed() < ALLOWED);
+        last
     }
 }

@@ -152,6 +152,11 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
     let mut seen = context.cluster.observe(run, &needs).await;
     seen.looked_before = context.looks.last(run);
     let mut decision = machine::decide(run, &seen, context.cluster.now());
+    // Copies may be old; only a pass that changes nothing may rest on them.
+    if seen.rests_on_copies && !decision.is_rest(run.status()) {
+        context.cluster.observe_again(run, &needs, &mut seen).await;
+        decision = machine::decide(run, &seen, context.cluster.now());
+    }
     // Each adds a part that was not read.
     for _ in 0..MORE {
         if decision.reads.is_empty() {
@@ -160,8 +165,7 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
         context.cluster.observe_more(run, &decision.reads, &mut seen).await;
         decision = machine::decide(run, &seen, context.cluster.now());
     }
-    let rests = decision.effects.is_empty() && decision.status == *run.status();
-    if rests || !resting::is_reduced(run.object) {
+    if decision.is_rest(run.status()) || !resting::is_reduced(run.object) {
         let action = commit(run, context, &decision).await?;
         context.looks.record(run, &seen);
         return Ok(action);

@@ -1,6 +1,6 @@
 //! Pace of the passes over one object while its run waits: changes of its pods wake it at once, but not without end.
 //!
-//! A pod that starts changes about six times, and a run has ten of them. Each pass reads the deployment and the pods. The end of
+//! A pod that starts changes about six times, and a run has ten of them. A pass reads at least the changed kinds. The end of
 //! a trial comes after a quiet time and has its pass at once. With eight passes at once and then one every 8 s, pods that start
 //! took all of them, and a run of the lab was 12 s longer.
 

@@ -44,16 +44,17 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
         client,
         namespace,
         metrics: context.metrics.clone(),
+        copies: context.cluster.copies(),
     };
     let wakes = context.objects.wakes(watches.namespace.clone());
     let paced = context.clone();
     let jobs = watches
-        .children::<Job>("Job")
+        .copied_children::<Job>("Job", watches.api())
         .inspect(move |object| paced.pace.job_changed(object));
     Controller::for_stream(root(&watches, writer, &context).map(Ok), reader)
         .with_config(controller::Config::default().debounce(DEBOUNCE).concurrency(workers))
         .reconcile_on(jobs)
-        .reconcile_on(watches.children::<Pod>("Pod"))
+        .reconcile_on(watches.copied_children::<Pod>("Pod", watches.api()))
         .reconcile_on(watches.children::<ResourceClaim>("ResourceClaim"))
         .reconcile_on(deployments::changes(
             watches,
@@ -93,6 +94,7 @@ impl Context {
         self.own_writes.forget(object);
         self.looks.forget(object);
         self.pace.forget(object);
+        self.cluster.copies().forget_object(object);
         self.newcomers.forget(object);
         self.setbacks.forget(object);
         self.suspects.forget(object.meta());
@@ -106,6 +108,7 @@ impl Context {
         let uids = self.objects.uids();
         self.own_writes.retain(&uids);
         self.store_limits.retain(&uids);
+        self.cluster.copies().retain(&uids);
         // GPUs of those that went may be free now.
         self.queue.wake();
     }

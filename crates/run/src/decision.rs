@@ -29,6 +29,13 @@ pub struct Decision {
     pub reads: Needs,
 }
 
+impl Decision {
+    /// Returns true if the decision leaves the status as it is, and there is nothing to do, publish or read.
+    pub fn is_rest(&self, current: &PerfValidationStatus) -> bool {
+        self.effects.is_empty() && self.events.is_empty() && self.reads.is_empty() && self.status == *current
+    }
+}
+
 /// Something to do in the cluster. Every effect may be repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {

@@ -100,6 +100,8 @@ pub struct Observed {
     pub began: Option<DateTime<Utc>>,
     /// When this process looked at this run before, where it remembers; it may have written nothing then.
     pub looked_before: Option<DateTime<Utc>>,
+    /// True if some parts may be copies of an earlier pass. A decision that changes anything needs new reads.
+    pub rests_on_copies: bool,
     /// True if the operator may create what a run needs in its namespace.
     pub permission: Seen<bool>,
     /// The DynamoGraphDeployment API.

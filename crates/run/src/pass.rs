@@ -44,7 +44,8 @@ pub(crate) struct Pass<'a> {
     looks_once_more: bool,
 }
 
-/// Watches wake us up; this is for what no watch shows, and for lost events.
+/// Watches wake us up; this is for what no watch shows, and for lost events. A pass may rest on copies for up to 45 s after such a
+/// loss.
 const SAFETY: Duration = LONGEST_PAUSE;
 /// GPUs that others give back are seen by looking; one look serves the whole queue.
 const QUEUE_POLL: Duration = Duration::from_secs(30);

@@ -16,6 +16,7 @@ use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
 use crate::call::{Read, Unread, read, seen};
+use crate::copies::RunCopies;
 use crate::installed::Installed;
 use crate::{Cluster, Failure};
 
@@ -89,8 +90,18 @@ impl Cluster {
     }
 
     /// The deployment of this run, at a version that the operator supports.
-    pub(super) async fn deployment(&self, run: &Run<'_>) -> Read<DynamicObject> {
+    pub(super) async fn deployment(&self, run: &Run<'_>, copies: &RunCopies) -> Read<DynamicObject> {
         let name = names::deployment(&run.id());
+        if let Some(copy) = copies.get(&name) {
+            return Ok(copy);
+        }
+        let found = self.read_deployment(run, &name).await?;
+        self.copies
+            .keep(run, &found.resource_version().unwrap_or_default(), [&found]);
+        Ok(found)
+    }
+
+    async fn read_deployment(&self, run: &Run<'_>, name: &str) -> Read<DynamicObject> {
         let call = format!("get {KIND} {}/{name}", run.namespace());
         let mut versions = self.deployment_versions(run);
         loop {
@@ -102,7 +113,7 @@ impl Cluster {
                 );
                 return Err(Unread::Unknown(foreign));
             }
-            match self.bounded(self.deployments_as(run, &resource).get(&name)).await {
+            match self.bounded(self.deployments_as(run, &resource).get(name)).await {
                 Err(failure) if versions.goes_on(&call, &failure) => {}
                 answer => return read(&call, answer),
             }

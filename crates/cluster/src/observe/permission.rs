@@ -20,6 +20,9 @@ pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
 impl Cluster {
     /// Returns true if runs are allowed in a namespace. One right stands for all of its role, which is bound whole.
     pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, Failure> {
+        if self.allowed.includes(namespace) {
+            return Ok(true);
+        }
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let review = own_right(ResourceAttributes {
             verb: Some("create".to_owned()),
@@ -29,6 +32,10 @@ impl Cluster {
             ..ResourceAttributes::default()
         });
         let answered = self.bounded(reviews.create(&PostParams::default(), &review)).await?;
-        Ok(answered.status.is_some_and(|status| status.allowed))
+        let is_allowed = answered.status.is_some_and(|status| status.allowed);
+        if is_allowed {
+            self.allowed.add(namespace);
+        }
+        Ok(is_allowed)
     }
 }

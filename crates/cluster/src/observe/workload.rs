@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -16,10 +17,12 @@ use perfval_run::observed::{ErrorLog, PodEvent, PodLog};
 use perfval_run::{Run, preemption, readiness, time};
 use perfval_sizing::Seen;
 
-use super::Workload;
 use super::children::list_params;
 use crate::Cluster;
-use crate::call::{Read, Unread, read, seen};
+use crate::call::{Read, Unread, read, seen, without_managed_fields};
+use crate::copies::RunCopies;
+use crate::page::Json;
+use crate::pod_reports::{PodReports, Subjects};
 
 /// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
 const PODS: usize = 16;
@@ -31,51 +34,82 @@ const AT_ONCE: usize = 4;
 /// A pod whose image is there is ready within this time, or something is in its way.
 pub(super) const PROMPT: Duration = Duration::from_secs(10);
 
+/// Pods of a run, reports on them, and their logs.
+pub(super) struct Workload {
+    pub(super) pods: Seen<Vec<Pod>>,
+    pub(super) reports: PodReports,
+    pub(super) error_logs: Vec<ErrorLog>,
+}
+
 impl Cluster {
     /// Pods of any run of this object, and, where a phase waits for them, the warnings on those pods of this
     /// run that are on their way.
-    pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let pods = self.list(&pods, list_params(run)).await;
-        let pods = read(&listing(run, "Pods"), pods);
+    pub(super) async fn workload(&self, run: &Run<'_>, copies: &RunCopies) -> Workload {
+        let pods = match copies.list() {
+            Some(pods) => Seen::Present(pods),
+            None => seen(self.pods_of(run).await),
+        };
         let mut workload = Workload {
-            events: Seen::NotAsked,
-            endings: Seen::NotAsked,
-            preemptions: Seen::NotAsked,
-            refusals: Seen::NotAsked,
-            node: Seen::NotAsked,
-            logs: Vec::new(),
+            reports: PodReports::default(),
             error_logs: Vec::new(),
-            pods: seen(pods),
+            pods,
         };
         if let Seen::Present(pods) = &workload.pods {
             workload.error_logs = self.error_logs(run, pods).await;
-        }
-        if let Seen::Present(pods) = &workload.pods
-            && waits_for_pods(run)
-        {
-            let late: Vec<&Pod> = late(run, pods, self.now()).collect();
-            let restarted = readiness::restarted(run, pods);
-            let lacks_pods = preemption::lacks_pods(run, pods, &late);
-            // On the heap: six reads at once.
-            let (events, endings, preemptions, logs, (refusals, node)) = futures::join!(
-                self.pod_events(&late, "type=Warning"),
-                Box::pin(self.endings(&restarted)),
-                async {
-                    if lacks_pods {
-                        seen(Box::pin(self.preemptions(run, pods)).await)
-                    } else {
-                        Seen::NotAsked
-                    }
-                },
-                self.pod_logs(run, pods),
-                Box::pin(self.surroundings(run, pods, !late.is_empty()))
-            );
-            workload.events = seen(events);
-            (workload.endings, workload.preemptions) = (endings, preemptions);
-            (workload.logs, workload.refusals, workload.node) = (logs, refusals, node);
+            if waits_for_pods(run) {
+                workload.reports = Box::pin(self.pod_reports(run, pods, copies)).await;
+            }
         }
         workload
+    }
+
+    async fn pods_of(&self, run: &Run<'_>) -> Read<Vec<Pod>> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
+        let url = api.resource_url();
+        let reduce = |pod: Pod| Some(without_managed_fields(pod));
+        let listed = self.list_at(Json, url, list_params(run), reduce).await;
+        let listed = read(&listing(run, "Pods"), listed)?;
+        self.copies.keep(run, &listed.version, &listed.items);
+        Ok(listed.items)
+    }
+
+    async fn pod_reports(&self, run: &Run<'_>, pods: &[Pod], copies: &RunCopies) -> PodReports {
+        let late: Vec<&Pod> = late(run, pods, self.now()).collect();
+        let restarted = readiness::restarted(run, pods);
+        let lacks_pods = preemption::lacks_pods(run, pods, &late);
+        let subjects = Subjects {
+            late: uids(&late),
+            restarted: uids(&restarted),
+            need_more: lacks_pods || readiness::lacks_pods(run, pods) || !wanted(run, pods).is_empty(),
+        };
+        if let Some(kept) = copies.reports(&subjects) {
+            return kept.clone();
+        }
+        // On the heap: six reads at once.
+        let (events, endings, preemptions, logs, (refusals, node)) = futures::join!(
+            self.pod_events(&late, "type=Warning"),
+            Box::pin(self.endings(&restarted)),
+            async {
+                if lacks_pods {
+                    seen(Box::pin(self.preemptions(run, pods)).await)
+                } else {
+                    Seen::NotAsked
+                }
+            },
+            self.pod_logs(run, pods),
+            Box::pin(self.surroundings(run, pods, !late.is_empty()))
+        );
+        let reports = PodReports {
+            subjects,
+            events: seen(events),
+            endings,
+            preemptions,
+            refusals,
+            node,
+            logs,
+        };
+        self.copies.keep_reports(run, &reports);
+        reports
     }
 
     /// Claims of any run of this object.
@@ -190,6 +224,10 @@ impl Cluster {
 
 fn listing(run: &Run<'_>, what: &str) -> String {
     format!("list {what} of {}/{}", run.namespace(), run.name())
+}
+
+fn uids(pods: &[&Pod]) -> BTreeSet<String> {
+    pods.iter().filter_map(|pod| pod.uid()).collect()
 }
 
 /// Returns true if the run needs the reason why a pod does not start. A run that sizes or cleans up only counts its

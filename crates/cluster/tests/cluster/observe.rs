@@ -357,14 +357,24 @@ async fn the_deployment_of_the_run_is_read() {
 async fn it_is_read_whether_a_run_may_begin_in_its_namespace() {
     let world = World::new();
     let asked = async || world.observe(Need::Permission).await.permission;
-    assert_eq!(asked().await, Seen::Present(true));
-    let elsewhere = Fault::refuse("create", "dynamographdeployments", 403).in_namespace("elsewhere");
-    world.server.fail(elsewhere);
-    assert_eq!(asked().await, Seen::Present(true));
-    world
-        .server
-        .fail(Fault::refuse("create", "dynamographdeployments", 403).in_namespace(NAMESPACE));
+    let refuse = |namespace| {
+        let refused = Fault::refuse("create", "dynamographdeployments", 403);
+        world.server.fail(refused.in_namespace(namespace));
+    };
+    refuse("elsewhere");
+    refuse(NAMESPACE);
     assert_eq!(asked().await, Seen::Present(false));
+    world.server.heal();
+    refuse("elsewhere");
+    assert_eq!(asked().await, Seen::Present(true), "a new right counts at once");
+    let reviews = || {
+        let calls = world.server.calls();
+        let is_review = |call: &&Call| call.resource == "selfsubjectaccessreviews";
+        calls.iter().filter(is_review).count()
+    };
+    let before = reviews();
+    assert_eq!(asked().await, Seen::Present(true));
+    assert_eq!(reviews(), before, "one answer serves the runs of a moment");
 }
 
 #[tokio::test]

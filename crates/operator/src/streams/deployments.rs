@@ -36,7 +36,13 @@ pub(super) fn changes(
         async move {
             loop {
                 tokio::select! {
-                    changed = served.next() => inner = watch(&watches, &cluster, &objects, changed?),
+                    changed = served.next() => {
+                        let changed = changed?;
+                        // The watch ends here without an error.
+                        let ended = Ok(Event::Init);
+                        watches.copies.follow::<DynamicObject>(watches.namespace.as_deref(), &ended);
+                        inner = watch(&watches, &cluster, &objects, changed);
+                    }
                     Some(object) = inner.next() => return Some((object, (served, inner))),
                 }
             }
@@ -92,7 +98,7 @@ fn watch(
             Some(namespace) => Api::namespaced_with(watches.client.clone(), namespace, &resource),
             None => Api::all_with(watches.client.clone(), &resource),
         };
-        watches.owners(KIND, api)
+        watches.copied_children(KIND, api)
     };
     stream::once(begin).flatten().boxed()
 }

@@ -9,9 +9,10 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use perfval_api::meta;
+use perfval_cluster::{Copied, Copies};
 use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
 
@@ -32,6 +33,7 @@ pub(super) struct Watches {
     pub(super) client: Client,
     pub(super) namespace: Option<String>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) copies: Copies,
 }
 
 impl Watches {
@@ -55,21 +57,40 @@ impl Watches {
             + Send
             + 'static,
     {
-        self.owners(kind, self.api::<PartialObjectMeta<K>>())
+        let events = watcher(self.api::<PartialObjectMeta<K>>(), labelled());
+        self.owners(kind, events)
     }
 
-    pub(super) fn owners<K>(
+    /// The objects whose children of this kind changed. Each change ends the copies of its kind and run.
+    pub(super) fn copied_children<K>(
         &self,
         kind: &'static str,
-        api: Api<K>,
+        api: Api<PartialObjectMeta<K>>,
     ) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<K>
     where
-        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Copied + Debug + Send + 'static,
+        PartialObjectMeta<K>: Resource + Clone + Debug + DeserializeOwned,
     {
-        let ours = config().labels(meta::NAME_LABEL);
-        let touched = watcher(api, ours).default_backoff().touched_objects();
+        let (copies, namespace) = (self.copies.clone(), self.namespace.clone());
+        let events = watcher(api, labelled());
+        let events = events.inspect(move |event| copies.follow(namespace.as_deref(), event));
+        self.owners(kind, events)
+    }
+
+    /// The objects that children belong to.
+    fn owners<K, S>(&self, kind: &'static str, events: S) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<K, S>
+    where
+        K: ResourceExt + Send,
+        S: Stream<Item = watcher::Result<Event<K>>> + Send,
+    {
+        let touched = events.default_backoff().touched_objects();
         without_errors(self.metrics.clone(), kind, touched).filter_map(|child| future::ready(owner(&child)))
     }
+}
+
+/// Configuration of the watches of children.
+fn labelled() -> watcher::Config {
+    config().labels(meta::NAME_LABEL)
 }
 
 /// Logs, counts and swallows errors: the watcher restarts without help.

@@ -132,10 +132,10 @@ async fn usual_run() -> Cost {
 /// Writes of a run with two trials, of which each adds five: two of its Job, two of the status, one of its progress.
 const WRITES: usize = 25;
 /// Requests of the run, and in each minute in which it waits for its workers or measures.
-const REQUESTS: usize = 148;
+const REQUESTS: usize = 131;
 /// Watches meanwhile: of four kinds, each for half a minute.
 const WATCHES: usize = 40;
-const A_MINUTE: f64 = 29.0;
+const A_MINUTE: f64 = 22.0;
 
 #[test]
 fn a_healthy_run_makes_few_writes() {

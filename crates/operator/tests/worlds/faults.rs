@@ -2,11 +2,13 @@
 //! hot loop.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use perfval_testkit::api_server::{Fault, Made, Strike};
-
+use perfval_testkit::world::{Measured, Play};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::rig::NAMESPACE;
@@ -274,5 +276,56 @@ fn a_watch_that_is_silent_or_expired_costs_time_only() {
         ending
             .differs(&expected)
             .map_or(Ok(()), |how| Err(format!("deaf from {from} s for {lasts} s: {how}")))
+    });
+}
+
+/// A world whose pods are ready after this time (s).
+struct ReadyAfter(i64);
+
+impl Play for ReadyAfter {
+    fn starts_after(&self, _: &Value) -> i64 {
+        self.0
+    }
+
+    fn trial_lasts(&self, _: &Value) -> i64 {
+        60
+    }
+
+    fn measure(&self, _: &Value, workers: &[Arc<Value>]) -> Measured {
+        Measured::usual(workers)
+    }
+
+    fn crashes(&self, _: &Value) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_limit_is_decided_by_new_reads_and_not_by_copies() {
+    // The pods are ready some seconds before the limit, and no watch shows it.
+    each(&[50, 54, 58], |seconds| {
+        let mut spec = json!({
+            "model": {"name": "lab/tiny"}, "timeouts": {"workloadReady": "60s"},
+            "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
+        });
+        spec["gates"] = json!([
+            {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"},
+        ]);
+        timeless(async {
+            let mut rig = named("passing").rig();
+            rig.world.play = Some(Box::new(ReadyAfter(*seconds)));
+            rig.start();
+            rig.apply(NAME, &spec);
+            rig.until(LIMIT, |rig| rig.phase(NAME) == "WaitingForReady").await?;
+            rig.wait(Duration::from_secs(1)).await;
+            let now = Instant::now();
+            rig.deaf = Some((now, now + Duration::from_mins(2)));
+            rig.until(LIMIT, |rig| rig.phase(NAME) == "Completed").await?;
+            let status = rig.get(NAME).unwrap_or_default()["status"].clone();
+            if status["verdict"] == "Passed" {
+                return Ok(());
+            }
+            Err(format!("ready after {seconds} s: {}", status["message"]))
+        })
     });
 }

@@ -218,6 +218,7 @@ impl Rig {
                 return;
             }
             self.deaf = None;
+            operator.list_children();
             operator.wake_all(now);
         }
         operator.listen(&self.server);

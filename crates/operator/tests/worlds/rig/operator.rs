@@ -8,11 +8,15 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
+use kube::api::PartialObjectMeta;
+use kube::core::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
-use perfval_cluster::{Clock, Cluster, EndpointAccess, Wakeups};
+use perfval_cluster::{Clock, Cluster, Copied, Copies, EndpointAccess, Wakeups};
 use perfval_operator::context::Context;
 use perfval_operator::controller::reconcile;
 use perfval_operator::metrics::Metrics;
@@ -21,7 +25,7 @@ use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
 use perfval_operator::{planner, sweeper, unreadable};
 use perfval_run::Settings;
-use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::api_server::{ApiServer, Changed};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +45,7 @@ pub type Key = (String, String);
 /// One process of the operator.
 pub struct Operator {
     context: Arc<Context>,
+    copies: Copies,
     writer: Writer<Stored>,
     answers: Wakeups,
     /// What it does next to its passes.
@@ -57,6 +62,7 @@ impl Operator {
     pub fn start(patient: Client, impatient: Client, clock: Clock, settings: Settings) -> Self {
         let reporter = unreadable::Reporter::new(impatient.clone(), "test".to_owned());
         let (cluster, answers) = Cluster::new(patient, impatient, EndpointAccess::ServiceProxy, "test".to_owned());
+        let copies = cluster.copies();
         let (objects, scopes) = objects::watched(vec![None]);
         let scope = scopes.into_iter().next().expect("one for all namespaces");
         let metrics = Arc::new(Metrics::new(false));
@@ -80,8 +86,10 @@ impl Operator {
         let mut writer = scope.writer;
         writer.apply_watcher_event(&Event::Init);
         writer.apply_watcher_event(&Event::InitDone);
+        list(&copies);
         Self {
             context,
+            copies,
             writer,
             answers,
             besides: besides.boxed(),
@@ -125,6 +133,12 @@ impl Operator {
             if change.plural == "perfvalidations" {
                 self.hear(change.kind, (change.namespace, change.name), &change.object, now);
             } else if WATCHED.contains(&change.plural.as_str()) {
+                match change.plural.as_str() {
+                    "jobs" => self.copies.follow(None, &Ok(event_of::<Job>(&change))),
+                    "pods" => self.copies.follow(None, &Ok(event_of::<Pod>(&change))),
+                    "dynamographdeployments" => self.copies.follow(None, &Ok(event_of::<DynamicObject>(&change))),
+                    _ => {}
+                }
                 if let Some(owner) = change.object["metadata"]["labels"]["perfvalidation.dev/name"].as_str() {
                     self.wake((change.namespace, owner.to_owned()), now + DEBOUNCE);
                 }
@@ -132,6 +146,11 @@ impl Operator {
                 self.wake_all(now + DEBOUNCE);
             }
         }
+    }
+
+    /// The watches of children list them again.
+    pub fn list_children(&self) {
+        list(&self.copies);
     }
 
     /// Everything is listed anew.
@@ -193,6 +212,25 @@ impl Operator {
         if let Some(pause) = pause(action) {
             self.wake(key, Instant::now() + pause);
         }
+    }
+}
+
+fn list(copies: &Copies) {
+    list_kind::<Pod>(copies);
+    list_kind::<Job>(copies);
+    list_kind::<DynamicObject>(copies);
+}
+
+fn list_kind<K: Copied>(copies: &Copies) {
+    copies.follow::<K>(None, &Ok(Event::Init));
+    copies.follow::<K>(None, &Ok(Event::InitDone));
+}
+
+fn event_of<K: Copied>(change: &Changed) -> Event<PartialObjectMeta<K>> {
+    let object = serde::Deserialize::deserialize(&*change.object).expect("an object has metadata");
+    match change.kind {
+        "DELETED" => Event::Delete(object),
+        _ => Event::Apply(object),
     }
 }
 

@@ -1,0 +1,209 @@
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use perfval_api::PerfValidation;
+use perfval_run::{Run, Settings};
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::*;
+
+fn object() -> PerfValidation {
+    serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"name": "h100", "namespace": "perf", "uid": "a"},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
+    }))
+    .unwrap()
+}
+
+fn child<K: DeserializeOwned>(name: &str, version: &str, more: &Value) -> K {
+    let mut child = json!({"metadata": {
+        "name": name, "namespace": "perf", "resourceVersion": version, "labels": {NAME_LABEL: "h100"},
+    }});
+    child.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(child).unwrap()
+}
+
+fn pod(name: &str, version: &str) -> Pod {
+    child(name, version, &json!({}))
+}
+
+fn job(name: &str, version: &str) -> Job {
+    child(name, version, &json!({}))
+}
+
+/// An event about a pod of `perf`, by a watch over all namespaces.
+fn applied<K: Copied>(name: &str, version: &str) -> Event<PartialObjectMeta<K>> {
+    Event::Apply(child(name, version, &json!({})))
+}
+
+/// Names and versions of the copies of pods.
+fn pods(copies: &Copies, run: &Run<'_>) -> Option<Vec<String>> {
+    let pods: Vec<Pod> = copies.current(run).list()?;
+    let named = |pod: &Pod| format!("{}@{}", pod.name_any(), pod.resource_version().unwrap());
+    Some(pods.iter().map(named).collect())
+}
+
+/// Copies with watches over all namespaces, of a run whose reads begin.
+fn watched(run: &Run<'_>) -> Copies {
+    let copies = Copies::default();
+    copies.follow::<Pod>(None, &Ok(Event::InitDone));
+    copies.follow::<Job>(None, &Ok(Event::InitDone));
+    copies.begin(run);
+    copies
+}
+
+fn kept_pods(run: &Run<'_>) -> Copies {
+    let copies = watched(run);
+    copies.keep(run, "10", &[pod("a", "7"), pod("b", "8")]);
+    copies
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_count_until_a_change_and_for_a_while() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@7", "b@8"]);
+    advance(Duration::from_secs(44)).await;
+    assert!(pods(&copies, &run).is_some());
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(pods(&copies, &run), None, "the watch may be dead");
+    let gone = Event::Delete(child("b", "11", &json!({})));
+    for change in [applied("a", "11"), applied("new", "11"), gone] {
+        let copies = kept_pods(&run);
+        copies.follow::<Pod>(None, &Ok(change));
+        assert_eq!(pods(&copies, &run), None);
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_the_read_has_seen_is_no_change() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(applied("a", "7")));
+    copies.follow::<Pod>(None, &Ok(applied("deleted-before-the-read", "9")));
+    assert!(pods(&copies, &run).is_some());
+}
+
+#[tokio::test]
+async fn a_read_that_a_change_has_overtaken_is_not_kept() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = watched(&run);
+    copies.follow::<Pod>(None, &Ok(applied("a", "11")));
+    copies.keep(&run, "10", &[pod("a", "7")]);
+    assert_eq!(pods(&copies, &run), None);
+    copies.keep(&run, "12", &[pod("a", "11")]);
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@11"]);
+}
+
+#[tokio::test]
+async fn without_a_watch_nothing_is_kept() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    for event in [Ok(Event::Init), Err(watcher::Error::NoResourceVersion)] {
+        let copies = kept_pods(&run);
+        copies.follow::<Job>(None, &Ok(Event::Init));
+        copies.follow::<Pod>(Some("other"), &Ok(Event::Init));
+        assert!(pods(&copies, &run).is_some(), "another watch");
+        copies.follow::<Pod>(None, &event);
+        assert_eq!(pods(&copies, &run), None);
+        copies.begin(&run);
+        copies.keep(&run, "12", &[pod("a", "11")]);
+        assert_eq!(pods(&copies, &run), None, "it does not work yet");
+        copies.follow::<Pod>(Some("perf"), &Ok(Event::InitDone));
+        copies.keep(&run, "12", &[pod("a", "11")]);
+        assert_eq!(pods(&copies, &run), None, "the list may be newer than the read");
+        copies.begin(&run);
+        copies.keep(&run, "13", &[pod("a", "11")]);
+        assert!(pods(&copies, &run).is_some());
+    }
+}
+
+#[tokio::test]
+async fn only_a_run_that_waits_has_copies() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    copies.forget(&run);
+    copies.keep(&run, "10", &[pod("a", "7")]);
+    assert_eq!(pods(&copies, &run), None);
+    let copies = kept_pods(&run);
+    copies.retain(&HashSet::from(["a".to_owned()]));
+    assert!(pods(&copies, &run).is_some());
+    copies.retain(&HashSet::new());
+    assert_eq!(pods(&copies, &run), None);
+}
+
+#[tokio::test]
+async fn the_absence_of_a_job_is_never_answered() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = watched(&run);
+    copies.keep(&run, "10", &[job("t2", "10")]);
+    copies.follow::<Job>(None, &Ok(applied("t1", "11")));
+    let has = |name: &str| copies.current(&run).get::<Job>(name).is_some();
+    assert_eq!((has("t1"), has("t2")), (false, true), "another trial's Job changed");
+    copies.follow::<Job>(None, &Ok(Event::Delete(child("t2", "13", &json!({})))));
+    assert!(
+        copies.current(&run).is_empty(),
+        "the API server shows whether there is a new one"
+    );
+}
+
+#[tokio::test]
+async fn a_pod_that_another_object_got_is_no_copy_any_more() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let labels = json!({"metadata": {
+        "name": "a", "namespace": "perf", "resourceVersion": "11", "labels": {NAME_LABEL: "other"},
+    }});
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(Event::Apply(serde_json::from_value(labels.clone()).unwrap())));
+    assert_eq!(pods(&copies, &run), None);
+    copies.keep(&run, "12", &[serde_json::from_value::<Pod>(labels).unwrap()]);
+    assert_eq!(pods(&copies, &run), None, "no watch shows its changes to this run");
+}
+
+#[tokio::test]
+async fn large_objects_and_unordered_versions_are_not_copied() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let args = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND)]}]}});
+    let copies = watched(&run);
+    copies.keep(&run, "12", &[child::<Pod>("a", "11", &args)]);
+    assert_eq!(pods(&copies, &run), None);
+    copies.keep(&run, "twelve", &[pod("a", "11")]);
+    assert_eq!(pods(&copies, &run), None);
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(applied("a", "eleven")));
+    assert_eq!(pods(&copies, &run), None);
+}
+
+#[tokio::test]
+async fn all_copies_together_are_bounded() {
+    let settings = Settings::default();
+    let copies = watched(&Run::new(&object(), &settings));
+    let objects: Vec<PerfValidation> = (0..100)
+        .map(|number| {
+            let mut object = object();
+            object.metadata.name = Some(format!("run-{number}"));
+            object
+        })
+        .collect();
+    let large = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND - 1024)]}]}});
+    for object in &objects {
+        let run = Run::new(object, &settings);
+        copies.begin(&run);
+        let mut pod: Pod = child("a", "7", &large);
+        pod.labels_mut().insert(NAME_LABEL.to_owned(), run.name().to_owned());
+        copies.keep(&run, "10", &[pod]);
+    }
+    let kept = objects
+        .iter()
+        .filter(|object| !copies.current(&Run::new(object, &settings)).is_empty())
+        .count();
+    assert_eq!(kept, MOST / MOST_OF_A_KIND);
+}
