@@ -23,11 +23,11 @@ use tokio::time::Instant;
 
 use crate::pod_reports::{PodReports, Subjects};
 
-/// Time for which copies count after their read. As long after its last sign a silent watch is given up.
+/// Time for which copies count after their read. A silent watch is given up after the same time.
 const FRESH: Duration = Duration::from_secs(45);
 /// The same for Events, the node and refusals, which no watch brings.
 const REPORTS_FRESH: Duration = Duration::from_secs(25);
-/// Bytes of all copies. A run with ten pods has about 100 KB, and a tenant may make its pods larger.
+/// Bytes of all copies, because a tenant may make its pods large.
 const MOST: usize = 16 << 20;
 /// Bytes of the copies of one kind of a run.
 const MOST_OF_A_KIND: usize = 256 << 10;

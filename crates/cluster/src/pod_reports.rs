@@ -41,7 +41,8 @@ const KEPT: usize = 16 << 10;
 const EVENT: usize = 256;
 
 impl PodReports {
-    /// Returns true if the next pass may use them, too: nothing is unread, and no pod was missing or had a wanted log, and they are small.
+    /// Returns true if the next pass may use them, too: everything was read, no pod was missing, no log was wanted, and they are
+    /// small.
     pub(crate) fn may_be_kept(&self) -> bool {
         let lists = [&self.events, &self.endings, &self.preemptions, &self.refusals];
         let is_lost = lists.iter().any(|events| matches!(events, Seen::Unknown(_)));
