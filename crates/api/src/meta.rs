@@ -1,6 +1,6 @@
 //! Names in metadata on which other software may rely.
 
-/// API group of the resource, and the domain of its labels and annotations.
+/// API group of the resources, and the domain of its labels and annotations.
 pub const GROUP: &str = "perfvalidation.dev";
 /// Annotation: `"true"` keeps every object of a run for a post-mortem while its deployment exists. Its removal starts
 /// the cleanup.
@@ -19,8 +19,7 @@ pub const RUN_LABEL: &str = "perfvalidation.dev/run";
 pub const POLICY_LABEL: &str = "perfvalidation.dev/policy";
 /// Label on each `PerfValidation` of a policy: hostname of the node that it validates.
 pub const NODE_LABEL: &str = "perfvalidation.dev/node";
-/// Annotation on each `PerfValidation` of a policy: number of validations of the node in a row that ended without a
-/// measurement before this one.
+/// Annotation on each `PerfValidation` of a policy: number of the node's preceding validations in a row without a measurement.
 pub const ERRORS_BEFORE: &str = "perfvalidation.dev/errors-before";
 /// Annotation on each `PerfValidation` of a policy: reason for which its node was due, such as `Stale`.
 pub const DUE_REASON: &str = "perfvalidation.dev/due-reason";

@@ -42,7 +42,7 @@ impl Reason {
         self.word().as_str()
     }
 
-    /// Most general reason with a word; `Running` for a word of another operator version.
+    /// Reason with the name of a word, or else the first one with this word; `Running` if there is none.
     pub fn from_word(word: &str) -> Self {
         let general = Self::ALL.iter().find(|reason| reason.name() == word);
         let any = || Self::ALL.iter().find(|reason| reason.as_str() == word);
@@ -57,7 +57,7 @@ impl Reason {
 }
 
 reasons! {
-    // ── verdict Passed ──
+    // ── verdict Passed or Failed ──
     /// The trials met every enforced gate as often as the trial rule requires.
     GatesMet => GatesMet,
     /// The trials missed an enforced gate as often as the trial rule requires.
@@ -100,8 +100,6 @@ reasons! {
     AIPerfMissing => AIPerfMissing,
     /// `model.cache.volumeClaimTemplate` needs a StorageClass.
     StorageClassMissing => ModelCacheFailed,
-    /// The run is in progress.
-    Running => Running,
     // ── verdict Error: sizing ──
     /// No eligible node has enough free GPUs.
     Saturated => Saturated,
@@ -123,8 +121,6 @@ reasons! {
     NoDevicesPublished => NodeNotReady,
     /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
     NodeBusy => Saturated,
-    /// Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.
-    InLine => InLine,
     /// Other pods took GPUs that were free at sizing before the workers got them.
     LostRace => LostRace,
     // ── verdict Error: deploying and starting ──
@@ -199,12 +195,16 @@ reasons! {
     /// The run as a whole took longer than `timeouts.total`. The message shows the wait that was open.
     DeadlineExceeded => DeadlineExceeded,
     // ── the run itself ──
+    /// The run is in progress.
+    Running => Running,
+    /// Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.
+    InLine => InLine,
     /// The run is over, and its objects, pods and claims are gone.
     RunOver => RunOver,
     /// `spec.suspend` is set.
     Suspended => Suspended,
-    /// The settings changed, a user requested a rerun, or the object is being deleted. Except after a deletion a new run
-    /// follows.
+    /// The spec changed, a user requested a rerun, a pod of higher priority needs the node, or the object is being deleted. Except
+    /// after a deletion a new run follows.
     Interrupted => Interrupted,
     // ── cleanup ──
     /// The no-cleanup annotation keeps all objects.

@@ -60,9 +60,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         error => Error::from_call("approve PerfBaselines", error),
     })?;
     let effect = if duplicate.is_some() {
-        "of the approved baselines of one environment the operator uses the oldest"
+        "the operator uses the oldest approved baseline of this environment"
     } else {
-        "the operator compares nodes with it from its next look on"
+        "the operator compares nodes with it from now on"
     };
     screen.say(&format!("revision {number} of {name} is approved; {effect}\n"))?;
     Ok(0)
@@ -126,18 +126,19 @@ fn page(
         Some("CHANGE".to_owned()),
     ));
     let counts = |revision: &BaselineRevision| [revision.nodes, revision.gpus, revision.excluded_nodes];
-    let known = before.map_or([None; 3], counts);
+    let counts_before = before.map_or([None; 3], counts);
     for (at, name) in ["nodes", "GPUs", "nodes left out"].into_iter().enumerate() {
         let text = |number: Option<i64>| number.map(|number| number.to_string());
-        let known = before.map(|_| text(known[at]).unwrap_or_default());
-        table.row(row(name, known, text(counts(revision)[at]), None));
+        let cell_before = before.map(|_| text(counts_before[at]).unwrap_or_default());
+        table.row(row(name, cell_before, text(counts(revision)[at]), None));
     }
     for metric in &revision.metrics {
-        let known = before.and_then(|before| before.metrics.iter().find(|known| known.name == metric.name));
-        let column =
-            |value: fn(&BaselineMetric) -> Option<String>| before.map(|_| known.and_then(value).unwrap_or_default());
+        let metric_before = before.and_then(|before| before.metrics.iter().find(|other| other.name == metric.name));
+        let column = |value: fn(&BaselineMetric) -> Option<String>| {
+            before.map(|_| metric_before.and_then(value).unwrap_or_default())
+        };
         let name = metric.name.as_str();
-        let change = known.and_then(|known| change_percent(parse(&known.centre)?, parse(&metric.centre)?));
+        let change = metric_before.and_then(|before| change_percent(parse(&before.centre)?, parse(&metric.centre)?));
         let change = change.map(|change| format!("{change:+.1}%"));
         let centre = |metric: &BaselineMetric| Some(metric.centre.clone());
         table.row(row(name, column(centre), centre(metric), change));

@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use futures::{FutureExt as _, TryStreamExt as _};
 use kube::api::{Api, WatchParams};
 use kube::core::{Request, ResourceExt, WatchEvent};
+use perfval_run::observed::NodeSeen;
 use perfval_sizing::inventory::{ClaimUse, Interned, Inventory, PodUse};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -24,6 +25,8 @@ use crate::{Cluster, Failure};
 const WATCH: u32 = 30;
 /// Time for which a run waits for the inventory before it lists its own devices. A look may have it for many seconds.
 const TURN: Duration = Duration::from_secs(2);
+/// Label of a node with its architecture.
+const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 /// Shortest time between the starts of two watches of a kind: an API server that closes them at once is not flooded.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -35,7 +38,7 @@ impl Cluster {
         let mut turn = self.shared.turn().await;
         // Promises are listed before claims are taken: one may be seen twice. It is missed if the watch of the claims is behind,
         // and then the second look shows it.
-        if !turn.has_promises_since(asked) {
+        if !turn.was_listed_since(asked) {
             let began = Instant::now();
             let (taint_rules, promises) = futures::join!(self.device_taint_rules(), self.bind_requests());
             turn.add(began, seen(taint_rules), seen(promises));
@@ -82,6 +85,18 @@ impl Cluster {
         let mut turn = turn.ok().filter(Turn::is_followed)?;
         turn.refresh(asked, TURN, || follow(self)).await;
         Some(turn.inventory().for_node(node))
+    }
+
+    /// A node that is Ready, as the watch has it; `None` if it is not, if nothing is watched, or while a look has the inventory.
+    pub(crate) fn known_ready_node(&self, name: &str) -> Option<NodeSeen> {
+        let mut turn = self.shared.turn_now()?;
+        let mut nodes = turn.followed_nodes()?.iter();
+        let node = nodes.find(|node| &*node.name == name && node.ready)?;
+        Some(NodeSeen {
+            ready: true,
+            message: String::new(),
+            architecture: node.label(ARCHITECTURE_LABEL)?.to_owned(),
+        })
     }
 
     /// The devices of a node and their holders at this moment, because a watch may be behind. One at a time: the slices of 5,000
@@ -247,6 +262,7 @@ async fn watch<T: Counted>(
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                T::copy(&object, &cluster.copies);
                 arrivals.change(key(&object), T::read(&object, interned))?;
                 advance(&object, version);
             }

@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep, timeout};
 pub(crate) use self::arrivals::{Arrivals, Counted, key};
 use crate::read::Unread;
 
-/// The inventory is dropped after as long without a look, or up to twice as long: an operator without runs needs no watch of
-/// all pods.
+/// Time without a look after which the inventory is dropped, at the latest after twice this: an operator without runs needs no
+/// watch of all pods.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// The shared inventory, and the turn to list the devices of one node. There is one inventory: with 5,000 nodes it takes 40 MiB.
+/// The shared inventory, and the turn to list the devices of one node. It is shared because 5,000 nodes take 40 MiB.
 #[derive(Clone, Default)]
 pub(crate) struct Shared {
     kept: Arc<Mutex<Kept>>,
@@ -34,6 +34,11 @@ impl Shared {
     /// The turn of one look, after those that asked before.
     pub(crate) async fn turn(&self) -> Turn {
         Turn(self.kept.clone().lock_owned().await)
+    }
+
+    /// The turn, if no other look has it.
+    pub(crate) fn turn_now(&self) -> Option<Turn> {
+        self.kept.clone().try_lock_owned().ok().map(Turn)
     }
 
     /// The inventory, for the task that follows it. Without another owner it goes, and the task with it.
@@ -48,7 +53,7 @@ pub(crate) struct Kept {
     inventory: Inventory,
     followed: Option<Followed>,
     /// Start of the lists of taint rules and promises.
-    promises_at: Option<Instant>,
+    listed_at: Option<Instant>,
 }
 
 /// Kinds that are followed while this exists.
@@ -87,6 +92,10 @@ impl Kinds {
         self.nodes.want(asked, &mut inventory.nodes);
         self.pods.want(asked, &mut inventory.pods);
         self.claims.want(asked, &mut inventory.claims);
+        self.note_use();
+    }
+
+    fn note_use(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
@@ -130,6 +139,20 @@ impl Turn {
         self.0.followed.as_ref().is_some_and(|followed| !followed.is_over())
     }
 
+    /// The nodes as they are now, if they are followed. A run that waits for its pods keeps the watches alive so.
+    pub(crate) fn followed_nodes(&mut self) -> Option<&[Node]> {
+        let Kept {
+            inventory, followed, ..
+        } = &mut *self.0;
+        let kinds = &followed.as_ref().filter(|followed| !followed.is_over())?.kinds;
+        if !kinds.nodes.is_followed() {
+            return None;
+        }
+        kinds.note_use();
+        kinds.nodes.take(&mut inventory.nodes);
+        inventory.nodes.present().map(Vec::as_slice)
+    }
+
     /// Takes in all changes since the last look. `asked`: time at which the look was requested; `limit`: time for lists that are
     /// under way; `start`: follows the cluster from the beginning.
     pub(crate) async fn refresh(&mut self, asked: Instant, limit: Duration, start: impl FnOnce() -> Followed) {
@@ -162,15 +185,15 @@ impl Turn {
     }
 
     /// Returns true if the kinds of [`add`](Self::add) were listed after a look asked for them.
-    pub(crate) fn has_promises_since(&self, asked: Instant) -> bool {
-        self.0.promises_at.is_some_and(|at| at >= asked)
+    pub(crate) fn was_listed_since(&self, asked: Instant) -> bool {
+        self.0.listed_at.is_some_and(|at| at >= asked)
     }
 
     /// Adds the kinds that looks list, with the start of their lists.
     pub(crate) fn add(&mut self, at: Instant, taint_rules: Seen<Vec<Value>>, promises: Seen<Vec<ClaimUse>>) {
         self.0.inventory.taint_rules = taint_rules;
         self.0.inventory.promises = promises;
-        self.0.promises_at = Some(at);
+        self.0.listed_at = Some(at);
     }
 }
 

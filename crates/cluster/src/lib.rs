@@ -29,6 +29,7 @@ mod record;
 mod shared_reads;
 mod survey;
 mod unreadable;
+mod written_results;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +61,7 @@ use followed::Shared;
 use installed::LastInstalled;
 use probe::Probes;
 use shared_reads::{LastAllowed, LastHolders, LastServed};
+use written_results::WrittenResults;
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -83,6 +85,7 @@ pub struct Cluster {
     taint_rules: LastServed,
     allowed: LastAllowed,
     copies: Copies,
+    written: WrittenResults,
     clock: Clock,
 }
 
@@ -124,6 +127,7 @@ impl Cluster {
             taint_rules: LastServed::default(),
             allowed: LastAllowed::default(),
             copies: Copies::default(),
+            written: WrittenResults::default(),
             clock: Clock::default(),
         };
         (cluster, wakeups)

@@ -32,6 +32,7 @@ use perfval_run::{Needs, Observed, Run, build, job, names, progress};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
 
+use dynamo::are_pods_ready;
 pub(crate) use dynamo::deployments_at;
 pub use permission::own_right;
 
@@ -62,6 +63,7 @@ enum NeedAnswer {
     Trial(Box<Seen<TrialSeen>>),
     GpuExporter(Seen<String>),
     Results(Seen<Option<String>>, BTreeMap<i64, Seen<PackedTrial>>),
+    WrittenResults(String),
     SavedRun(Box<Seen<ConfigMap>>),
     SavedResults(Seen<Vec<Child>>),
     CacheJob(Box<Seen<Job>>),
@@ -77,11 +79,11 @@ impl Cluster {
         let copies = self.copies_for(run, needs);
         let mut observed = Observed {
             began: Some(self.now()),
-            rests_on_copies: !copies.is_empty(),
             ..Observed::default()
         };
         // On the heap, as many reads at once.
         Box::pin(self.read_parts(run, needs, &copies, &mut observed)).await;
+        observed.rests_on_copies = copies.is_used();
         observed
     }
 
@@ -106,15 +108,19 @@ impl Cluster {
             return RunCopies::default();
         }
         let waits = |need: &Need| matches!(need, Need::Workload | Need::Trial | Need::Deployment | Need::Probe);
-        let copies = self.copies.current(run);
+        let copies = self.copies.begin(run);
         let is_measuring = |number| {
             let job = copies.get::<Job>(&names::trial_job(&run.id(), number));
             let runs = job.is_some_and(|job| !job::is_over(&job));
-            runs && !progress::is_old(run.status(), number, self.now())
+            runs && (progress::is_known(run.status(), number) || !progress::is_old(run.status(), number, self.now()))
         };
-        let goes_on = self.probes.has_completion(run) || !needs.trial.is_none_or(is_measuring);
-        if copies.is_empty() || goes_on || !needs.parts.iter().all(waits) {
-            self.copies.begin(run);
+        // The first probe is next.
+        let is_asked = || self.probes.is_idle(run) && are_pods_ready(run, &copies) == Some(true);
+        let goes_on = match needs.trial {
+            Some(number) => !is_measuring(number),
+            None => self.probes.has_completion(run) || (needs.parts.contains(&Need::Probe) && is_asked()),
+        };
+        if goes_on || !needs.parts.iter().all(waits) {
             return RunCopies::default();
         }
         copies
@@ -206,6 +212,12 @@ impl Cluster {
             })),
             Need::GpuExporter => NeedAnswer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
             Need::Results => {
+                if let Some(written) = self.written.take(run)
+                    && let Ok(Some(saved)) = self.saved_results(run).await
+                    && saved == written
+                {
+                    return NeedAnswer::WrittenResults(written);
+                }
                 let (saved, trials) =
                     futures::join!(self.saved_results(run), self.packed_trials(run, &needs.finished_trials));
                 NeedAnswer::Results(seen(saved), trials)
@@ -276,6 +288,7 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
         NeedAnswer::Trial(trial) => observed.trial = *trial,
         NeedAnswer::GpuExporter(page) => observed.gpu_exporter = page,
         NeedAnswer::Results(saved, trials) => (observed.results, observed.packed_trials) = (saved, trials),
+        NeedAnswer::WrittenResults(digest) => observed.written_results = Some(digest),
         NeedAnswer::SavedRun(results) => observed.saved_run = *results,
         NeedAnswer::SavedResults(saved) => observed.saved_results = saved,
         NeedAnswer::CacheJob(job) => observed.cache_job = *job,
@@ -287,7 +300,7 @@ fn put_workload(observed: &mut Observed, workload: Workload) {
     let reports = workload.reports;
     observed.pods = workload.pods;
     (observed.pod_events, observed.pod_logs) = (reports.events, reports.logs);
-    (observed.refusals, observed.node) = (reports.refusals, reports.node);
+    (observed.refusals, observed.node) = (reports.refusals, workload.node);
     (observed.endings, observed.error_logs) = (reports.endings, workload.error_logs);
     observed.preemptions = reports.preemptions;
 }

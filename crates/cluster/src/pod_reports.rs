@@ -1,8 +1,8 @@
-//! Reports on the pods of a run that are late or gone: Events, logs and the node.
+//! Reports on the pods of a run that are late or gone: Events and logs.
 
 use std::collections::BTreeSet;
 
-use perfval_run::observed::{NodeSeen, PodEvent, PodLog};
+use perfval_run::observed::{PodEvent, PodLog};
 use perfval_sizing::Seen;
 
 /// Reports on the pods of a run that are late or gone.
@@ -13,7 +13,6 @@ pub(crate) struct PodReports {
     pub(crate) endings: Seen<Vec<PodEvent>>,
     pub(crate) preemptions: Seen<Vec<PodEvent>>,
     pub(crate) refusals: Seen<Vec<PodEvent>>,
-    pub(crate) node: Seen<NodeSeen>,
     pub(crate) logs: Vec<PodLog>,
 }
 
@@ -48,6 +47,6 @@ impl PodReports {
         let is_lost = lists.iter().any(|events| matches!(events, Seen::Unknown(_)));
         let events = lists.iter().filter_map(|events| events.present()).flatten();
         let bytes: usize = events.map(|event| event.message.len() + EVENT).sum();
-        !is_lost && !matches!(self.node, Seen::Unknown(_)) && !self.subjects.need_more && bytes <= KEPT
+        !is_lost && !self.subjects.need_more && bytes <= KEPT
     }
 }

@@ -107,6 +107,14 @@ impl Probes {
         })
     }
 
+    /// Returns true if no probe of this run's endpoint is under way or answered.
+    pub(crate) fn is_idle(&self, run: &Run<'_>) -> bool {
+        let service = frontend_service(&run.id());
+        self.lock()
+            .get(run.uid())
+            .is_none_or(|sent| sent.request.service != service)
+    }
+
     /// Ends what a phase that does not probe any more has left.
     pub(crate) fn forget(&self, run: &Run<'_>) {
         if let Some(old) = self.lock().remove(run.uid()) {

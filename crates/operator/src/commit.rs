@@ -7,12 +7,13 @@ use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
 use perfval_api::PerfValidation;
 use perfval_cluster::{Class, Error, Recorded};
-use perfval_run::{Decision, Run, machine, teardown};
+use perfval_run::{Decision, Run, teardown};
 use tracing::warn;
 
 use crate::blocked;
 use crate::blocked::write::record_whether_blocked;
 use crate::context::{Context, is_over};
+use crate::decide::decide;
 
 /// Pause after a write of the operator; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
@@ -114,8 +115,7 @@ pub(crate) async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<A
         }
     };
     let run = Run::new(&object, &context.settings);
-    let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
-    let decision = machine::decide(&run, &seen, context.cluster.now());
+    let (_, decision) = Box::pin(decide(&run, context)).await;
     context.cluster.act(&run, &decision.effects).await?;
     context.setbacks.over(run.uid());
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))

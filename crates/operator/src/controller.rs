@@ -20,6 +20,7 @@ use crate::blocked::write::{block, record_blocked};
 use crate::boundary::{Panicked, catch};
 use crate::commit::{commit, remove, report_missing_rights};
 use crate::context::Context;
+use crate::decide::decide;
 use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::stored::Stored;
 use crate::{blocked, resting, store_limits};
@@ -30,9 +31,6 @@ const PASS_LIMIT: Duration = Duration::from_mins(4);
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// Pause after an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// Times that a decision may request further reads.
-const MORE: usize = 4;
-
 /// Pause while results of other runs are read; each takes about a second.
 const ROOM: Duration = Duration::from_millis(500);
 
@@ -145,26 +143,10 @@ async fn bounded(
 }
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
-    let needs = machine::needs(run);
-    let Some(_room) = context.room.take(&needs) else {
+    let Some(_room) = context.room.take(&machine::needs(run)) else {
         return Ok(Action::requeue(ROOM));
     };
-    let mut seen = context.cluster.observe(run, &needs).await;
-    seen.looked_before = context.looks.last(run);
-    let mut decision = machine::decide(run, &seen, context.cluster.now());
-    // Copies may be old; only a pass that changes nothing may rest on them.
-    if seen.rests_on_copies && !decision.is_rest(run.status()) {
-        context.cluster.observe_again(run, &needs, &mut seen).await;
-        decision = machine::decide(run, &seen, context.cluster.now());
-    }
-    // Each adds a part that was not read.
-    for _ in 0..MORE {
-        if decision.reads.is_empty() {
-            break;
-        }
-        context.cluster.observe_more(run, &decision.reads, &mut seen).await;
-        decision = machine::decide(run, &seen, context.cluster.now());
-    }
+    let (seen, decision) = Box::pin(decide(run, context)).await;
     if decision.is_rest(run.status()) || !resting::is_reduced(run.object) {
         let action = commit(run, context, &decision).await?;
         context.looks.record(run, &seen);

@@ -67,6 +67,8 @@ pub struct Candidate {
     me: String,
     /// The record as last seen, and since when it has been so.
     seen: Option<(Lease, Instant)>,
+    /// The record as this process wrote it last, if its last attempt succeeded.
+    written: Option<Lease>,
     /// Tenure for the writers under this lease.
     tenure: Tenure,
     /// For the times in the record, which are for people alone.
@@ -92,6 +94,7 @@ impl Candidate {
             lease: format!("{namespace}/{name}"),
             me,
             seen: None,
+            written: None,
             tenure: Tenure::default(),
             clock: Clock::default(),
             suspects: Suspects::default(),
@@ -204,10 +207,15 @@ impl Candidate {
     }
 
     /// Reads the record, and writes it if the lease may be taken: `None`. Otherwise another process has it until the
-    /// returned time. A conflict is a failure like any other: another process wrote to it meanwhile, and the next
-    /// look shows the holder.
+    /// returned time. A holder does not read what it wrote itself, unless another process wrote since. Any other conflict is a
+    /// failure, and the next look shows the holder.
     async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
-        let current = self.api.get_opt(&self.name).await?;
+        let known = self.written.take();
+        let is_known = known.is_some();
+        let current = match known {
+            Some(written) => Some(written),
+            None => self.api.get_opt(&self.name).await?,
+        };
         let now = Instant::now();
         let first_seen = match (&current, &self.seen) {
             (Some(current), Some((before, since))) if current.spec == before.spec => *since,
@@ -227,10 +235,13 @@ impl Candidate {
         };
         match written {
             Ok(lease) => {
+                self.written = Some(lease.clone());
                 self.seen = Some((lease, now));
                 self.suspects.counted();
                 Ok(None)
             }
+            // Another process wrote it: who holds it?
+            Err(kube::Error::Api(status)) if is_known && status.is_conflict() => Box::pin(self.try_once()).await,
             Err(error) => Err(error),
         }
     }

@@ -9,6 +9,7 @@ mod clients;
 mod commit;
 pub mod context;
 pub mod controller;
+mod decide;
 pub mod error;
 pub mod event_words;
 pub mod fence;

@@ -8,7 +8,7 @@
 //! The process remembers its own last look at each run, so the heartbeat is written more seldom than looks are made
 //! ([`Limit::written`]). Only after a restart the time since the written one is unattended.
 //!
-//! A look that rests on copies counts. If an API server hangs with its connections open, up to 45 s of it count as attended.
+//! A look that rests on copies counts. If an API server hangs with its connections open, up to 90 s of it count as attended.
 
 use std::time::Duration;
 

@@ -32,7 +32,24 @@ pub struct Decision {
 impl Decision {
     /// Returns true if the decision leaves the status as it is, and there is nothing to do, publish or read.
     pub fn is_rest(&self, current: &PerfValidationStatus) -> bool {
-        self.effects.is_empty() && self.events.is_empty() && self.reads.is_empty() && self.status == *current
+        self.does_nothing() && self.status == *current
+    }
+
+    /// Returns true if the decision may rest on copies: it writes at most the heartbeat and the progress of a trial. Neither
+    /// comes from a copy.
+    pub fn may_rest_on_copies(&self, current: &PerfValidationStatus) -> bool {
+        if !self.does_nothing() {
+            return false;
+        }
+        let mut looked = current.clone();
+        looked.state.last_looked_at = self.status.state.last_looked_at;
+        looked.state.progress.clone_from(&self.status.state.progress);
+        looked.progress.clone_from(&self.status.progress);
+        self.status == looked
+    }
+
+    fn does_nothing(&self) -> bool {
+        self.effects.is_empty() && self.events.is_empty() && self.reads.is_empty()
     }
 }
 
@@ -124,6 +141,44 @@ impl Event {
             reason: reason.word(),
             action: action.into(),
             note: note.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use perfval_api::TrialProgress;
+
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_and_progress_may_rest_on_copies() {
+        let current = PerfValidationStatus::default();
+        let mut decision = Decision {
+            status: current.clone(),
+            effects: Vec::new(),
+            events: Vec::new(),
+            recheck: None,
+            reads: Needs::default(),
+        };
+        decision.status.state.last_looked_at = Some(DateTime::UNIX_EPOCH);
+        decision.status.state.progress = Some(TrialProgress::default());
+        assert!(decision.may_rest_on_copies(&current));
+        assert!(!decision.is_rest(&current), "it is written");
+        let changed = Decision {
+            status: PerfValidationStatus {
+                message: Some("a worker is late".to_owned()),
+                ..decision.status.clone()
+            },
+            ..decision.clone()
+        };
+        let acts = Decision {
+            effects: vec![Effect::EnsureFinalizer],
+            ..decision
+        };
+        for other in [changed, acts] {
+            assert!(!other.may_rest_on_copies(&current), "{other:?}");
         }
     }
 }

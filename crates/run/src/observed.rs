@@ -100,7 +100,8 @@ pub struct Observed {
     pub began: Option<DateTime<Utc>>,
     /// When this process looked at this run before, where it remembers; it may have written nothing then.
     pub looked_before: Option<DateTime<Utc>>,
-    /// True if some parts may be copies of an earlier pass. A decision that changes anything needs new reads.
+    /// True if some parts may be copies of an earlier pass, or from a watch. Most decisions that change anything need new reads
+    /// ([`may_rest_on_copies`](crate::Decision::may_rest_on_copies)).
     pub rests_on_copies: bool,
     /// True if the operator may create what a run needs in its namespace.
     pub permission: Seen<bool>,
@@ -159,6 +160,8 @@ pub struct Observed {
     pub packed_trials: BTreeMap<i64, Seen<PackedTrial>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
+    /// Digest of the results that this process has just written for the object as it is, and that are there.
+    pub written_results: Option<String>,
     /// All baselines.
     pub baselines: Seen<Vec<PerfBaseline>>,
     /// The ConfigMap of `status.resultsRef`, with its content.

@@ -44,7 +44,7 @@ pub(crate) struct Pass<'a> {
     looks_once_more: bool,
 }
 
-/// Watches wake us up; this is for what no watch shows, and for lost events. A pass may rest on copies for up to 45 s after such a
+/// Watches wake us up; this is for what no watch shows, and for lost events. A pass may rest on copies for up to 90 s after such a
 /// loss.
 const SAFETY: Duration = LONGEST_PAUSE;
 /// GPUs that others give back are seen by looking; one look serves the whole queue.

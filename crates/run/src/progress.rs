@@ -12,6 +12,12 @@ const FIRST: TimeDelta = TimeDelta::seconds(20);
 /// Time between two readings, and so between two writes: etcd keeps every one of them, and every watcher receives it.
 const PAUSE: TimeDelta = TimeDelta::seconds(60);
 
+/// Returns true if the status has a progress of the open trial.
+pub fn is_known(status: &PerfValidationStatus, trial: i64) -> bool {
+    let progress = status.state.progress.as_ref();
+    progress.is_some_and(|known| known.trial == trial)
+}
+
 /// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
     let state = &status.state;

@@ -7,20 +7,23 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::{ObjectMeta, ResourceExt};
 use perfval_api::meta::RUN_LABEL;
 use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason, Why, condition};
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use crate::decision::Effect;
 use crate::names;
 use crate::observed::{Child, ChildKind, Need, Observed};
-use crate::pass::Pass;
+use crate::pass::{Pass, Step};
 use crate::run::Run;
 
 /// Shortest and longest pause between two looks at objects that should have gone.
 const SOON: Duration = Duration::from_secs(30);
 const SELDOM: Duration = Duration::from_mins(5);
 
-/// Reads that [`remove`] needs.
-pub(crate) const NEEDS: [Need; 3] = [Need::Children, Need::Workload, Need::Claims];
+/// Reads that [`remove`] needs first.
+pub(crate) const NEEDS: [Need; 1] = [Need::Children];
+/// Reads that it needs once the objects that make pods are gone.
+const REST: [Need; 2] = [Need::Workload, Need::Claims];
 
 /// A deleted object reduced to its metadata: its runs' children are found by label and uid, independent of its spec
 /// and status. Its phase is `CleaningUp`, and no code may write its status.
@@ -52,9 +55,9 @@ pub(crate) enum Removal {
 /// (kubernetes#141471).
 pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     let seen = pass.seen;
-    let reads = [seen.children.unknown(), seen.pods.unknown(), seen.claims.unknown()];
-    if let Some(why) = reads.into_iter().flatten().next() {
-        return Removal::Unknown(format!("cannot read the remaining objects: {why}"));
+    let unread = |why: &str| Removal::Unknown(format!("cannot read the remaining objects: {why}"));
+    if let Some(why) = seen.children.unknown() {
+        return unread(why);
     }
     let mut ours: Vec<&Child> = seen
         .children
@@ -68,11 +71,27 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
         pass.act(Effect::Delete(child.id.clone()));
     }
     let run = pass.run;
-    if ours.is_empty() && pods_left(run, seen).next().is_none() && claims_left(run, seen).next().is_none() {
-        return Removal::Gone;
+    if ours.is_empty() {
+        if lacks_rest(seen) {
+            pass.read(REST);
+        } else if let Some(why) = seen.pods.unknown().or(seen.claims.unknown()) {
+            return unread(why);
+        } else if pods_left(run, seen).next().is_none() && claims_left(run, seen).next().is_none() {
+            return Removal::Gone;
+        }
     }
     // One text for the whole removal: a list of the rest would be a status write for every pod that goes.
     Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
+}
+
+/// Returns true if it is not known which pods and claims are left.
+fn lacks_rest(seen: &Observed) -> bool {
+    matches!(seen.pods, Seen::NotAsked) || matches!(seen.claims, Seen::NotAsked)
+}
+
+/// Requests pods and claims for a report on the rest; `None` if they were read.
+pub(crate) fn read_rest(pass: &mut Pass<'_>) -> Option<Step> {
+    lacks_rest(pass.seen).then(|| pass.read(REST))
 }
 
 /// Pods of any run of the object.

@@ -127,7 +127,7 @@ words! {
     TeardownUnconfirmed {
         place: Run, severity: Warning,
         meaning: "Objects of a run are still in the cluster. The operator keeps trying, except for objects whose owner is gone.",
-        remedy: "see the finalizers of what the message contains, and its node (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`); the operator removes orphans with `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
+        remedy: "see the node, and the finalizers of each object in the message (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`); the operator removes orphans with `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
     }
     SpecUnreadable {
         place: Run, severity: Error,
@@ -259,7 +259,7 @@ words! {
     }
     GPUsMissing {
         place: Both, severity: Warning,
-        meaning: "The node has fewer healthy GPUs than `placement.expectGPUs`, the node itself, its label or most nodes like it state.",
+        meaning: "The node has fewer healthy GPUs than stated by `placement.expectGPUs`, the node, its label or most similar nodes.",
         remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, correct placement.expectGPUs",
     }
     // ── findings that decide nothing by themselves ──

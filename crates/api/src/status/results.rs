@@ -37,7 +37,7 @@ pub enum GateResult {
 pub enum TrialOutcome {
     /// The trial met every enforced gate.
     Pass,
-    /// The trial missed a gate or had too many errors.
+    /// The trial missed a gate or had too many errors, or one worker stalled.
     Miss,
     /// The trial is no evidence about the deployment.
     Invalid,
@@ -62,9 +62,9 @@ pub struct Finding {
 pub enum Severity {
     /// Information without effect on the verdict.
     Info,
-    /// Explains a miss, or may become one.
+    /// Explains a verdict, or decides that it is Failed or Inconclusive.
     Warning,
-    /// Decides the verdict.
+    /// Decides that the verdict is Error or Failed.
     Error,
 }
 

@@ -7,13 +7,13 @@ use strum::IntoStaticStr;
     Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr,
 )]
 pub enum Verdict {
-    /// The run measured, and the deployment met every enforced gate.
+    /// The run measured, and the trials met every enforced gate as often as the trial rule requires.
     Passed,
     /// The run measured, and the deployment did not meet the requirements.
     Failed,
     /// The run measured, but the result is not reliable.
     Inconclusive,
-    /// The run had nothing to judge.
+    /// No gate is enforced, or Dynamo is missing and the spec allows that.
     Skipped,
     /// The run could not measure.
     Error,

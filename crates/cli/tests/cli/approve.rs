@@ -81,7 +81,7 @@ async fn a_duplicate_shows_which_baseline_counts() {
     assert!(
         answer
             .out
-            .contains("of the approved baselines of one environment the operator uses the oldest"),
+            .contains("the operator uses the oldest approved baseline of this environment"),
         "{}",
         answer.out
     );

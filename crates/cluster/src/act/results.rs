@@ -3,6 +3,7 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::core::ResourceExt as _;
 use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::Run;
+use perfval_run::build::SHA256;
 
 use super::in_namespace;
 use crate::{Cluster, Error};
@@ -29,7 +30,12 @@ impl Cluster {
         }
         let params = PatchParams::apply(FIELD_MANAGER).force();
         match self.bounded(api.patch(&name, &params, &Patch::Apply(results))).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                if let Some(sha256) = results.annotations().get(SHA256) {
+                    self.written.add(run, sha256.clone());
+                }
+                Ok(())
+            }
             Err(failure) => Err(failed(failure)),
         }
     }

@@ -1,10 +1,13 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::DynamicObject;
 use perfval_api::PerfValidation;
 use perfval_run::{Run, Settings};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
+use super::kept::MOST_OF_A_KIND;
 use super::*;
 
 fn object() -> PerfValidation {
@@ -39,7 +42,7 @@ fn applied<K: Copied>(name: &str, version: &str) -> Event<PartialObjectMeta<K>> 
 
 /// Names and versions of the copies of pods.
 fn pods(copies: &Copies, run: &Run<'_>) -> Option<Vec<String>> {
-    let pods: Vec<Pod> = copies.current(run).list()?;
+    let pods: Vec<Pod> = copies.begin(run).list()?;
     let named = |pod: &Pod| format!("{}@{}", pod.name_any(), pod.resource_version().unwrap());
     Some(pods.iter().map(named).collect())
 }
@@ -65,7 +68,7 @@ async fn copies_count_until_a_change_and_for_a_while() {
     let run = Run::new(&object, &settings);
     let copies = kept_pods(&run);
     assert_eq!(pods(&copies, &run).unwrap(), ["a@7", "b@8"]);
-    advance(Duration::from_secs(44)).await;
+    advance(Duration::from_secs(89)).await;
     assert!(pods(&copies, &run).is_some());
     advance(Duration::from_secs(1)).await;
     assert_eq!(pods(&copies, &run), None, "the watch may be dead");
@@ -88,7 +91,7 @@ async fn a_change_that_the_read_has_seen_is_no_change() {
 }
 
 #[tokio::test]
-async fn a_read_that_a_change_has_overtaken_is_not_kept() {
+async fn a_read_that_a_change_has_overtaken_lacks_it() {
     let (object, settings) = (object(), Settings::default());
     let run = Run::new(&object, &settings);
     let copies = watched(&run);
@@ -144,13 +147,10 @@ async fn the_absence_of_a_job_is_never_answered() {
     let copies = watched(&run);
     copies.keep(&run, "10", &[job("t2", "10")]);
     copies.follow::<Job>(None, &Ok(applied("t1", "11")));
-    let has = |name: &str| copies.current(&run).get::<Job>(name).is_some();
+    let has = |name: &str| copies.begin(&run).get::<Job>(name).is_some();
     assert_eq!((has("t1"), has("t2")), (false, true), "another trial's Job changed");
     copies.follow::<Job>(None, &Ok(Event::Delete(child("t2", "13", &json!({})))));
-    assert!(
-        copies.current(&run).is_empty(),
-        "the API server shows whether there is a new one"
-    );
+    assert!(!has("t2"), "the API server shows whether there is a new one");
 }
 
 #[tokio::test]
@@ -203,7 +203,127 @@ async fn all_copies_together_are_bounded() {
     }
     let kept = objects
         .iter()
-        .filter(|object| !copies.current(&Run::new(object, &settings)).is_empty())
+        .filter(|object| pods(&copies, &Run::new(object, &settings)).is_some())
         .count();
     assert_eq!(kept, MOST / MOST_OF_A_KIND);
+}
+
+#[tokio::test]
+async fn a_pod_that_comes_whole_replaces_its_copy() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(applied("a", "12")));
+    copies.take(&pod("a", "11"));
+    assert_eq!(pods(&copies, &run), None, "it changed again");
+    copies.take(&pod("a", "12"));
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@12", "b@8"]);
+    // It may come before its metadata.
+    copies.take(&pod("c", "13"));
+    copies.follow::<Pod>(None, &Ok(applied("c", "13")));
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@12", "b@8", "c@13"]);
+}
+
+#[tokio::test]
+async fn a_pod_that_comes_late_is_no_news() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    copies.take(&pod("gone-before-the-read", "9"));
+    copies.take(&pod("b", "6"));
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@7", "b@8"]);
+    copies.follow::<Pod>(None, &Ok(Event::Delete(child("b", "12", &json!({})))));
+    copies.take(&pod("b", "11"));
+    assert_eq!(pods(&copies, &run), None, "it is gone");
+    copies.keep(&run, "14", &[pod("a", "7")]);
+    copies.take(&pod("b", "11"));
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@7"]);
+}
+
+#[tokio::test]
+async fn a_large_pod_that_comes_whole_is_read_again() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let args = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND)]}]}});
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(applied("a", "11")));
+    copies.take(&child::<Pod>("a", "11", &args));
+    assert_eq!(pods(&copies, &run), None);
+}
+
+#[tokio::test]
+async fn changes_without_end_are_not_all_remembered() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    let names: Vec<String> = (0..200).map(|number| format!("of-a-tenant-{number}")).collect();
+    for name in &names {
+        copies.follow::<Pod>(None, &Ok(applied(name, "11")));
+    }
+    for name in &names {
+        copies.take(&pod(name, "11"));
+    }
+    assert_eq!(pods(&copies, &run), None);
+    copies.keep(&run, "12", &[pod("a", "7")]);
+    assert!(pods(&copies, &run).is_some(), "a new read counts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_state_serves_for_a_while() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = Copies::default();
+    copies.follow::<DynamicObject>(None, &Ok(Event::InitDone));
+    copies.begin(&run);
+    copies.keep(&run, "10", [&child::<DynamicObject>("pv", "10", &json!({}))]);
+    let has = || {
+        let copies = copies.begin(&run);
+        let now = copies.get::<DynamicObject>("pv").is_some();
+        (now, copies.recent::<DynamicObject>("pv").is_some())
+    };
+    assert_eq!(has(), (true, true));
+    copies.follow::<DynamicObject>(None, &Ok(applied("pv", "11")));
+    assert_eq!(has(), (false, true));
+    advance(RECENT).await;
+    assert_eq!(has(), (false, false));
+    copies.keep(&run, "11", [&child::<DynamicObject>("pv", "11", &json!({}))]);
+    copies.follow::<DynamicObject>(None, &Ok(Event::Delete(child("pv", "12", &json!({})))));
+    assert_eq!(has(), (false, false), "it is gone");
+}
+
+#[tokio::test]
+async fn a_pod_that_comes_whole_during_a_read_is_not_lost() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    copies.take(&pod("a", "25"));
+    copies.follow::<Pod>(None, &Ok(applied("a", "25")));
+    copies.keep(&run, "20", &[pod("a", "15"), pod("b", "8")]);
+    assert_eq!(pods(&copies, &run), None);
+}
+
+#[tokio::test]
+async fn a_pod_that_is_relabelled_before_it_comes_whole_is_no_copy() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let other = json!({"metadata": {
+        "name": "c", "namespace": "perf", "resourceVersion": "12", "labels": {NAME_LABEL: "other"},
+    }});
+    let copies = kept_pods(&run);
+    copies.follow::<Pod>(None, &Ok(applied("c", "11")));
+    copies.follow::<Pod>(None, &Ok(Event::Apply(serde_json::from_value(other).unwrap())));
+    copies.take(&pod("c", "11"));
+    assert_eq!(pods(&copies, &run), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_a_run_without_passes_go() {
+    let (object, settings) = (object(), Settings::default());
+    let run = Run::new(&object, &settings);
+    let copies = kept_pods(&run);
+    advance(ABANDONED).await;
+    let mut next = object.clone();
+    next.metadata.name = Some("next".to_owned());
+    copies.begin(&Run::new(&next, &settings));
+    assert_eq!(copies.lock().runs.len(), 1);
 }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::copies::Copies;
 use crate::read::{Read, Unread, seen};
 
 /// A kind that sizing counts, reduced.
@@ -31,6 +32,9 @@ pub(crate) trait Counted: Sized + Send + Sync {
 
     /// Reduces an object; `None` if it does not count.
     fn read(object: &Self::Object, interned: &mut Interned) -> Option<Self>;
+
+    /// Replaces the copy of an object of a run.
+    fn copy(_: &Self::Object, _: &Copies) {}
 
     /// Name that no other one has.
     fn key(&self) -> &str;
@@ -72,6 +76,10 @@ impl Counted for PodUse {
 
     fn read(pod: &Pod, interned: &mut Interned) -> Option<Self> {
         Self::read(pod, interned)
+    }
+
+    fn copy(pod: &Pod, copies: &Copies) {
+        copies.take(pod);
     }
 
     fn key(&self) -> &str {
@@ -230,6 +238,11 @@ impl<T: Counted> Arrivals<T> {
             .subscribe()
             .wait_for(|state| !matches!(state, State::Listing))
             .await;
+    }
+
+    /// Returns true if each change arrives.
+    pub(crate) fn is_followed(&self) -> bool {
+        matches!(*self.state.borrow(), State::Followed)
     }
 
     /// Takes what has arrived into the inventory.

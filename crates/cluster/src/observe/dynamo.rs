@@ -5,6 +5,7 @@ mod definition;
 mod served;
 mod versions;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
@@ -12,6 +13,7 @@ use kube::error::DiscoveryError;
 use perfval_api::meta::FIELD_MANAGER;
 pub use perfval_run::dynamo::names::{GROUP, KIND};
 use perfval_run::observed::{Admission, DynamoApi};
+use perfval_run::readiness::Pods;
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
@@ -92,7 +94,13 @@ impl Cluster {
     /// The deployment of this run, at a version that the operator supports.
     pub(super) async fn deployment(&self, run: &Run<'_>, copies: &RunCopies) -> Read<DynamicObject> {
         let name = names::deployment(&run.id());
-        if let Some(copy) = copies.get(&name) {
+        // Its status changes with each pod, and decides once all are ready.
+        let copy = if are_pods_ready(run, copies) == Some(false) {
+            copies.recent(&name)
+        } else {
+            copies.get(&name)
+        };
+        if let Some(copy) = copy {
             return Ok(copy);
         }
         let found = self.read_deployment(run, &name).await?;
@@ -132,6 +140,13 @@ impl Cluster {
             Err(failure) => judge(&failure).ok_or_else(|| unknown(failure.to_string())),
         }
     }
+}
+
+/// Returns true if frontend and workers are there and ready, as copies show; `None` without copies.
+pub(super) fn are_pods_ready(run: &Run<'_>, copies: &RunCopies) -> Option<bool> {
+    let pods = copies.list::<Pod>()?;
+    let pods = Pods::new(&pods, &run.id());
+    Some(pods.ready_workers() >= run.workers() && pods.frontend_ready())
 }
 
 /// kube's own create has no `fieldValidation`.

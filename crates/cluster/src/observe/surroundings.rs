@@ -11,41 +11,46 @@ use perfval_sizing::Seen;
 use super::workload::{PROMPT, read_event};
 use crate::Cluster;
 use crate::call::{Read, read, seen};
+use crate::copies::RunCopies;
 
 /// Refusals of a whole namespace that are read; those of one controller are counted in one Event.
 const REFUSALS: u32 = 100;
 
 impl Cluster {
-    /// Refusals to create pods of the run, and its node.
-    pub(super) async fn surroundings(
+    /// Refusals to create pods of the run.
+    pub(super) async fn refusals(&self, run: &Run<'_>, pods: &[Pod]) -> Seen<Vec<PodEvent>> {
+        if self.lacks_pods_for_long(run, pods) {
+            seen(self.refusals_of(run).await)
+        } else {
+            Seen::NotAsked
+        }
+    }
+
+    /// The node of the run.
+    pub(super) async fn node(
         &self,
         run: &Run<'_>,
         pods: &[Pod],
         some_are_late: bool,
-    ) -> (Seen<Vec<PodEvent>>, Seen<NodeSeen>) {
+        copies: &RunCopies,
+    ) -> Seen<NodeSeen> {
+        let is_wanted = || some_are_late || pods.iter().any(is_of_other_architecture);
+        match run.placement() {
+            Some(plan) if is_wanted() || self.lacks_pods_for_long(run, pods) => {
+                seen(self.node_named(&plan.node, copies).await)
+            }
+            _ => Seen::NotAsked,
+        }
+    }
+
+    fn lacks_pods_for_long(&self, run: &Run<'_>, pods: &[Pod]) -> bool {
         let began = status::phase_started_at(run.status());
         let had_time = began.is_none_or(|began| self.now() >= time::after(began, PROMPT));
-        let lacks_pods = had_time && readiness::lacks_pods(run, pods);
-        let refusals = async {
-            if lacks_pods {
-                seen(self.refusals(run).await)
-            } else {
-                Seen::NotAsked
-            }
-        };
-        let node = async {
-            match run.placement() {
-                Some(plan) if lacks_pods || some_are_late || pods.iter().any(is_of_other_architecture) => {
-                    seen(self.node(&plan.node).await)
-                }
-                _ => Seen::NotAsked,
-            }
-        };
-        futures::join!(refusals, node)
+        had_time && readiness::lacks_pods(run, pods)
     }
 
     /// Events about controllers of this run that may not create its pods.
-    async fn refusals(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
+    async fn refusals_of(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default()
             .fields("reason=FailedCreate,type=Warning")
@@ -64,7 +69,13 @@ impl Cluster {
         Ok(events.collect())
     }
 
-    async fn node(&self, name: &str) -> Read<NodeSeen> {
+    async fn node_named(&self, name: &str, copies: &RunCopies) -> Read<NodeSeen> {
+        if copies.may_serve()
+            && let Some(ready) = self.known_ready_node(name)
+        {
+            copies.note_use();
+            return Ok(ready);
+        }
         let api: Api<Node> = Api::all(self.client.clone());
         let node = read(&format!("get Node {name}"), self.bounded(api.get(name)).await)?;
         let status = node.status.unwrap_or_default();

@@ -13,7 +13,7 @@ use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
 use perfval_run::diagnosis::error_logs;
 use perfval_run::diagnosis::log::wanted;
-use perfval_run::observed::{ErrorLog, PodEvent, PodLog};
+use perfval_run::observed::{ErrorLog, NodeSeen, PodEvent, PodLog};
 use perfval_run::{Run, preemption, readiness, time};
 use perfval_sizing::Seen;
 
@@ -38,6 +38,7 @@ pub(super) const PROMPT: Duration = Duration::from_secs(10);
 pub(super) struct Workload {
     pub(super) pods: Seen<Vec<Pod>>,
     pub(super) reports: PodReports,
+    pub(super) node: Seen<NodeSeen>,
     pub(super) error_logs: Vec<ErrorLog>,
 }
 
@@ -51,13 +52,18 @@ impl Cluster {
         };
         let mut workload = Workload {
             reports: PodReports::default(),
+            node: Seen::NotAsked,
             error_logs: Vec::new(),
             pods,
         };
         if let Seen::Present(pods) = &workload.pods {
             workload.error_logs = self.error_logs(run, pods).await;
             if waits_for_pods(run) {
-                workload.reports = Box::pin(self.pod_reports(run, pods, copies)).await;
+                let late: Vec<&Pod> = late(run, pods, self.now()).collect();
+                (workload.reports, workload.node) = futures::join!(
+                    Box::pin(self.pod_reports(run, pods, &late, copies)),
+                    Box::pin(self.node(run, pods, !late.is_empty(), copies))
+                );
             }
         }
         workload
@@ -73,12 +79,11 @@ impl Cluster {
         Ok(listed.items)
     }
 
-    async fn pod_reports(&self, run: &Run<'_>, pods: &[Pod], copies: &RunCopies) -> PodReports {
-        let late: Vec<&Pod> = late(run, pods, self.now()).collect();
+    async fn pod_reports(&self, run: &Run<'_>, pods: &[Pod], late: &[&Pod], copies: &RunCopies) -> PodReports {
         let restarted = readiness::restarted(run, pods);
-        let lacks_pods = preemption::lacks_pods(run, pods, &late);
+        let lacks_pods = preemption::lacks_pods(run, pods, late);
         let subjects = Subjects {
-            late: uids(&late),
+            late: uids(late),
             restarted: uids(&restarted),
             need_more: lacks_pods || readiness::lacks_pods(run, pods) || !wanted(run, pods).is_empty(),
         };
@@ -86,8 +91,8 @@ impl Cluster {
             return kept.clone();
         }
         // On the heap: six reads at once.
-        let (events, endings, preemptions, logs, (refusals, node)) = futures::join!(
-            self.pod_events(&late, "type=Warning"),
+        let (events, endings, preemptions, logs, refusals) = futures::join!(
+            self.pod_events(late, "type=Warning"),
             Box::pin(self.endings(&restarted)),
             async {
                 if lacks_pods {
@@ -97,7 +102,7 @@ impl Cluster {
                 }
             },
             self.pod_logs(run, pods),
-            Box::pin(self.surroundings(run, pods, !late.is_empty()))
+            Box::pin(self.refusals(run, pods))
         );
         let reports = PodReports {
             subjects,
@@ -105,7 +110,6 @@ impl Cluster {
             endings,
             preemptions,
             refusals,
-            node,
             logs,
         };
         self.copies.keep_reports(run, &reports);

@@ -7,8 +7,8 @@ use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
 use perfval_api::{AccessMode, ClaimTemplate, Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
-use perfval_run::build::PackedTrial;
-use perfval_run::observed::{ChildKind, ChildRef};
+use perfval_run::build::{PackedTrial, SHA256};
+use perfval_run::observed::{ChildKind, ChildRef, Need};
 use perfval_run::{Effect, Run, build, dynamo};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
@@ -88,6 +88,37 @@ fn save_payloads(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> Effect {
         &payloads.iter().map(pack).collect(),
         &BTreeMap::new(),
     )))
+}
+
+/// Digest that the pass after a write finds without reading the trials' logs.
+async fn written(world: &World) -> (Option<String>, bool) {
+    let seen = Box::pin(world.observe(Need::Results)).await;
+    (seen.written_results, seen.packed_trials.is_empty())
+}
+
+#[tokio::test]
+async fn results_that_were_just_written_need_no_logs() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    world.act(&[save_results(&run)]).await.unwrap();
+    let maps = world.server.objects("configmaps");
+    let (name, digest) = (
+        &maps[0]["metadata"]["name"],
+        &maps[0]["metadata"]["annotations"][SHA256],
+    );
+    assert_eq!(written(&world).await, (digest.as_str().map(str::to_owned), true));
+    assert_eq!(written(&world).await, (None, false), "a later pass reads them");
+    // Another client writes or deletes them in between.
+    world.act(&[save_results(&run)]).await.unwrap();
+    let name = name.as_str().unwrap();
+    world.server.edit("configmaps", NAMESPACE, name, |map| {
+        map["metadata"]["annotations"][SHA256] = "another".into();
+    });
+    assert_eq!(written(&world).await, (None, false));
+    world.act(&[save_results(&run)]).await.unwrap();
+    world.server.delete("configmaps", NAMESPACE, name);
+    assert_eq!(written(&world).await, (None, false));
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ impl Watches {
         self.owners(kind, events)
     }
 
-    /// The objects whose children of this kind changed. Each change ends the copies of its kind and run.
+    /// The objects whose children of this kind changed. Each change ends the copy of its object.
     pub(super) fn copied_children<K>(
         &self,
         kind: &'static str,

@@ -64,7 +64,7 @@ async fn a_leader_that_cannot_renew_steps_down_before_anybody_may_step_up() {
     for (case, fault) in [
         ("refused", Fault::refuse("update", "leases", 503)),
         ("unanswered", Fault::hang("*", "leases")),
-        ("forbidden", Fault::refuse("get", "leases", 403)),
+        ("forbidden", Fault::refuse("*", "leases", 403)),
     ] {
         let server = ApiServer::new();
         let mut leader = candidate(&server, "leader");
@@ -78,6 +78,18 @@ async fn a_leader_that_cannot_renew_steps_down_before_anybody_may_step_up() {
             began.elapsed()
         );
         assert!(lost.to_string().contains("operators/lease"), "{lost}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_does_not_read_its_own_record() {
+    let server = ApiServer::new();
+    let mut leader = candidate(&server, "leader");
+    leader.acquire().await;
+    server.fail(Fault::hang("get", "leases"));
+    tokio::select! {
+        lost = leader.keep() => panic!("{lost}"),
+        () = tokio::time::sleep(Duration::from_mins(1)) => {}
     }
 }
 

@@ -302,7 +302,7 @@ impl Play for ReadyAfter {
 
 #[test]
 fn a_limit_is_decided_by_new_reads_and_not_by_copies() {
-    // The pods are ready some seconds before the limit, and no watch shows it.
+    // The pods are ready some seconds before the limit, and the watch of their metadata is silent.
     each(&[50, 54, 58], |seconds| {
         let mut spec = json!({
             "model": {"name": "lab/tiny"}, "timeouts": {"workloadReady": "60s"},

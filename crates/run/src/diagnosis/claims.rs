@@ -5,7 +5,7 @@ use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
-use super::statuses::containers;
+use super::statuses::container_statuses;
 use crate::observed::PodEvent;
 
 /// Reasons of a container that waits until claims and volumes of its pod are prepared.
@@ -34,7 +34,7 @@ fn prepared(pod: &Pod) -> bool {
         .flatten()
         .any(|condition| condition.type_ == "PodReadyToStartContainers" && condition.status == "True");
     sandbox
-        || containers(pod)
+        || container_statuses(pod)
             .filter_map(|container| container.state.as_ref())
             .any(|state| {
                 let waiting = state.waiting.as_ref().and_then(|waiting| waiting.reason.as_deref());

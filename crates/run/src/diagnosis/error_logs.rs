@@ -9,7 +9,7 @@ use kube::core::ResourceExt as _;
 use perfval_api::{Phase, TrialState};
 
 use super::log::clean;
-use super::statuses::containers;
+use super::statuses::container_statuses;
 use crate::dynamo::names::MAIN;
 use crate::observed::{ErrorLog, LogRequest};
 use crate::readiness::Pods;
@@ -44,7 +44,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
         return Vec::new();
     }
     let of_pod = |pod: &Pod| {
-        let restarted = containers(pod).any(|container| container.name == MAIN && container.restart_count > 0);
+        let restarted = container_statuses(pod).any(|container| container.name == MAIN && container.restart_count > 0);
         let pod = pod.name_any();
         let request = move |previous| LogRequest {
             pod: pod.clone(),

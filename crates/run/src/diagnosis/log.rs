@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::obstacle::Obstacle;
 use super::secret::Redactor;
-use super::statuses::containers;
+use super::statuses::container_statuses;
 use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, LISTED, SILENCE};
 use crate::dynamo::names::MAIN;
@@ -39,7 +39,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     }
     let pods = Pods::new(pods, &run.id());
     let crashed = pods.all().flat_map(|pod| {
-        let ended = containers(pod).filter(|container| container.restart_count >= 1 && !is_ready(pod));
+        let ended = container_statuses(pod).filter(|container| container.restart_count >= 1 && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
     let silent = run.status().state.unanswered.is_some();

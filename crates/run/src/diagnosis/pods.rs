@@ -3,13 +3,13 @@
 use k8s_openapi::api::core::v1::Pod;
 
 pub use super::sign::{Judged, Proof, Sign, Trouble, most_telling};
-use super::statuses::containers;
+use super::statuses::container_statuses;
 use super::{claims, containers, scheduling};
 use crate::observed::{PodEvent, PodLog};
 
 /// Returns true if an image of a pod is not for its node's architecture.
 pub fn is_of_other_architecture(pod: &Pod) -> bool {
-    containers(pod).any(containers::is_of_other_architecture)
+    container_statuses(pod).any(containers::is_of_other_architecture)
 }
 
 /// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it.
@@ -21,7 +21,7 @@ fn pod_signs(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
     if let Some(sign) = claims::sign(pod, events) {
         return vec![sign];
     }
-    let of_containers: Vec<Sign> = containers(pod)
+    let of_containers: Vec<Sign> = container_statuses(pod)
         .filter_map(|container| containers::sign(pod, container, logs))
         .collect();
     if of_containers.is_empty() {

@@ -89,6 +89,9 @@ fn over(pass: &Pass<'_>) -> Step {
 
 /// The time limit passed and something is left, or cannot be read. A finalizer is never released on a guess.
 fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
+    if let Some(step) = teardown::read_rest(pass) {
+        return step;
+    }
     let report = Why::new(
         Reason::TeardownUnconfirmed,
         format!(

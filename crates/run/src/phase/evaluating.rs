@@ -46,7 +46,7 @@ fn needs(run: &Run<'_>) -> Needs {
     let logs = (!error_logs::trials(run).is_empty()).then_some(Need::Workload);
     Needs {
         finished_trials: finished.map(|trial| trial.number).collect(),
-        ..Needs::new([Need::Results, Need::SavedResults].into_iter().chain(logs))
+        ..Needs::new([Need::Results].into_iter().chain(logs))
     }
 }
 
@@ -60,6 +60,9 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Ok(conclusion) => conclusion,
         Err(step) => return step,
     };
+    if let Some(sha256) = pass.seen.written_results.clone() {
+        return end(pass, verdict, why, sha256);
+    }
     let trials = match packed_trials(pass) {
         Ok(trials) => trials,
         Err(unread) => return Step::wait(Reason::Running, format!("saving the results: {unread}")),
@@ -68,14 +71,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let results = build::results(pass.run, verdict, &why, &trials, &logs);
     let sha256 = build::results_sha256(&results);
     match &pass.seen.results {
-        Seen::Present(Some(saved)) if *saved == sha256 => {
-            let name = names::results(pass.run.name(), &pass.run.id());
-            pass.status.results_ref = Some(ResultsRef { name, sha256 });
-            for old in outdated(pass) {
-                pass.act(Effect::Delete(old));
-            }
-            Step::End(verdict, why)
-        }
+        Seen::Present(Some(saved)) if *saved == sha256 => end(pass, verdict, why, sha256),
         Seen::Present(_) | Seen::Absent => {
             pass.act(Effect::SaveResults(Box::new(results)));
             pass.look_again_in(LOOK_AGAIN);
@@ -86,6 +82,19 @@ fn step(pass: &mut Pass<'_>) -> Step {
             format!("saving the results: {}", unread.unknown().unwrap_or_default()),
         ),
     }
+}
+
+/// Ends the run, whose results are saved.
+fn end(pass: &mut Pass<'_>, verdict: Verdict, why: Why, sha256: String) -> Step {
+    if matches!(pass.seen.saved_results, Seen::NotAsked) {
+        return pass.read([Need::SavedResults]);
+    }
+    let name = names::results(pass.run.name(), &pass.run.id());
+    pass.status.results_ref = Some(ResultsRef { name, sha256 });
+    for old in outdated(pass) {
+        pass.act(Effect::Delete(old));
+    }
+    Step::End(verdict, why)
 }
 
 /// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment. A trial is left

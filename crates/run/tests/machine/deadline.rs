@@ -1,6 +1,7 @@
 //! The deadline of a whole run, and the expiry of a kept one.
 
 use perfval_api::{Phase, Verdict, meta};
+use perfval_run::Effect;
 use serde_json::json;
 
 use super::moments::busy;
@@ -190,4 +191,19 @@ fn a_removal_that_hangs_is_looked_after_in_growing_pauses() {
     assert!(pauses.is_sorted() && pauses[0] <= 5, "{pauses:?}");
     assert_eq!(pauses.last(), Some(&60), "{pauses:?}");
     assert_eq!(story.reason(), "TeardownUnconfirmed");
+}
+
+#[test]
+fn an_overdue_removal_deletes_although_pods_cannot_be_listed() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.stuck = true;
+    story.delete();
+    story.step();
+    story.wait(4000).step();
+    story.wait(1).step();
+    assert_eq!(story.reason(), "TeardownUnconfirmed");
+    story.pods_unreadable = true;
+    let deletes = |effect: &Effect| matches!(effect, Effect::Delete(_));
+    assert!(story.decide().effects.iter().any(deletes), "{:?}", story.decide());
 }

@@ -50,6 +50,8 @@ pub struct Story {
     /// Whether the driver has taken one GPU of the node out of service.
     pub tainted: bool,
     pub unreadable: bool,
+    /// Whether the pods cannot be listed, unlike everything else.
+    pub pods_unreadable: bool,
     /// Whether the watch of the claims still shows the holder of a shared GPU, which is gone.
     pub watch_is_behind: bool,
     /// The watch of the claims does not show those of the workers yet.
@@ -170,6 +172,7 @@ impl Story {
             plugin_pods: None,
             tainted: false,
             unreadable: false,
+            pods_unreadable: false,
             watch_is_behind: false,
             watch_lacks_claims: false,
             others: Vec::new(),

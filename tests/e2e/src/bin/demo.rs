@@ -184,7 +184,7 @@ async fn show_writes(lab: &Lab, since: chrono::DateTime<Utc>) {
         each.join(", ")
     );
     if let Some(median) = audit.reactions.median_seconds() {
-        println!("from an event to the operator's next write: median {median:.3} s");
+        println!("from a change of a trial's Job to the operator's next write: median {median:.3} s");
     }
 }
 

@@ -12,7 +12,7 @@ impl NodeBuilder {
     /// A Ready node with ample room.
     pub fn named(name: &str) -> Self {
         Self(build(json!({
-            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64" } },
             "spec": {},
             "status": {
                 "allocatable": { "cpu": "256", "memory": "2Ti", "pods": "110" },

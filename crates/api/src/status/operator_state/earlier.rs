@@ -25,7 +25,7 @@ pub struct EarlierRun {
     #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Standard deviation of the output tokens per second between these trials (percent); absent after one trial, if the run
-    /// found a cause, and if it only judged the trials of another run again.
+    /// found a cause, or if it only judged the trials of another run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_spread: Option<String>,
     /// Number of these trials.

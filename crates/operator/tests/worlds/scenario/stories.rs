@@ -17,6 +17,11 @@ pub fn all() -> Vec<Scenario> {
             ..BASE
         },
         Scenario {
+            name: "passing with one trial",
+            spec: || with(&json!({"trials": {"errorBoundPercent": 10}})),
+            ..BASE
+        },
+        Scenario {
             name: "failing",
             trials: &[Trial::Slow],
             ends: "Failed",

@@ -22,7 +22,7 @@ pub(super) fn before_trial(run: &Run<'_>) -> impl Iterator<Item = Need> {
     [Need::Claims].into_iter().chain(telemetry::need(run))
 }
 
-/// Pods or claims are not known.
+/// Waits for pods and claims.
 pub(super) fn unread(pass: &Pass<'_>) -> Step {
     let why = pass.seen.pods.unknown().or(pass.seen.claims.unknown());
     Step::wait(
@@ -31,7 +31,7 @@ pub(super) fn unread(pass: &Pass<'_>) -> Step {
     )
 }
 
-/// The claims, with the workers as they show them; the step without them.
+/// Claims with their workers, or the step that waits for them.
 pub(super) fn claims<'a>(pass: &mut Pass<'a>, pods: &Pods<'_>) -> Result<(&'a [ResourceClaim], Vec<WorkerPod>), Step> {
     let claims = match &pass.seen.claims {
         Seen::Present(claims) => claims,
@@ -45,16 +45,13 @@ pub(super) fn claims<'a>(pass: &mut Pass<'a>, pods: &Pods<'_>) -> Result<(&'a [R
 
 /// Begins to measure: the first trial is one write with the entry into the phase, if all is ready for it.
 pub(in crate::phase) fn begin(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
-    let serves = || {
-        Step::go(
+    match try_open(pass, pods) {
+        Ok(Some(why)) => Step::Go(Phase::Benchmarking, why),
+        Ok(None) => Step::go(
             Phase::Benchmarking,
             Reason::Running,
             "the endpoint serves; benchmarking",
-        )
-    };
-    match try_open(pass, pods) {
-        Ok(Some(why)) => Step::Go(Phase::Benchmarking, why),
-        Ok(None) => serves(),
+        ),
         Err(missing) => missing,
     }
 }
@@ -78,7 +75,8 @@ pub(super) fn try_open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Result<Option<Wh
 fn is_missing(pass: &Pass<'_>, need: Need) -> bool {
     match need {
         Need::Claims => matches!(pass.seen.claims, Seen::NotAsked),
-        _ => matches!(pass.seen.gpu_exporter, Seen::NotAsked),
+        Need::GpuExporter => matches!(pass.seen.gpu_exporter, Seen::NotAsked),
+        _ => false,
     }
 }
 
@@ -124,6 +122,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
         }
     }
     let number = pass.status.state.trials.last().map_or(1, |trial| trial.number + 1);
+    // A worker with another GPU went back to the check of all GPUs above.
     let lost = lost_before(pass, &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     let soak = trials::soak_is_next(pass.run.spec(), &pass.status.state.trials);
     patience::forget(pass);

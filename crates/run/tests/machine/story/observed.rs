@@ -57,7 +57,7 @@ impl Story {
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
                 Need::DryRun => seen.dry_run = self.admission.clone(),
-                Need::Workload if self.unreadable => {
+                Need::Workload if self.unreadable || self.pods_unreadable => {
                     seen.pods = Seen::Unknown("GET pods: 403".into());
                 }
                 Need::Claims if self.unreadable => seen.claims = Seen::Unknown("GET claims: 403".into()),

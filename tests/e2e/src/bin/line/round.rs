@@ -44,7 +44,7 @@ pub struct Round {
     pub head: Head,
     /// Requests of the operator a minute while the head measured.
     pub head_requests: Option<f64>,
-    /// From an event to the operator's next write during the run at the head (s).
+    /// From a change of a trial's Job to the operator's next write during the run at the head (s).
     pub reaction: Option<f64>,
     pub deletion: Option<Reached>,
     /// The most memory of the operator in the whole round.

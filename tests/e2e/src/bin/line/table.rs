@@ -80,9 +80,11 @@ pub fn print(rounds: &[Round]) {
     table.row("head measures: requests of the operator a minute", "", |round| {
         number(round.head_requests, 0)
     });
-    table.row("head: event to the next write, median s", "<= 0.05", |round| {
-        number(round.reaction, 3)
-    });
+    table.row(
+        "head: change of a Job to the next write, median s",
+        "<= 0.05",
+        |round| number(round.reaction, 3),
+    );
     table.row("all deleted: until nothing is left", "< 60 s", |round| {
         reached(round.deletion)
     });

@@ -295,6 +295,7 @@ pub fn node(index: usize, _: usize) -> Value {
     });
     let mut labels: serde_json::Map<String, Value> = labels.collect();
     labels.insert("kubernetes.io/hostname".to_owned(), json!(name(index)));
+    labels.insert("kubernetes.io/arch".to_owned(), json!("amd64"));
     labels.insert("nvidia.com/gpu.present".to_owned(), json!("true"));
     let image = |number: usize| {
         let digest = format!("registry.example.com/team/image-{number}@sha256:{number:064x}");
