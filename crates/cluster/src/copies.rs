@@ -29,9 +29,7 @@ use self::kept::{KeptCopies, KeptRead, KeptRun, version};
 use self::kind::KINDS;
 use crate::pod_reports::{PodReports, Subjects};
 
-/// Time for which copies count after their read: a watch whose connection is silently dead is given up after this time.
-const FRESH: Duration = Duration::from_secs(90);
-/// The same for an object that changed since, where an older state serves, and for Events, which no watch brings.
+/// Time for which an object counts that changed since, where an older state serves, and for Events, which no watch brings.
 const RECENT: Duration = Duration::from_mins(1);
 /// Time without a pass after which the copies of a run go: a pass may begin after its object is gone.
 const ABANDONED: Duration = Duration::from_mins(10);
@@ -139,7 +137,7 @@ impl Copies {
         let reports = kept.reports.as_ref().filter(|(at, _)| at.elapsed() < RECENT);
         RunCopies {
             may_serve: true,
-            kinds: kept.kinds.each_ref().map(|kind| kind.young_copies(FRESH)),
+            kinds: kept.kinds.each_ref().map(kept::KeptKind::copies),
             reports: reports.map(|(_, reports)| reports.clone()),
             is_used: AtomicBool::default(),
         }
@@ -168,14 +166,17 @@ impl Copies {
         if !is_kept {
             return;
         }
-        let Some(read) = KeptRead::pack(run, version, objects) else {
-            return;
-        };
+        let read = KeptRead::pack(run, version, objects);
         let mut store = self.lock();
-        let fits = store.bytes().saturating_add(read.bytes()) <= MOST;
-        let is_kept = fits && store.is_watched(K::KIND, run.namespace());
-        if let Some(kept) = store.runs.get_mut(&key).filter(|_| is_kept) {
-            kept.kinds[K::KIND].keep(read);
+        let is_watched = store.is_watched(K::KIND, run.namespace());
+        let others = store.bytes();
+        if let Some(kept) = store.runs.get_mut(&key) {
+            let kind = &mut kept.kinds[K::KIND];
+            let others = others - kind.bytes();
+            match read.filter(|read| is_watched && others.saturating_add(read.bytes()) <= MOST) {
+                Some(read) => kind.keep(read),
+                None => kind.drop_read(),
+            }
         }
     }
 

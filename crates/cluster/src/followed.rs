@@ -95,6 +95,14 @@ impl Kinds {
         self.note_use();
     }
 
+    /// Takes what has arrived into the inventory.
+    fn take(&self, inventory: &mut Inventory) {
+        self.slices.take(&mut inventory.slices);
+        self.nodes.take(&mut inventory.nodes);
+        self.pods.take(&mut inventory.pods);
+        self.claims.take(&mut inventory.claims);
+    }
+
     fn note_use(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -149,7 +157,8 @@ impl Turn {
             return None;
         }
         kinds.note_use();
-        kinds.nodes.take(&mut inventory.nodes);
+        // All kinds: too many changes that wait would end a watch.
+        kinds.take(inventory);
         inventory.nodes.present().map(Vec::as_slice)
     }
 
@@ -178,10 +187,7 @@ impl Turn {
         // A kind that is not there by then is unknown.
         let _ = timeout(limit, kinds.settled()).await;
         // The watches have no common order, and one may be behind. A plan counts once two looks have shown it, two seconds apart.
-        kinds.slices.take(&mut inventory.slices);
-        kinds.nodes.take(&mut inventory.nodes);
-        kinds.pods.take(&mut inventory.pods);
-        kinds.claims.take(&mut inventory.claims);
+        kinds.take(inventory);
     }
 
     /// Returns true if the kinds of [`add`](Self::add) were listed after a look asked for them.

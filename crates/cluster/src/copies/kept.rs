@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use super::kind::{Copied, KINDS};
 use crate::pod_reports::PodReports;
 
+/// Time for which copies count after their read: a watch whose connection is silently dead is given up after this time.
+pub(super) const FRESH: Duration = Duration::from_secs(90);
 /// Bytes of the copies of one kind of a run.
 pub(super) const MOST_OF_A_KIND: usize = 256 << 10;
 /// Objects whose changes are remembered for one kind of a run. A tenant may put the operator's label on any number.
@@ -37,11 +39,7 @@ impl KeptRun {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.kinds
-            .iter()
-            .filter_map(|kind| kind.read.as_ref())
-            .map(KeptRead::bytes)
-            .sum()
+        self.kinds.iter().map(KeptKind::bytes).sum()
     }
 }
 
@@ -58,10 +56,17 @@ pub(super) struct KeptKind {
 impl KeptKind {
     /// Begins a pass: a read from now on sees each change before it.
     pub(super) fn begin(&mut self) {
+        // They would take room from the next read.
+        self.read.take_if(|read| read.at.elapsed() >= FRESH);
         if self.read.is_none() {
             self.changed.clear();
             self.is_lost = false;
         }
+    }
+
+    /// Drops the copies, because a newer read cannot be kept.
+    pub(super) fn drop_read(&mut self) {
+        self.read = None;
     }
 
     /// Drops the copies, and the result of a read under way.
@@ -114,8 +119,10 @@ impl KeptKind {
         let Some(read) = self.read.as_mut().filter(is_newer) else {
             return;
         };
+        let replaced = read.objects.get(name).map_or(0, |copy| copy.json.len());
+        let room = room.min(MOST_OF_A_KIND.saturating_sub(read.bytes()));
         // Without room it stays a change.
-        if json.len() > room.min(MOST_OF_A_KIND.saturating_sub(read.bytes())) {
+        if json.len() > room.saturating_add(replaced) {
             return;
         }
         Arc::make_mut(&mut read.objects).insert(
@@ -136,9 +143,14 @@ impl KeptKind {
         self.changed.contains_key(name) || self.read.as_ref().is_some_and(is_copied)
     }
 
-    /// Copies that are younger than `age`, with the objects that changed since.
-    pub(super) fn young_copies(&self, age: Duration) -> Option<KeptCopies> {
-        let read = self.read.as_ref().filter(|read| read.at.elapsed() < age)?;
+    /// Bytes of the copies.
+    pub(super) fn bytes(&self) -> usize {
+        self.read.as_ref().map_or(0, KeptRead::bytes)
+    }
+
+    /// The copies, with the objects that changed since.
+    pub(super) fn copies(&self) -> Option<KeptCopies> {
+        let read = self.read.as_ref()?;
         Some(KeptCopies {
             at: read.at,
             objects: read.objects.clone(),

@@ -182,7 +182,7 @@ async fn large_objects_and_unordered_versions_are_not_copied() {
     assert_eq!(pods(&copies, &run), None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn all_copies_together_are_bounded() {
     let settings = Settings::default();
     let copies = watched(&Run::new(&object(), &settings));
@@ -194,18 +194,22 @@ async fn all_copies_together_are_bounded() {
         })
         .collect();
     let large = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND - 1024)]}]}});
-    for object in &objects {
-        let run = Run::new(object, &settings);
-        copies.begin(&run);
-        let mut pod: Pod = child("a", "7", &large);
-        pod.labels_mut().insert(NAME_LABEL.to_owned(), run.name().to_owned());
-        copies.keep(&run, "10", &[pod]);
+    // The second time in the place of the first, and the third time after those are too old.
+    for pause in [0, 1, 90] {
+        advance(Duration::from_secs(pause)).await;
+        for object in &objects {
+            let run = Run::new(object, &settings);
+            copies.begin(&run);
+            let mut pod: Pod = child("a", "7", &large);
+            pod.labels_mut().insert(NAME_LABEL.to_owned(), run.name().to_owned());
+            copies.keep(&run, "10", &[pod]);
+        }
+        let kept = objects
+            .iter()
+            .filter(|object| pods(&copies, &Run::new(object, &settings)).is_some())
+            .count();
+        assert_eq!(kept, MOST / MOST_OF_A_KIND);
     }
-    let kept = objects
-        .iter()
-        .filter(|object| pods(&copies, &Run::new(object, &settings)).is_some())
-        .count();
-    assert_eq!(kept, MOST / MOST_OF_A_KIND);
 }
 
 #[tokio::test]
@@ -249,6 +253,13 @@ async fn a_large_pod_that_comes_whole_is_read_again() {
     copies.follow::<Pod>(None, &Ok(applied("a", "11")));
     copies.take(&child::<Pod>("a", "11", &args));
     assert_eq!(pods(&copies, &run), None);
+    // In the place of a pod of the same size there is room for it.
+    let most = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND - 1024)]}]}});
+    copies.keep(&run, "12", &[child::<Pod>("a", "11", &most)]);
+    copies.take(&child::<Pod>("a", "13", &most));
+    assert_eq!(pods(&copies, &run).unwrap(), ["a@13"]);
+    copies.keep(&run, "14", &[child::<Pod>("a", "13", &args)]);
+    assert_eq!(pods(&copies, &run), None, "the last read is too large");
 }
 
 #[tokio::test]
