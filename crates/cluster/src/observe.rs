@@ -114,11 +114,11 @@ impl Cluster {
             let runs = job.is_some_and(|job| !job::is_over(&job));
             runs && (progress::is_known(run.status(), number) || !progress::is_old(run.status(), number, self.now()))
         };
-        // The first probe is next.
-        let is_asked = || self.probes.is_idle(run) && are_pods_ready(run, &copies) == Some(true);
+        // A pass that sends the first probe reads everything in any case.
+        let sends_probe = || self.probes.is_idle(run) && are_pods_ready(run, &copies) == Some(true);
         let goes_on = match needs.trial {
             Some(number) => !is_measuring(number),
-            None => self.probes.has_completion(run) || (needs.parts.contains(&Need::Probe) && is_asked()),
+            None => self.probes.has_completion(run) || (needs.parts.contains(&Need::Probe) && sends_probe()),
         };
         if goes_on || !needs.parts.iter().all(waits) {
             return RunCopies::default();

@@ -240,7 +240,7 @@ impl Candidate {
                 self.suspects.counted();
                 Ok(None)
             }
-            // Another process wrote it: who holds it?
+            // Another process wrote it. A read shows the holder.
             Err(kube::Error::Api(status)) if is_known && status.is_conflict() => Box::pin(self.try_once()).await,
             Err(error) => Err(error),
         }

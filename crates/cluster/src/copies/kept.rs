@@ -56,7 +56,7 @@ pub(super) struct KeptKind {
 impl KeptKind {
     /// Begins a pass: a read from now on sees each change before it.
     pub(super) fn begin(&mut self) {
-        // They would take room from the next read.
+        // Old copies would take room from the next read.
         self.read.take_if(|read| read.at.elapsed() >= FRESH);
         if self.read.is_none() {
             self.changed.clear();
@@ -80,7 +80,7 @@ impl KeptKind {
     /// Keeps a read, unless changes after it may be unknown.
     pub(super) fn keep(&mut self, read: KeptRead) {
         self.changed.retain(|_, version| *version > read.version);
-        // A watch brought them whole while the read was under way.
+        // Objects that a watch brought whole while the read was under way.
         let newer = self.read.iter().flat_map(|last| last.objects.iter());
         for (name, copy) in newer.filter(|(_, copy)| copy.version > read.version) {
             self.changed.entry(name.clone()).or_insert(copy.version);
