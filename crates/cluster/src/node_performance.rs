@@ -5,6 +5,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::fleet::NodePerformance;
 use perfval_api::meta::FIELD_MANAGER;
+use perfval_fleet::node::NodeIdentity;
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -21,11 +22,18 @@ pub enum Written {
 }
 
 impl Cluster {
-    /// Uid of a node.
-    pub async fn node_uid(&self, name: &str) -> Seen<String> {
+    /// Uid and boot of a node.
+    pub async fn node_identity(&self, name: &str) -> Seen<NodeIdentity> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let node = read(&format!("get Node {name}"), self.bounded(api.get_metadata(name)).await);
-        seen(node.map(|node| node.uid().unwrap_or_default()))
+        let node = read(&format!("get Node {name}"), self.bounded(api.get(name)).await);
+        seen(node.map(|node| {
+            let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+            let boot = info.map(|info| info.boot_id.clone());
+            NodeIdentity {
+                uid: node.uid().unwrap_or_default(),
+                boot_id: boot.filter(|boot| !boot.is_empty()),
+            }
+        }))
     }
 
     /// Creates the object if it has no uid yet, and writes its status. Nothing is written over a newer object.

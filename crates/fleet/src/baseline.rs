@@ -1,9 +1,9 @@
 //! Speed that is normal for a stratum, learned from passes and then frozen as a revision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::centre::{hodges_lehmann, trimmed_deviation};
-use crate::metric::{FleetMetric, count};
+use crate::numbers::count;
 use crate::peers::{Deviation, node_variance};
 use crate::prior::Spread;
 use crate::reading::{Average, NodePass, Summary};
@@ -28,7 +28,7 @@ const ROUNDS: usize = 10;
 const CENTRE: f64 = 1.05;
 
 /// Norms of approved baselines, by digest of the environment.
-pub type Approved = BTreeMap<String, BTreeMap<FleetMetric, Norm>>;
+pub type Approved = BTreeMap<String, Norm>;
 
 /// Normal speeds of one stratum.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,14 +39,14 @@ pub struct Baseline {
     pub gpus: usize,
     /// Nodes that were left out, because they missed a gate or are far from the others.
     pub excluded: usize,
-    /// By metric.
-    pub metrics: BTreeMap<FleetMetric, Norm>,
+    /// Normal decode speed.
+    pub norm: Norm,
 }
 
-/// Normal speed in one metric.
+/// Normal decode speed (tokens per second of one request).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norm {
-    /// Hodges–Lehmann centre of the subjects (GPUs, or nodes for a metric of the whole node), in the unit of the metric.
+    /// Hodges–Lehmann centre of the GPUs.
     pub centre: f64,
     /// Standard deviation of whole nodes in one pass (percent); `None` if unknown.
     pub node_percent: Option<f64>,
@@ -62,24 +62,16 @@ impl Baseline {
     /// Learns from the newest pass of each node of one stratum, by name. Up to a tenth of the nodes may be slow without being
     /// known: values beyond 2.5 standard deviations are left out until none is. `None` without a usable node.
     pub fn learn(passes: &BTreeMap<String, NodePass>) -> Option<Self> {
-        let has_speeds = |pass: &&NodePass| {
-            pass.metrics
-                .values()
-                .any(|speeds| Summary::new(speeds, Average::Mean).is_some())
-        };
-        let measured: Vec<&NodePass> = passes.values().filter(has_speeds).collect();
-        let healthy: Vec<&NodePass> = measured.iter().copied().filter(|pass| !pass.missed_gate).collect();
-        let metrics: BTreeSet<FleetMetric> = healthy.iter().flat_map(|pass| pass.metrics.keys().copied()).collect();
-        let norms = metrics
-            .into_iter()
-            .filter_map(|metric| Some((metric, Norm::learn(&healthy, metric)?)));
-        let metrics: BTreeMap<FleetMetric, Norm> = norms.collect();
-        let nodes = metrics.values().filter_map(|norm| norm.nodes).min()?;
+        let read = |pass: &&'_ NodePass| Summary::new(pass, Average::Mean).is_some();
+        let measured: Vec<&NodePass> = passes.values().filter(read).collect();
+        let healthy = measured.iter().filter(|pass| !pass.missed_gate);
+        let norm = Norm::learn(healthy.filter_map(|pass| Summary::new(pass, Average::Mean)).collect())?;
+        let nodes = norm.nodes?;
         Some(Self {
             nodes,
-            gpus: metrics.values().filter_map(|norm| norm.gpus).max().unwrap_or_default(),
+            gpus: norm.gpus.unwrap_or_default(),
             excluded: measured.len() - nodes,
-            metrics,
+            norm,
         })
     }
 
@@ -91,10 +83,7 @@ impl Baseline {
 
 impl Norm {
     /// Norm of healthy passes, most of them normal; `None` without any.
-    fn learn(healthy: &[&NodePass], metric: FleetMetric) -> Option<Self> {
-        let speeds = healthy.iter().filter_map(|pass| pass.metrics.get(&metric));
-        let summaries = speeds.filter_map(|speeds| Summary::new(speeds, Average::Mean));
-        let mut summaries: Vec<Summary> = summaries.collect();
+    fn learn(mut summaries: Vec<Summary>) -> Option<Self> {
         // Among nodes a slow one stands out more than its GPUs do among all GPUs.
         let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
         let range = normal_range(&whole, NORMAL)?;
@@ -102,9 +91,10 @@ impl Norm {
         let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
         let core = normal_range(&whole, CORE)?;
         let core = summaries.iter().filter(|summary| core.contains(summary.whole.mean));
-        let mut subjects: Vec<f64> = core.flat_map(Summary::subjects).collect();
-        let range = normal_range(&subjects, NORMAL)?;
-        subjects.retain(|value| range.contains(*value));
+        let gpus = core.flat_map(|summary| summary.gpus.iter().map(|(_, value)| value.mean));
+        let mut gpus: Vec<f64> = gpus.collect();
+        let range = normal_range(&gpus, NORMAL)?;
+        gpus.retain(|value| range.contains(*value));
         let beside = summaries.iter().filter(|summary| summary.gpus.len() > 1);
         let beside = beside.flat_map(|summary| {
             let node = summary.whole.mean;
@@ -112,7 +102,7 @@ impl Norm {
         });
         let percent = |deviation: f64| round(100.0 * deviation);
         Some(Self {
-            centre: round(hodges_lehmann(&subjects)?.exp()),
+            centre: round(hodges_lehmann(&gpus)?.exp()),
             node_percent: trimmed_deviation(&whole).map(percent),
             gpu_percent: trimmed_deviation(&beside.collect::<Vec<f64>>()).map(percent),
             nodes: Some(whole.len()),
@@ -131,23 +121,17 @@ impl Norm {
     }
 
     /// Returns true if so few nodes are better compared with this norm than with each other. After a common shift they are not.
-    pub(crate) fn is_needed<'a>(
-        &self,
-        nodes: impl Iterator<Item = &'a Summary<'a>>,
-        least: usize,
-        spread: &Spread,
-    ) -> bool {
-        let nodes: Vec<&Summary> = nodes.collect();
+    pub(crate) fn is_needed(&self, nodes: &[Summary], least: usize, spread: &Spread) -> bool {
         let others = nodes.len().saturating_sub(1);
-        (others < least || Scale::is_few(others)) && !self.shift(&nodes, spread).is_environment
+        (others < least || Scale::is_few(others)) && !self.shift(nodes, spread).is_environment
     }
 
-    /// Deviation of a node as a whole from this norm, after the effect (logarithm) of its group is taken out.
-    pub(crate) fn beside(&self, summary: &Summary, effect: f64, spread: &Spread) -> (Deviation, Scale) {
+    /// Deviation of a node as a whole from this norm.
+    pub(crate) fn beside(&self, summary: &Summary, spread: &Spread) -> (Deviation, Scale) {
         let (centre, variance) = self.node_centre(spread);
         let variance = node_variance(summary, spread) + variance;
         let deviation = Deviation {
-            value: summary.whole.mean - effect - centre,
+            value: summary.whole.mean - centre,
             variance,
             once: variance,
             past: None,
@@ -173,7 +157,7 @@ impl Norm {
     }
 
     /// Common shift of nodes against this norm.
-    fn shift(&self, nodes: &[&Summary], spread: &Spread) -> CommonShift {
+    fn shift(&self, nodes: &[Summary], spread: &Spread) -> CommonShift {
         let (centre, variance) = self.node_centre(spread);
         let residuals: Vec<f64> = nodes.iter().map(|node| node.whole.mean - centre).collect();
         let deviations = nodes
@@ -184,13 +168,10 @@ impl Norm {
     }
 
     /// Common shift of the nodes of a stratum against this norm.
-    pub fn compare(&self, metric: FleetMetric, passes: &BTreeMap<String, NodePass>, spread: &Spread) -> CommonShift {
+    pub fn compare(&self, passes: &BTreeMap<String, NodePass>, spread: &Spread) -> CommonShift {
         // A change that makes all nodes miss a gate is a shift too.
-        let summaries = passes
-            .values()
-            .filter_map(|pass| Summary::new(pass.metrics.get(&metric)?, Average::Mean));
-        let summaries: Vec<Summary> = summaries.collect();
-        self.shift(&summaries.iter().collect::<Vec<_>>(), spread)
+        let summaries = passes.values().filter_map(|pass| Summary::new(pass, Average::Mean));
+        self.shift(&summaries.collect::<Vec<_>>(), spread)
     }
 }
 

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, SubsecRound as _, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ResourceExt as _;
-use perfval_api::Verdict;
 use perfval_api::fleet::{
     BaselineEnvironment, BaselineRevision, BaselineSource, NodePerformanceStatus, PerfBaseline, PerfBaselineSpec,
     PerfBaselineStatus, baselines_in_use,
 };
 
 use self::condition::{Situation, conditions};
-use self::stored::{norms, provided, revision};
+use self::stored::{norm, provided, revision};
 use crate::baseline::{Approved, Baseline};
 use crate::prior::prior;
 use crate::reading::NodePass;
@@ -81,19 +80,14 @@ pub fn decide(
 pub fn approved(baselines: &[&PerfBaseline]) -> Approved {
     let in_use = baselines_in_use(baselines.iter().copied()).into_iter();
     let approved =
-        in_use.filter_map(|(digest, baseline)| Some((digest.to_owned(), norms(&baseline.approved()?.metrics))));
+        in_use.filter_map(|(digest, baseline)| Some((digest.to_owned(), norm(&baseline.approved()?.metrics)?)));
     approved.collect()
 }
 
 /// Environments of the measured nodes, by digest.
 fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap<&'a str, Environment<'a>> {
     let strata = strata(measured).into_iter().map(|((digest, product), stratum)| {
-        let mut passes = stratum.screen;
-        for (name, pass) in &mut passes {
-            pass.missed_gate = measured
-                .get(name)
-                .is_some_and(|status| status.verdict == Verdict::Failed);
-        }
+        let passes = stratum.screen;
         let learned = Baseline::learn(&passes);
         let environment = Environment {
             product,
@@ -199,14 +193,12 @@ fn last(known: &PerfBaselineStatus) -> i64 {
     revisions.map(|revision| revision.revision).max().unwrap_or_default()
 }
 
-/// Shift of the nodes against a revision, in the metric with the largest one.
+/// Shift of the nodes against a revision.
 fn shift(revision: &BaselineRevision, environment: &Environment<'_>) -> CommonShift {
     let spread = prior(environment.product).spread;
-    let shifts = norms(&revision.metrics).into_iter();
-    let shifts = shifts.map(|(metric, norm)| norm.compare(metric, &environment.passes, &spread));
-    let size = |shift: &CommonShift| (shift.is_environment, shift.value.abs());
-    let larger = |a: CommonShift, b: CommonShift| if size(&b) > size(&a) { b } else { a };
-    shifts.reduce(larger).unwrap_or_default()
+    let norm = norm(&revision.metrics);
+    norm.map(|norm| norm.compare(&environment.passes, &spread))
+        .unwrap_or_default()
 }
 
 /// Baselines of the environments that have none, those with the most nodes first.

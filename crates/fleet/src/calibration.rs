@@ -1,6 +1,6 @@
 //! Check that p-values keep their promise on nodes that are taken for healthy.
 
-use crate::metric::count;
+use crate::numbers::count;
 use crate::tail::binomial;
 
 /// p-values below which the share of healthy comparisons is checked.

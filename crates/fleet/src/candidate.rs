@@ -1,36 +1,12 @@
 //! One comparison of a node's subject with its past or its peers.
 
-use std::collections::BTreeMap;
+use perfval_api::fleet::OutlierReason;
 
-use crate::metric::FleetMetric;
-use crate::past::Past;
 use crate::peers::{Deviation, USUAL_SCALE};
 use crate::scale::Scale;
 
 /// Standard deviations that every tail exceeds with a probability of more than 0.06.
 const SURELY_USUAL: f64 = 1.5;
-
-/// Answer to one question about a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// Slower than promised: an enforced gate.
-    BelowGate,
-    /// Slower than earlier passes of the same GPUs in the same stratum: a fault, or a change of the environment.
-    SlowerThanItself,
-    /// Slower than the others of the stratum, without a change: silicon, slot or cooling.
-    SlowerThanPeers,
-}
-
-/// Slowest comparison of a node that is to be measured again.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Suspicion {
-    /// Question that it answers.
-    pub answer: Answer,
-    /// UUID of the GPU; `None` for the node as a whole.
-    pub gpu: Option<String>,
-    /// Difference from the reference (percent).
-    pub percent: f64,
-}
 
 /// Reference of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,11 +16,11 @@ pub(crate) enum Reference {
 }
 
 impl Reference {
-    /// Answer of a loss beside it.
-    pub(crate) const fn answer(self) -> Answer {
+    /// Reason of a loss beside it.
+    pub(crate) const fn reason(self) -> OutlierReason {
         match self {
-            Self::Past => Answer::SlowerThanItself,
-            Self::Peers => Answer::SlowerThanPeers,
+            Self::Past => OutlierReason::SlowerThanItself,
+            Self::Peers => OutlierReason::SlowerThanPeers,
         }
     }
 }
@@ -52,7 +28,6 @@ impl Reference {
 /// Subject of a node beside one reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    pub(crate) metric: FleetMetric,
     pub(crate) reference: Reference,
     /// UUID; `None` for the node as a whole.
     pub(crate) gpu: Option<String>,
@@ -83,15 +58,4 @@ impl Candidate {
         }
         (self.deviation.slower(effect, self.scale) * self.choices).min(1.0)
     }
-}
-
-/// Statistics of a node's subjects with this pass added.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NextPasts {
-    /// The node as a whole.
-    pub whole: Past,
-    /// By GPU UUID.
-    pub gpus: BTreeMap<String, Past>,
-    /// Subjects that drift: a GPU's UUID, or `None` for the node as a whole.
-    pub drifting: Vec<Option<String>>,
 }

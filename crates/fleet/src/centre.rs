@@ -1,6 +1,6 @@
 //! Robust centre and spread of values that are mostly healthy.
 
-use crate::metric::count;
+use crate::numbers::count;
 use crate::tail::{normal_beyond, normal_density};
 
 /// Part that is cut off each end for a spread.

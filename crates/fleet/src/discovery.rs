@@ -1,6 +1,6 @@
 //! Many nodes at once: the rate of false discoveries.
 
-use crate::metric::count;
+use crate::numbers::count;
 
 /// Adjusted p-values by Benjamini and Hochberg, in the order of `p`: naming all that are at most 5 % makes at most 5 % of
 /// the names wrong on average. Tests may depend on each other

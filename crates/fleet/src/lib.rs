@@ -1,7 +1,7 @@
 //! Statistics over many nodes, and the order in which nodes are measured. Pure: no client, no clock.
 //!
-//! All comparisons are between logarithms of speeds within one stratum: nodes with the same environment digest, and of
-//! these either the cold or the warm ones. Start with [`findings::assess`].
+//! All comparisons are between logarithms of speeds within one stratum: nodes with the same environment digest. Start with
+//! [`findings::assess`].
 
 pub mod baseline;
 pub mod baselines;
@@ -14,8 +14,8 @@ pub mod discovery;
 mod evidence;
 pub mod findings;
 pub mod measurement;
-pub mod metric;
 pub mod node;
+pub mod numbers;
 pub mod past;
 pub mod peers;
 pub mod policy;

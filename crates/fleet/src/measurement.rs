@@ -10,7 +10,7 @@ use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase,
 use crate::centre::mean;
 
 /// Trials of a run that count, so that a `NodePerformance` stays small.
-const MOST_TRIALS: usize = 3;
+const MOST_TRIALS: usize = 5;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 

@@ -14,7 +14,7 @@ use perfval_api::fleet::{
 use serde_json::Value;
 
 use crate::measurement::{Measurement, mean_time, speed, whole};
-use crate::running::{Deviations, Running, add_run};
+use crate::running::{Deviations, Running, add_run, confirm_run};
 
 /// Most GPUs of one object, so that it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
@@ -62,11 +62,24 @@ fn has_precedence((earlier, measured_at): (&ValidationReference, DateTime<Utc>),
     earlier.policy.is_some() && is_user_s && later.ended_at - measured_at < PRECEDENCE
 }
 
-/// Decides what becomes of a node's object. `uid` is the node's; `all` are the objects of all nodes, in which a GPU is looked
+/// Node of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// Uid.
+    pub uid: String,
+    /// `status.nodeInfo.bootID`: another one after each boot. `None` if the kubelet has not reported it.
+    pub boot_id: Option<String>,
+}
+
+/// Decides what becomes of a node's object. `all` are the objects of all nodes, in which a GPU is looked
 /// for that is new on this node.
-pub fn decide<'a>(measured: &Measurement, uid: &str, all: impl Iterator<Item = &'a NodePerformance> + Clone) -> Change {
+pub fn decide<'a>(
+    measured: &Measurement,
+    node: &NodeIdentity,
+    all: impl Iterator<Item = &'a NodePerformance> + Clone,
+) -> Change {
     let own = all.clone().find(|object| object.name_any() == measured.node);
-    let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == uid);
+    let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == node.uid);
     let current = own.filter(|object| is_owned(object));
     let shown = current.and_then(|object| object.status.as_ref());
     if !is_news(shown, measured) {
@@ -76,9 +89,9 @@ pub fn decide<'a>(measured: &Measurement, uid: &str, all: impl Iterator<Item = &
         (Some(_), Some(shown)) => judge_again(measured, shown),
         // The trials are older than this node, or another run has measured since.
         (Some(_), None) => return Change::Nothing,
-        (None, shown) => measure(measured, shown, all),
+        (None, shown) => measure(measured, node, shown, all),
     };
-    let metadata = current.map_or_else(|| owned(&measured.node, uid), |object| object.metadata.clone());
+    let metadata = current.map_or_else(|| owned(&measured.node, &node.uid), |object| object.metadata.clone());
     let object = Box::new(NodePerformance {
         metadata,
         spec: NodePerformanceSpec {},
@@ -110,6 +123,7 @@ fn judge_again(measured: &Measurement, shown: &NodePerformanceStatus) -> NodePer
 
 fn measure<'a>(
     measured: &Measurement,
+    node: &NodeIdentity,
     shown: Option<&NodePerformanceStatus>,
     all: impl Iterator<Item = &'a NodePerformance>,
 ) -> NodePerformanceStatus {
@@ -131,7 +145,7 @@ fn measure<'a>(
         (past, trials)
     };
     let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(known).collect();
-    let next = add(measured, shown, known);
+    let next = add(measured, is_cold(measured, node, shown), shown, known);
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
@@ -158,6 +172,7 @@ fn measure<'a>(
         measured_at: measured.ended_at,
         validation: measured.validation.clone(),
         environment: measured.environment.clone(),
+        boot_id: node.boot_id.clone(),
         product: measured.product.clone(),
         gpu_count: Some(measured.gpu_count),
         output_tokens_per_second: measured.output_tokens_per_second,
@@ -169,27 +184,31 @@ fn measure<'a>(
     }
 }
 
+/// Returns true if no earlier run of the machine is known since its boot or in its environment. The run has ended, so the boot that
+/// the node reports now is the run's.
+fn is_cold(measured: &Measurement, node: &NodeIdentity, shown: Option<&NodePerformanceStatus>) -> bool {
+    let Some(shown) = shown else { return true };
+    node.boot_id != shown.boot_id || measured.environment != shown.environment
+}
+
 /// Adds a run to the statistics of the node's GPUs: as the confirmation of the newest run, or as a run of its own.
 fn add(
     measured: &Measurement,
+    is_cold: bool,
     shown: Option<&NodePerformanceStatus>,
     gpus: Vec<(Running, Vec<f64>)>,
 ) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
-    if measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref() {
-        let confirmed = gpus
-            .iter()
-            .map(|(known, trials)| Some((known.confirm(trials)?, trials.clone())));
-        if let Some(confirmed) = confirmed.collect() {
-            return confirmed;
-        }
+    let confirms = measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref();
+    if let Some(confirmed) = confirms.then(|| confirm_run(&gpus)).flatten() {
+        return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
     let learned = gpus.into_iter();
     let mut next: Vec<(Running, Vec<f64>)> = learned
         .map(|(known, trials)| (known.learn(deviations), trials))
         .collect();
-    add_run(&mut next);
+    add_run(&mut next, is_cold);
     next
 }
 

@@ -1,49 +1,32 @@
-//! Measurements of one pass, and their logarithms.
+//! Measurements of one run, and their logarithms.
 
 use std::collections::BTreeMap;
 
 use crate::centre::{mean, median, trimmed_mean};
-use crate::metric::{FleetMetric, count};
+use crate::numbers::count;
 use crate::past::Past;
 
-/// State of a machine while it was measured. Cold ones are 5 to 9 % slower from token to token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Warmth {
-    /// First run after boot, install or upgrade.
-    Cold,
-    /// Two successive windows agreed.
-    #[default]
-    Warm,
-}
-
-/// One node in one pass: everything that was measured in one deployment.
+/// One node in one run: everything that was measured in one deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodePass {
-    /// Value of the label by which shared causes are looked for, as a rack.
-    pub group: Option<String>,
-    /// Cold machines are compared with cold ones only.
-    pub warmth: Warmth,
+    /// True for the first run of a machine since its boot or in its environment: on real GPUs it is 5 to 9 % slower.
+    pub is_cold: bool,
+    /// Number of new deployments that measured the node again up to this one; 0 for a screen.
+    pub confirmations: u32,
     /// True if the run missed an enforced gate.
     pub missed_gate: bool,
-    /// Measured speeds by metric.
-    pub metrics: BTreeMap<FleetMetric, NodeSpeeds>,
-}
-
-/// Speeds of one node in one metric.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeSpeeds {
-    /// The node as a whole. Its speeds are used for a metric without GPUs, as the throughput; its past is used always.
-    pub whole: Speeds,
-    /// By GPU UUID.
+    /// Past of the node as a whole.
+    pub past: Past,
+    /// Decode speeds by GPU UUID.
     pub gpus: BTreeMap<String, Speeds>,
 }
 
-/// Speeds of one subject, one per trial of the deployment, and its own past in this stratum.
+/// Speeds of one GPU, one per trial of the deployment, and its own past in this stratum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Speeds {
     /// Speed in each trial, in any unit that the stratum shares; more is better. Others than positive numbers are ignored.
     pub trials: Vec<f64>,
-    /// Statistics of the passes before this one; empty at first.
+    /// Statistics of the runs before this one; empty at first.
     pub past: Past,
 }
 
@@ -60,7 +43,7 @@ pub(crate) enum Average {
     Median,
 }
 
-/// Logarithms of one node in one metric, averaged over the trials.
+/// Logarithms of one node, averaged over the trials.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary<'a> {
     pub(crate) whole: Value,
@@ -97,7 +80,7 @@ impl Value {
         })
     }
 
-    /// Difference from the own past, if that has that number of passes.
+    /// Difference from the own past, if that has that number of runs.
     pub(crate) fn residual(&self, runs: u32) -> Option<f64> {
         (self.past.count >= runs.max(1)).then_some(self.mean - self.past.mean)
     }
@@ -105,29 +88,18 @@ impl Value {
 
 impl<'a> Summary<'a> {
     /// The node is the trimmed mean of its GPUs, so that one slow GPU is not a slow node. `None` without any speed.
-    pub(crate) fn new(speeds: &'a NodeSpeeds, average: Average) -> Option<Self> {
-        let gpus = speeds.gpus.iter();
+    pub(crate) fn new(pass: &'a NodePass, average: Average) -> Option<Self> {
+        let gpus = pass.gpus.iter();
         let gpus: Vec<(&str, Value)> = gpus
             .filter_map(|(uuid, speeds)| Some((uuid.as_str(), Value::new(speeds, average)?)))
             .collect();
         let means: Vec<f64> = gpus.iter().map(|(_, value)| value.mean).collect();
-        let whole = match trimmed_mean(&means) {
-            Some(mean) => Value {
-                mean,
-                trials: gpus.iter().map(|(_, value)| value.trials).fold(f64::INFINITY, f64::min),
-                is_median: gpus.iter().all(|(_, value)| value.is_median),
-                past: speeds.whole.past,
-            },
-            None => Value::new(&speeds.whole, average)?,
+        let whole = Value {
+            mean: trimmed_mean(&means)?,
+            trials: gpus.iter().map(|(_, value)| value.trials).fold(f64::INFINITY, f64::min),
+            is_median: gpus.iter().all(|(_, value)| value.is_median),
+            past: pass.past,
         };
         Some(Self { whole, gpus })
-    }
-
-    /// Logarithms of its GPUs, or that of the whole node for a metric without GPUs.
-    pub(crate) fn subjects(&self) -> Vec<f64> {
-        if self.gpus.is_empty() {
-            return vec![self.whole.mean];
-        }
-        self.gpus.iter().map(|(_, value)| value.mean).collect()
     }
 }

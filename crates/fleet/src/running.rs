@@ -4,16 +4,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::centre::{mean, trimmed_mean};
-use crate::metric::count;
-use crate::past::Past;
+use crate::numbers::{count, loss};
+use crate::past::{DRIFT, Past};
 use crate::prior::prior;
 
 /// Runs from which on a comparison with the own past is published.
 const LEAST_RUNS: u32 = 5;
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
-/// Digits after the point that are stored: a thousandth of a percent.
-const DIGITS: f64 = 1e5;
+/// Most runs that confirm one run.
+const MOST_CONFIRMATIONS: u32 = 2;
+/// Digits after the point that are stored: a hundredth of a percent.
+const DIGITS: f64 = 1e4;
 
 /// Statistics of the decode speeds of one GPU in one environment. The newest run stays beside them until the next one, because
 /// it is compared with the past before it. The names are short, because 16 GPUs fit into 4 KiB.
@@ -39,13 +41,26 @@ const fn is_zero(count: &u32) -> bool {
 /// Newest run of a GPU (logarithms).
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 struct Newest {
-    /// Speed in each trial.
-    v: Vec<f64>,
+    /// Mean speed of its trials.
+    #[serde(rename = "v")]
+    speed: f64,
+    /// Number of its trials.
+    #[serde(rename = "t")]
+    trials: usize,
     /// Difference from the past, without the part that the other GPUs of the node share.
     r: f64,
-    /// Speed in each trial of the run that was to confirm a loss.
+    /// Speed in each trial of the last run that was to confirm a loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     c: Vec<f64>,
+    /// Difference of that run as in `r`.
+    #[serde(default, rename = "d", skip_serializing_if = "Option::is_none")]
+    confirmed: Option<f64>,
+    /// Runs before that one which were to confirm the same loss.
+    #[serde(default, rename = "k", skip_serializing_if = "is_zero")]
+    earlier: u32,
+    /// True for the first run of the machine since its boot or in its environment.
+    #[serde(default, rename = "b", skip_serializing_if = "std::ops::Not::not")]
+    is_cold: bool,
 }
 
 /// Standard deviations of one run of a GPU (logarithms), from the prior of its product.
@@ -83,7 +98,7 @@ impl Running {
 
     /// Number of runs in stored statistics, without confirmations.
     pub(crate) fn count_runs(stored: &Value) -> u64 {
-        let newest = u64::from(stored["v"].is_array());
+        let newest = u64::from(stored["v"].is_number());
         let count = |name: &str| stored[name].as_u64().unwrap_or_default();
         count("n") + count("s") + newest
     }
@@ -93,10 +108,21 @@ impl Running {
         self.past
     }
 
-    /// Speeds (logarithms) in the trials of the newest run, and in those of its confirmation.
-    pub(crate) fn newest(&self) -> Option<(&[f64], &[f64])> {
+    /// Speeds (logarithms): the mean in each trial of the newest run, and the trials of its confirmation.
+    pub(crate) fn newest(&self) -> Option<(Vec<f64>, &[f64])> {
         let newest = self.newest.as_ref()?;
-        Some((&newest.v, &newest.c))
+        Some((vec![newest.speed; newest.trials], &newest.c))
+    }
+
+    /// True if the newest run is the first one of the machine since its boot or in its environment.
+    pub(crate) fn is_cold(&self) -> bool {
+        self.newest.as_ref().is_some_and(|newest| newest.is_cold)
+    }
+
+    /// Runs that were to confirm the newest one.
+    pub(crate) fn confirmations(&self) -> u32 {
+        let confirmed = self.newest.as_ref().filter(|newest| !newest.c.is_empty());
+        confirmed.map_or(0, |newest| newest.earlier + 1)
     }
 
     /// Decode speed (percent of the mean of the earlier runs), once there are enough of them. `trials` are logarithms.
@@ -110,33 +136,24 @@ impl Running {
     #[must_use]
     pub(crate) fn learn(self, deviations: Deviations) -> Self {
         let Some(newest) = &self.newest else { return self };
-        let Some(speed) = mean(&newest.v) else { return self };
-        let past = self.past;
+        let (speed, past) = (newest.speed, self.past);
         let confirmed = mean(&newest.c);
         let is_slow = |speed: f64| past.count > 0 && speed - past.mean < -LOSS * deviations.speed;
-        let is_loss = is_slow(speed) && confirmed.is_some_and(is_slow);
+        let is_skipped = newest.is_cold || is_slow(speed) && confirmed.is_some_and(is_slow);
         let mut learned = past;
-        if !is_loss {
+        if !is_skipped {
             learned = past.update(speed, newest.r, deviations.beside);
         }
-        if confirmed.is_some() && learned.is_drifting(deviations.beside) {
+        let is_refuted = newest.confirmed.is_some_and(|residual| residual > -loss(DRIFT) / 2.0);
+        if is_refuted && learned.is_drifting(deviations.beside) {
             learned = learned.settle();
         }
         Self {
             past: learned,
-            skipped: self.skipped.saturating_add(u32::from(is_loss)),
+            skipped: self.skipped.saturating_add(u32::from(is_skipped)),
             newest: None,
             ..self
         }
-    }
-
-    /// Statistics with a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run
-    /// counts once. `trials` are logarithms. `None` if there is no run to confirm.
-    pub(crate) fn confirm(&self, trials: &[f64]) -> Option<Self> {
-        let mut confirmed = self.clone();
-        let newest = confirmed.newest.as_mut().filter(|newest| newest.c.is_empty())?;
-        newest.c = rounded(trials);
-        Some(confirmed)
     }
 
     /// JSON that a `NodePerformance` stores.
@@ -146,26 +163,58 @@ impl Running {
 }
 
 /// Adds one run to the learned statistics of the GPUs of a node, each with the speeds of its trials (logarithms).
-pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)]) {
+pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)], is_cold: bool) {
+    for (residual, (gpu, trials)) in residuals(gpus).into_iter().zip(gpus) {
+        gpu.newest = Some(Newest {
+            speed: round(mean(trials).unwrap_or_default()),
+            trials: trials.len(),
+            r: residual,
+            c: Vec::new(),
+            confirmed: None,
+            earlier: 0,
+            is_cold,
+        });
+    }
+}
+
+/// Adds a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run counts once.
+/// `None` if there is no run to confirm.
+pub(crate) fn confirm_run(gpus: &[(Running, Vec<f64>)]) -> Option<Vec<(Running, Vec<f64>)>> {
+    let confirm = |(residual, (gpu, trials)): (f64, &(Running, Vec<f64>))| {
+        let newest = gpu
+            .newest
+            .clone()
+            .filter(|_| gpu.confirmations() < MOST_CONFIRMATIONS)?;
+        let earlier = gpu.confirmations();
+        let newest = Newest {
+            c: trials.iter().copied().map(round).collect(),
+            confirmed: Some(residual),
+            earlier,
+            ..newest
+        };
+        let confirmed = Running {
+            newest: Some(newest),
+            ..gpu.clone()
+        };
+        Some((confirmed, trials.clone()))
+    };
+    residuals(gpus).into_iter().zip(gpus).map(confirm).collect()
+}
+
+/// Difference of each GPU from its past, without the part that the other GPUs of the node share.
+fn residuals(gpus: &[(Running, Vec<f64>)]) -> Vec<f64> {
     let residual = |(gpu, trials): &(Running, Vec<f64>)| {
         let speed = mean(trials).filter(|_| gpu.past.count > 0)?;
         Some(speed - gpu.past.mean)
     };
     let residuals: Vec<Option<f64>> = gpus.iter().map(residual).collect();
-    for (at, (gpu, trials)) in gpus.iter_mut().enumerate() {
+    let beside = |at: usize| {
         let others = residuals.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<f64> = others.filter_map(|(_, residual)| *residual).collect();
         let shared = trimmed_mean(&others).unwrap_or_default();
-        gpu.newest = Some(Newest {
-            v: rounded(trials),
-            r: round(residuals[at].unwrap_or_default() - shared),
-            c: Vec::new(),
-        });
-    }
-}
-
-fn rounded(values: &[f64]) -> Vec<f64> {
-    values.iter().copied().map(round).collect()
+        round(residuals[at].unwrap_or_default() - shared)
+    };
+    (0..gpus.len()).map(beside).collect()
 }
 
 fn round(value: f64) -> f64 {
@@ -183,14 +232,14 @@ mod tests {
         let mut known = Running::read(None, Some("0123"));
         for speed in speeds {
             let mut gpus = vec![(known.learn(Deviations::new(PRODUCT, 1)), vec![speed.ln()])];
-            add_run(&mut gpus);
+            add_run(&mut gpus, false);
             known = gpus.remove(0).0;
         }
         known
     }
 
     fn confirm(known: &Running, speed: f64) -> Option<Running> {
-        known.confirm(&[speed.ln()])
+        Some(confirm_run(&[(known.clone(), vec![speed.ln()])])?.remove(0).0)
     }
 
     #[test]
@@ -204,7 +253,7 @@ mod tests {
         let stored = found.to_value().expect("JSON");
         assert_eq!((found.past.count, Running::count_runs(&stored)), (5, 6));
         assert_eq!(Running::read(Some(&stored), Some("0123")), found);
-        assert_eq!(found.newest(), Some(([round(50.0_f64.ln())].as_slice(), [].as_slice())));
+        assert_eq!(found.newest(), Some((vec![round(50.0_f64.ln())], [].as_slice())));
     }
 
     #[test]
@@ -212,9 +261,9 @@ mod tests {
         let known = after(&[100.0; 5]).learn(Deviations::new(PRODUCT, 1));
         let trials = vec![96.0_f64.ln(), 90.0_f64.ln(), 93.0_f64.ln()];
         let mean = trials.iter().sum::<f64>() / 3.0;
-        assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-3);
+        assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-2);
         let mut gpus = vec![(known, trials)];
-        add_run(&mut gpus);
+        add_run(&mut gpus, false);
         let found = gpus.remove(0).0;
         assert_eq!(Running::read(found.to_value().as_ref(), Some("0123")), found);
         let learned = found.learn(Deviations::new(PRODUCT, 1)).past;
@@ -240,14 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn a_run_has_two_confirmations_and_the_second_one_counts() {
+        let deviations = Deviations::new(PRODUCT, 1);
+        let slow = after(&[100.0, 100.0, 100.0, 90.0]);
+        let first = confirm(&slow, 91.0).expect("a run to confirm");
+        let second = confirm(&first, 100.0).expect("a run to confirm");
+        let counts = [&slow, &first, &second].map(Running::confirmations);
+        assert_eq!(counts, [0, 1, 2]);
+        assert_eq!(second.clone().learn(deviations).past.count, 4, "noise is learned");
+        assert!(confirm(&second, 91.0).is_none());
+        assert_eq!(Running::read(second.to_value().as_ref(), Some("0123")), second);
+    }
+
+    #[test]
     fn a_change_that_all_gpus_share_is_no_residual_of_one() {
         let known = after(&[100.0, 100.0]).learn(Deviations::new(PRODUCT, 2));
         let speeds = [90.0_f64, 90.0, 80.0];
         let mut gpus: Vec<(Running, Vec<f64>)> = speeds.iter().map(|speed| (known.clone(), vec![speed.ln()])).collect();
-        add_run(&mut gpus);
+        add_run(&mut gpus, false);
         let residual = |at: usize| gpus[at].0.newest.as_ref().expect("a run").r;
-        assert!((residual(2) - (80.0_f64 / 90.0).ln()).abs() < 1e-5);
-        assert!((residual(0) - 0.5 * (90.0_f64 / 80.0).ln()).abs() < 1e-5);
+        assert!((residual(2) - (80.0_f64 / 90.0).ln()).abs() < 2e-4);
+        assert!((residual(0) - 0.5 * (90.0_f64 / 80.0).ln()).abs() < 2e-4);
     }
 
     #[test]
@@ -258,5 +320,7 @@ mod tests {
         assert!(drifting.clone().learn(deviations).past.cusum > 8.0);
         let settled = confirm(&drifting, 100.0).expect("a run to confirm").learn(deviations);
         assert!(settled.past.cusum.abs() < f64::EPSILON);
+        let shown = confirm(&drifting, 97.0).expect("a run to confirm").learn(deviations);
+        assert!(shown.past.cusum > 8.0, "the loss is still there");
     }
 }

@@ -1,7 +1,7 @@
 //! Spread and tails of a stratum as they are, beside the prior's.
 
 use crate::centre::trimmed_deviation;
-use crate::metric::count;
+use crate::numbers::count;
 use crate::prior::DEGREES;
 use crate::tail::{normal_beyond, student_beyond, student_constant};
 

@@ -7,9 +7,8 @@ use perfval_api::fleet::NodePerformanceStatus;
 
 use crate::centre::trimmed_mean;
 use crate::measurement::speed;
-use crate::metric::FleetMetric;
 use crate::past::Past;
-use crate::reading::{NodePass, NodeSpeeds, Speeds};
+use crate::reading::{NodePass, Speeds};
 use crate::running::Running;
 
 /// Nodes with the same environment.
@@ -48,32 +47,30 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
     if status.verdict == Verdict::Inconclusive {
         return None;
     }
-    let (mut screen, mut fresh) = (NodeSpeeds::default(), NodeSpeeds::default());
+    let (mut screen, mut fresh) = (NodePass::default(), NodePass::default());
     for gpu in &status.gpus {
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
             continue;
         };
         let stored = Running::read(gpu.operator_state.as_ref(), Some(environment));
-        let shown = [speed(time).ln()];
-        let (newest, confirmation) = stored.newest().unwrap_or((&shown, &[]));
+        let shown = vec![speed(time).ln()];
+        let (newest, confirmation) = stored.newest().unwrap_or((shown, &[]));
+        screen.is_cold |= stored.is_cold();
+        fresh.confirmations = fresh.confirmations.max(stored.confirmations());
         let speeds = |logarithms: &[f64]| Speeds {
             trials: logarithms.iter().map(|logarithm| logarithm.exp()).collect(),
             past: stored.past(),
         };
-        screen.gpus.insert(gpu.uuid.clone(), speeds(newest));
+        screen.gpus.insert(gpu.uuid.clone(), speeds(&newest));
         if !confirmation.is_empty() {
             fresh.gpus.insert(gpu.uuid.clone(), speeds(confirmation));
         }
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
-    screen.whole.past = node_past(&pasts);
-    let in_one_pass = |speeds: NodeSpeeds| {
-        (!speeds.gpus.is_empty()).then(|| NodePass {
-            metrics: BTreeMap::from([(FleetMetric::DecodeSpeed, speeds)]),
-            ..NodePass::default()
-        })
-    };
-    Some((in_one_pass(screen)?, in_one_pass(fresh)))
+    screen.past = node_past(&pasts);
+    screen.missed_gate = status.verdict == Verdict::Failed;
+    let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
+    (!screen.gpus.is_empty()).then_some((screen, fresh))
 }
 
 /// Past of a node as a whole: no object stores it, but those of its GPUs give it. The residuals of several GPUs lack the part

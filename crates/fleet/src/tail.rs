@@ -47,7 +47,7 @@ pub(crate) fn student_constant(degrees: f64) -> f64 {
 
 /// Probability of `hits` or more of `of` independent cases with probability `rate` each.
 pub fn binomial(hits: usize, of: usize, rate: f64) -> f64 {
-    use crate::metric::count;
+    use crate::numbers::count;
     if hits == 0 {
         return 1.0;
     }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use perfval_fleet::baseline::Baseline;
-use perfval_fleet::metric::FleetMetric;
 use perfval_fleet::past::Past;
 use perfval_fleet::prior::prior;
-use perfval_fleet::reading::{NodePass, NodeSpeeds, Speeds};
+use perfval_fleet::reading::{NodePass, Speeds};
 
 fn node(speeds: &[f64]) -> NodePass {
     let gpus = speeds.iter().enumerate().map(|(at, speed)| {
@@ -14,12 +13,8 @@ fn node(speeds: &[f64]) -> NodePass {
         let past = Past::default();
         (format!("GPU-{at}"), Speeds { trials, past })
     });
-    let speeds = NodeSpeeds {
-        gpus: gpus.collect(),
-        ..NodeSpeeds::default()
-    };
     NodePass {
-        metrics: BTreeMap::from([(FleetMetric::DecodeSpeed, speeds)]),
+        gpus: gpus.collect(),
         ..NodePass::default()
     }
 }
@@ -49,7 +44,7 @@ fn faulty_nodes_are_left_out_and_counted_and_few_nodes_are_provisional() {
     passes.insert("d".to_owned(), node(&speeds));
     let found = Baseline::learn(&passes).expect("a baseline");
     assert!(!found.is_provisional());
-    let norm = &found.metrics[&FleetMetric::DecodeSpeed];
+    let norm = &found.norm;
     assert!((norm.centre - 100.0).abs() < 0.1, "{norm:?}");
     assert_eq!(Baseline::learn(&BTreeMap::new()), None);
 }
@@ -61,8 +56,8 @@ fn a_node_far_from_the_others_is_left_out_and_does_not_widen_the_spread() {
     passes.insert("slow".to_owned(), node(&[85.0; 8]));
     let found = Baseline::learn(&passes).expect("a baseline");
     assert_eq!((found.nodes, found.gpus, found.excluded), (12, 96, 1));
-    assert_eq!(found.metrics, healthy.metrics);
-    let norm = &found.metrics[&FleetMetric::DecodeSpeed];
+    assert_eq!(found.norm, healthy.norm);
+    let norm = &found.norm;
     assert!(
         norm.node_percent.is_some_and(|percent| (0.5..1.0).contains(&percent)),
         "{norm:?}"
@@ -77,8 +72,8 @@ fn a_node_far_from_the_others_is_left_out_and_does_not_widen_the_spread() {
 fn nodes_that_are_all_slower_have_shifted_and_one_slow_node_has_not() {
     let spread = prior("NVIDIA H100").spread;
     let baseline = Baseline::learn(&nodes(100.0)).expect("a baseline");
-    let norm = &baseline.metrics[&FleetMetric::DecodeSpeed];
-    let shift = |passes| norm.compare(FleetMetric::DecodeSpeed, &passes, &spread);
+    let norm = &baseline.norm;
+    let shift = |passes| norm.compare(&passes, &spread);
     assert!(shift(nodes(94.0)).is_environment);
     assert!(shift(nodes(106.0)).is_environment, "faster nodes too");
     assert!(!shift(nodes(98.5)).is_environment);

@@ -3,10 +3,18 @@
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, decide, is_preferred};
+use perfval_fleet::node::{Change, NodeIdentity, decide, is_preferred};
 use serde_json::{Value, json};
 
 const UID: &str = "node-uid";
+
+/// Node with a uid, in its first boot.
+fn node(uid: &str) -> NodeIdentity {
+    NodeIdentity {
+        uid: uid.to_owned(),
+        boot_id: Some("4b3f0f1a-7c83-4d41-9d0e-3b4d1f6b0c55".to_owned()),
+    }
+}
 
 /// A finished run on `n1`. Each GPU has a time from one token to the next.
 fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
@@ -96,21 +104,28 @@ fn status(object: &NodePerformance) -> &NodePerformanceStatus {
 fn after(runs: i64, gpus: &[(&str, i64)]) -> NodePerformance {
     let mut objects = Vec::new();
     for run in 1..=runs {
-        let next = decide(&measured(validation(run, gpus)).expect("measured"), UID, objects.iter());
+        let next = decide(
+            &measured(validation(run, gpus)).expect("measured"),
+            &node(UID),
+            objects.iter(),
+        );
         objects = vec![written(next)];
     }
     objects.swap_remove(0)
 }
 
 #[test]
-fn the_last_three_trials_of_a_run_count() {
+fn the_last_five_trials_of_a_run_count() {
     let object = changed(validation(1, &[("GPU-a", 8000)]), |object| {
-        let times = json!(["1.000", "8.000", "x", "10.000", "12.500"]);
+        let times = json!(["1.000", "2.000", "8.000", "x", "10.000", "10.000", "10.000", "12.500"]);
         object["status"]["operatorState"]["workers"][0]["tokenMsOfTrials"] = times;
     });
     let measured = object.expect("measured");
-    assert_eq!(measured.gpus, [("GPU-a".to_owned(), vec![8000, 10_000, 12_500])]);
-    let object = written(decide(&measured, UID, std::iter::empty()));
+    assert_eq!(
+        measured.gpus,
+        [("GPU-a".to_owned(), vec![8000, 10_000, 10_000, 10_000, 12_500])]
+    );
+    let object = written(decide(&measured, &node(UID), std::iter::empty()));
     assert_eq!(
         status(&object).gpus[0].token_microseconds,
         Some(10_000),
@@ -187,42 +202,50 @@ fn a_repeated_pass_and_an_older_run_write_nothing() {
     let object = after(3, &gpus);
     for run in [3, 2] {
         let again = measured(validation(run, &gpus)).expect("measured");
-        assert_eq!(decide(&again, UID, [&object].into_iter()), Change::Nothing, "run {run}");
+        assert_eq!(
+            decide(&again, &node(UID), [&object].into_iter()),
+            Change::Nothing,
+            "run {run}"
+        );
     }
 }
 
 #[test]
 fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
     let gpus = [("GPU-a", 8000), ("GPU-b", 8000)];
-    let object = after(5, &gpus);
-    assert_eq!(status(&object).percent_of_own_past, None);
-    let slower = measured(validation(6, &[("GPU-a", 10_000), ("GPU-b", 8000)])).expect("measured");
-    let next = written(decide(&slower, UID, [&object].into_iter()));
+    let object = after(6, &gpus);
+    assert_eq!(
+        status(&object).percent_of_own_past,
+        None,
+        "the first run is not learned"
+    );
+    let slower = measured(validation(7, &[("GPU-a", 10_000), ("GPU-b", 8000)])).expect("measured");
+    let next = written(decide(&slower, &node(UID), [&object].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
 
     // Another environment is another past.
-    let upgraded = validation(6, &[("GPU-a", 10_000)]);
+    let upgraded = validation(7, &[("GPU-a", 10_000)]);
     let upgraded = changed(upgraded, |object| {
         object["status"]["environment"]["digest"] = json!("ba9876543210");
     });
-    let next = written(decide(&upgraded.expect("measured"), UID, [&object].into_iter()));
+    let next = written(decide(&upgraded.expect("measured"), &node(UID), [&object].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, None);
 }
 
 #[test]
 fn a_confirmation_is_compared_with_the_same_past_and_is_no_run_of_its_own() {
-    let object = after(5, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let object = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
     let slow = [("GPU-a", 10_000), ("GPU-b", 8000)];
-    let slower = measured(of_policy(6, &slow)).expect("measured");
-    let object = written(decide(&slower, UID, [&object].into_iter()));
-    let object = written(decide(&confirmation(7, &slow), UID, [&object].into_iter()));
+    let slower = measured(of_policy(7, &slow)).expect("measured");
+    let object = written(decide(&slower, &node(UID), [&object].into_iter()));
+    let object = written(decide(&confirmation(8, &slow), &node(UID), [&object].into_iter()));
     assert_eq!(status(&object).percent_of_own_past, Some(80));
     // The loss is not learned.
-    let next = changed(of_policy(8, &slow), |object| object["metadata"]["uid"] = json!("next"));
-    let next = written(decide(&next.expect("measured"), UID, [&object].into_iter()));
+    let next = changed(of_policy(9, &slow), |object| object["metadata"]["uid"] = json!("next"));
+    let next = written(decide(&next.expect("measured"), &node(UID), [&object].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
     // A rerun of a confirmation is a user's, and counts as a run.
-    let rerun = changed(of_policy(9, &slow), |object| {
+    let rerun = changed(of_policy(10, &slow), |object| {
         object["metadata"]["annotations"] = json!({"perfvalidation.dev/due-reason": "Confirmation"});
         object["status"]["run"]["number"] = json!(2);
     });
@@ -231,36 +254,40 @@ fn a_confirmation_is_compared_with_the_same_past_and_is_no_run_of_its_own() {
 
 #[test]
 fn the_past_of_a_gpu_moves_with_it() {
-    let old = after(5, &[("GPU-a", 8000)]);
-    let moved = changed(validation(6, &[("GPU-a", 10_000)]), |object| {
+    let old = after(6, &[("GPU-a", 8000)]);
+    let moved = changed(validation(7, &[("GPU-a", 10_000)]), |object| {
         object["status"]["placement"]["node"] = json!("n2");
     });
-    let next = written(decide(&moved.expect("measured"), "other-uid", [&old].into_iter()));
+    let next = written(decide(
+        &moved.expect("measured"),
+        &node("other-uid"),
+        [&old].into_iter(),
+    ));
     assert_eq!(next.metadata.name.as_deref(), Some("n2"));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
 }
 
 #[test]
 fn a_gpu_that_a_run_did_not_use_keeps_its_past() {
-    let object = after(5, &[("GPU-a", 8000), ("GPU-b", 8000)]);
-    let partial = measured(validation(6, &[("GPU-b", 8000)])).expect("measured");
-    let object = written(decide(&partial, UID, [&object].into_iter()));
+    let object = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let partial = measured(validation(7, &[("GPU-b", 8000)])).expect("measured");
+    let object = written(decide(&partial, &node(UID), [&object].into_iter()));
     let absent = status(&object)
         .gpus
         .iter()
         .find(|gpu| gpu.uuid == "GPU-a")
         .expect("kept");
     assert_eq!(absent.token_microseconds, None);
-    let back = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
-    let object = written(decide(&back, UID, [&object].into_iter()));
+    let back = measured(validation(8, &[("GPU-a", 10_000)])).expect("measured");
+    let object = written(decide(&back, &node(UID), [&object].into_iter()));
     assert_eq!(status(&object).percent_of_own_past, Some(80));
 }
 
 #[test]
 fn a_node_made_anew_gets_a_new_object_with_the_past_of_its_gpus() {
-    let object = after(5, &[("GPU-a", 8000)]);
-    let next = measured(validation(6, &[("GPU-a", 10_000)])).expect("measured");
-    let change = decide(&next, "new-uid", [&object].into_iter());
+    let object = after(6, &[("GPU-a", 8000)]);
+    let next = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
+    let change = decide(&next, &node("new-uid"), [&object].into_iter());
     assert!(matches!(change, Change::Replace(_)), "{change:?}");
     let Change::Replace(next) = change else { return };
     assert_eq!(next.metadata.uid, None);
@@ -283,7 +310,7 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
             object["status"]["verdict"] = json!("Failed");
         })
     };
-    let next = written(decide(&judged(2).expect("measured"), UID, [&object].into_iter()));
+    let next = written(decide(&judged(2).expect("measured"), &node(UID), [&object].into_iter()));
     let (before, after) = (status(&object), status(&next));
     assert_eq!(
         (after.verdict, after.measured_at),
@@ -297,7 +324,7 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
     );
     let first = judged(2).expect("measured");
     assert_eq!(
-        decide(&first, UID, std::iter::empty()),
+        decide(&first, &node(UID), std::iter::empty()),
         Change::Nothing,
         "its trials are older than the object"
     );
@@ -319,7 +346,7 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
     let of_policy = |run: i64| of_policy(run, &[("GPU-a", 8000)]);
     let first = written(decide(
         &measured(of_policy(1)).expect("measured"),
-        UID,
+        &node(UID),
         std::iter::empty(),
     ));
     assert_eq!(status(&first).validation.policy.as_deref(), Some("h100"));
@@ -327,7 +354,7 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
         let other = changed(validation(2, &[("GPU-a", 9000)]), |object| {
             object["status"]["run"]["completedAt"] = json!(day);
         });
-        decide(&other.expect("measured"), UID, [&first].into_iter())
+        decide(&other.expect("measured"), &node(UID), [&first].into_iter())
     };
     assert_eq!(of_a_user("2026-12-04T11:00:59Z"), Change::Nothing);
     let later = written(of_a_user("2026-12-04T11:01:00Z"));
@@ -344,10 +371,30 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
     // The policy itself always measures anew, and replaces what users measured.
     let second = written(decide(
         &measured(of_policy(2)).expect("measured"),
-        UID,
+        &node(UID),
         [&first].into_iter(),
     ));
     assert_eq!(status(&second).validation.run, 2);
+}
+
+#[test]
+fn the_first_run_after_a_boot_is_not_learned() {
+    let object = after(6, &[("GPU-a", 8000)]);
+    let rebooted = NodeIdentity {
+        boot_id: Some("second".to_owned()),
+        ..node(UID)
+    };
+    let run = |number: i64, time: i64| measured(validation(number, &[("GPU-a", time)])).expect("measured");
+    let cold = written(decide(&run(7, 10_000), &rebooted, [&object].into_iter()));
+    assert_eq!(status(&cold).boot_id.as_deref(), Some("second"));
+    let warm = written(decide(&run(8, 8000), &rebooted, [&cold].into_iter()));
+    assert_eq!(status(&warm).percent_of_own_past, Some(100));
+    let warm = written(decide(
+        &run(8, 8000),
+        &node(UID),
+        [&written(decide(&run(7, 10_000), &node(UID), [&object].into_iter()))].into_iter(),
+    ));
+    assert_eq!(status(&warm).percent_of_own_past, Some(102), "without a boot it is");
 }
 
 #[test]
@@ -356,11 +403,29 @@ fn sixteen_gpus_fit_into_four_kibibytes() {
         .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
         .collect();
     let gpus: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 8123)).collect();
+    // Confirmations have five trials.
+    let long = |measured: Measurement| Measurement {
+        gpus: measured
+            .gpus
+            .into_iter()
+            .map(|(gpu, _)| (gpu, vec![8123, 8234, 8345, 8456, 8567]))
+            .collect(),
+        ..measured
+    };
     let object = after(9, &gpus);
     let next = measured(of_policy(10, &gpus)).expect("measured");
-    let object = written(decide(&next, UID, [&object].into_iter()));
-    let confirmed = written(decide(&confirmation(11, &gpus), UID, [&object].into_iter()));
-    for object in [object, confirmed] {
+    let object = written(decide(&long(next), &node(UID), [&object].into_iter()));
+    let confirmed = written(decide(
+        &long(confirmation(11, &gpus)),
+        &node(UID),
+        [&object].into_iter(),
+    ));
+    let twice = written(decide(
+        &long(confirmation(12, &gpus)),
+        &node(UID),
+        [&confirmed].into_iter(),
+    ));
+    for object in [object, confirmed, twice] {
         let bytes = serde_json::to_string(&object).expect("JSON").len();
         assert_eq!(status(&object).gpus.len(), 16);
         assert!(bytes <= 4096, "{bytes} bytes");

@@ -94,6 +94,9 @@ pub struct NodePerformanceStatus {
     /// Digest of the run's environment. Two measurements can be compared only if their environments match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// Boot of the node (`status.nodeInfo.bootID`) in which the run ended. The first run after a boot may be slow.
+    #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// Product name of the GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
@@ -146,7 +149,7 @@ pub struct ValidationReference {
 pub struct GpuPerformance {
     /// UUID of the GPU. If a worker uses several, their UUIDs, separated by commas: nothing measures one of them alone.
     pub uuid: String,
-    /// Time from one token of a request to the next, on average over the last three trials of the newest run (µs). Absent
+    /// Time from one token of a request to the next, on average over the last five trials of the newest run (µs). Absent
     /// if that run did not measure this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,

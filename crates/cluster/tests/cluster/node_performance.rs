@@ -118,11 +118,11 @@ async fn only_the_object_with_this_uid_is_deleted() {
 #[tokio::test]
 async fn a_node_without_an_answer_is_not_absent() {
     let world = World::new();
-    assert!(matches!(world.cluster.node_uid("n1").await, Seen::Absent));
+    assert!(matches!(world.cluster.node_identity("n1").await, Seen::Absent));
     world
         .server
         .put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}));
-    assert!(matches!(world.cluster.node_uid("n1").await, Seen::Present(_)));
+    assert!(matches!(world.cluster.node_identity("n1").await, Seen::Present(_)));
     world.server.fail(Fault::refuse("get", "nodes", 403));
-    assert!(matches!(world.cluster.node_uid("n1").await, Seen::Unknown(_)));
+    assert!(matches!(world.cluster.node_identity("n1").await, Seen::Unknown(_)));
 }

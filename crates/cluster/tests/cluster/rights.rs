@@ -109,7 +109,7 @@ async fn every_call() -> BTreeSet<Call> {
 /// Writes of the measurement of a node that was made anew.
 async fn record_a_node(world: &World) {
     let row = row("n1", "Passed");
-    let Seen::Absent = world.cluster.node_uid("n1").await else {
+    let Seen::Absent = world.cluster.node_identity("n1").await else {
         panic!("there is no node")
     };
     world.cluster.write_node_performance(&row).await.expect("all goes well");

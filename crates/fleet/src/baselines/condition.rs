@@ -8,7 +8,7 @@ use perfval_api::fleet::{BaselineRevision, BaselineSource, PerfBaseline};
 
 use crate::baseline::{GPUS, NODES};
 use crate::condition::{condition, number};
-use crate::metric::percent;
+use crate::numbers::percent;
 use crate::shift::CommonShift;
 
 /// Most environments that a message lists.

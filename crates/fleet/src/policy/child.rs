@@ -19,7 +19,7 @@ const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
 /// Time-out of the wait for GPUs. The policy gives up earlier and tries other nodes; an Error would pause the node.
 const SIZING: &str = "30m";
 /// Trials of a confirmation. In the simulated policy one trial reported 17 of 40 losses of 10 % with usual noise.
-const CONFIRMATION_TRIALS: i32 = 3;
+const CONFIRMATION_TRIALS: i32 = 5;
 /// Longest part of a name that comes from the policy, and from the node.
 const PART: usize = 20;
 

@@ -8,7 +8,7 @@ use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, Outlier, Outlie
 
 use crate::baseline::Approved;
 use crate::calibration::Calibration;
-use crate::findings::{Answer, Certainty, FleetFinding, FleetRules, Known, LevelRule, NodeAssessment, Step, assess};
+use crate::findings::{FleetRules, LevelRule, assess};
 use crate::measurement::whole;
 use crate::prior::prior;
 use crate::strata::strata;
@@ -43,11 +43,8 @@ pub fn compare_nodes(
         ..NodeComparison::default()
     };
     for ((environment, product), stratum) in strata(measured) {
-        let known = Known {
-            norms: approved.get(environment).cloned().unwrap_or_default(),
-            ..Known::new(prior(product).spread)
-        };
-        let assessed = assess(&fleet_rules(rules), &known, &stratum.screen, &stratum.fresh);
+        let (spread, norm) = (prior(product).spread, approved.get(environment));
+        let assessed = assess(&fleet_rules(rules), &spread, norm, &stratum.screen, &stratum.fresh);
         if !assessed.nodes.keys().any(|name| is_selected(name)) {
             continue;
         }
@@ -55,13 +52,13 @@ pub fn compare_nodes(
         found.too_many = found.too_many.max(assessed.too_many);
         for (name, node) in assessed.nodes.iter().filter(|(name, _)| is_selected(name)) {
             let Some(status) = measured.get(name) else { continue };
-            if node.step == Step::Confirm {
+            if node.is_unconfirmed {
                 found.suspects.insert(name.clone(), status.measured_at);
             }
             let least = f64::from(rules.report.minimum_effect_percent);
-            let losses = list_losses(node).into_iter().filter(|loss| loss.percent <= -least);
-            found.outliers.extend(losses.map(|loss| Outlier {
-                gpu: loss.gpu,
+            let loss = node.loss.as_ref().filter(|loss| loss.percent <= -least);
+            found.outliers.extend(loss.map(|loss| Outlier {
+                gpu: loss.gpu.clone(),
                 confidence: Some(loss.confidence),
                 percent: whole(100.0 + loss.percent),
                 ..outlier(name, status, loss.reason)
@@ -108,44 +105,6 @@ fn outlier(node: &str, status: &NodePerformanceStatus, reason: OutlierReason) ->
         confidence: None,
         percent: None,
         validation: format!("{}/{}", run.namespace, run.name),
-    }
-}
-
-/// Loss of a node, or of one GPU of it.
-struct Loss {
-    reason: OutlierReason,
-    gpu: Option<String>,
-    /// Below 0.
-    percent: f64,
-    confidence: OutlierConfidence,
-}
-
-fn list_losses(node: &NodeAssessment) -> Vec<Loss> {
-    let found = |finding: &FleetFinding| {
-        Some(Loss {
-            reason: reason(finding.answer),
-            gpu: finding.gpu.clone(),
-            percent: finding.percent?,
-            confidence: match finding.certainty {
-                Certainty::Report => OutlierConfidence::Confirmed,
-                Certainty::Act => OutlierConfidence::Actionable,
-            },
-        })
-    };
-    let suspected = node.suspicion.iter().map(|suspicion| Loss {
-        reason: reason(suspicion.answer),
-        gpu: suspicion.gpu.clone(),
-        percent: suspicion.percent,
-        confidence: OutlierConfidence::Suspected,
-    });
-    node.findings.iter().filter_map(found).chain(suspected).collect()
-}
-
-const fn reason(answer: Answer) -> OutlierReason {
-    match answer {
-        Answer::BelowGate => OutlierReason::BelowGate,
-        Answer::SlowerThanItself => OutlierReason::SlowerThanItself,
-        Answer::SlowerThanPeers => OutlierReason::SlowerThanPeers,
     }
 }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::fleet::{
-    ComparisonRules, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicy,
-    ValidationReference,
+    ComparisonRules, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, PerfBaseline,
+    PerfValidationPolicy, ValidationReference,
 };
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines;
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::metric::FleetMetric;
-use perfval_fleet::node::{Change, decide as record};
+use perfval_fleet::node::{Change, NodeIdentity, decide as record};
 use perfval_fleet::policy::{
     NodeComparison, NodeFacts, Outline, PolicyFacts, RunState, Snapshot, ValidationFacts, compare_nodes, decide,
 };
@@ -25,13 +24,13 @@ use perfval_fleet::prior::Spread;
 const WEEK: TimeDelta = TimeDelta::hours(168);
 /// Length of a run.
 const RUN: TimeDelta = TimeDelta::minutes(10);
-/// Rounds of a pass: one run of each node, one confirmation, and none after it.
-const ROUNDS: usize = 3;
+/// Rounds of a pass: one run of each node, up to two confirmations, and none after them.
+const ROUNDS: usize = 4;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 
-/// Fault of a node (by number) in a run; true for a confirmation.
-pub type Faults<'a> = &'a dyn Fn(usize, bool) -> Fault;
+/// Fault of a node (by number) in a run of a pass: 0 is the first, and the others are confirmations.
+pub type Faults<'a> = &'a dyn Fn(usize, usize) -> Fault;
 
 /// Fleet with the objects that the API server has about it.
 #[derive(Clone)]
@@ -41,6 +40,8 @@ pub struct PolicyFleet {
     objects: BTreeMap<String, NodePerformance>,
     validations: Vec<ValidationFacts>,
     now: DateTime<Utc>,
+    /// Nodes that have booted again, the first ones.
+    pub rebooted: usize,
     /// Norms with which few nodes are compared.
     pub approved: Approved,
 }
@@ -88,6 +89,7 @@ impl PolicyFleet {
             objects: BTreeMap::new(),
             validations: Vec::new(),
             now: DateTime::from_timestamp(1_770_000_000, 0).expect("a time"),
+            rebooted: 0,
             approved: Approved::new(),
         }
     }
@@ -122,7 +124,7 @@ impl PolicyFleet {
             assert!(round < ROUNDS, "a pass does not end");
             self.now += RUN;
             for child in created {
-                trials += self.run(&child, faults);
+                trials += self.run(&child, round, faults);
             }
         }
         unreachable!("the rounds end")
@@ -138,8 +140,20 @@ impl PolicyFleet {
         compare_nodes(&ComparisonRules::default(), &self.statuses(), &self.approved, |_| true)
     }
 
-    /// Norms of the baseline that the operator learns from the nodes that `is_learned` accepts, approved by a person.
+    /// Norms of [`Self::baseline`].
     pub fn approve(&self, is_learned: impl Fn(&str) -> bool) -> Approved {
+        baselines::approved(&[&self.baseline(is_learned)])
+    }
+
+    /// Returns true if the nodes have shifted against a baseline.
+    pub fn has_shifted(&self, baseline: &PerfBaseline) -> bool {
+        let decided = baselines::decide(&[baseline], &self.statuses(), |_| true, self.now);
+        let mut conditions = decided.statuses[0].conditions.iter();
+        conditions.any(|condition| condition.type_ == "Shifted" && condition.status == "True")
+    }
+
+    /// Baseline that the operator learns from the nodes that `is_learned` accepts, approved by a person.
+    pub fn baseline(&self, is_learned: impl Fn(&str) -> bool) -> PerfBaseline {
         let mut statuses = self.statuses();
         statuses.retain(|name, _| is_learned(name));
         let mut baseline = baselines::decide(&[], &statuses, |_| true, self.now).create.remove(0);
@@ -150,7 +164,7 @@ impl PolicyFleet {
                 .remove(0);
             baseline.status = Some(status);
         }
-        baselines::approved(&[&baseline])
+        baseline
     }
 
     /// Lets the policy decide. Deletes what it deletes, and returns what it creates.
@@ -181,7 +195,7 @@ impl PolicyFleet {
     }
 
     /// One run, recorded as the operator records it. Returns the number of its trials.
-    fn run(&mut self, child: &PerfValidation, faults: Faults<'_>) -> usize {
+    fn run(&mut self, child: &PerfValidation, round: usize, faults: Faults<'_>) -> usize {
         let mut metadata = child.metadata.clone();
         let child_name = metadata.name.clone().expect("a name");
         metadata.uid = Some(child_name.clone());
@@ -208,8 +222,7 @@ impl PolicyFleet {
             .min
             .and_then(|min| usize::try_from(min).ok())
             .unwrap_or(1);
-        let pass = self.fleet.measure(&[at], trials, &|at| faults(at, is_confirmation));
-        let speeds = &pass[hostname].metrics[&FleetMetric::DecodeSpeed].gpus;
+        let speeds = self.fleet.measure(at, trials, faults(at, round));
         #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
         let time = |speed: f64| (MICRO / speed).round() as i64;
         let measured = Measurement {
@@ -234,11 +247,15 @@ impl PolicyFleet {
             percent_of_peers: None,
             gpus: speeds
                 .iter()
-                .map(|(uuid, speeds)| (uuid.clone(), speeds.trials.iter().map(|speed| time(*speed)).collect()))
+                .map(|(uuid, speeds)| (uuid.clone(), speeds.iter().map(|speed| time(*speed)).collect()))
                 .collect(),
         };
         // No GPU moves, so the objects of other nodes do not matter.
-        let change = record(&measured, "uid", self.objects.get(hostname).into_iter());
+        let identity = NodeIdentity {
+            uid: "uid".to_owned(),
+            boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
+        };
+        let change = record(&measured, &identity, self.objects.get(hostname).into_iter());
         let Change::Write(object) = change else {
             panic!("{change:?}")
         };

@@ -17,8 +17,6 @@ pub struct Page {
     case: String,
     /// Rows whose goal is missed.
     pub missed: Vec<String>,
-    /// Begin of the names of these rows, for a section that repeats those of another one.
-    pub section: &'static str,
     /// Noises whose rows are played.
     pub shapes: &'static [Shape],
 }
@@ -40,7 +38,6 @@ impl Page {
             lines: Vec::new(),
             case: String::new(),
             missed: Vec::new(),
-            section: "",
             shapes,
         }
     }
@@ -155,8 +152,7 @@ impl Page {
 
     fn note(&mut self, what: &str, fleet: &str, shape: Shape, result: &str) {
         if result == "missed" {
-            self.missed
-                .push(format!("{}{what}, {fleet}, {}", self.section, show_shape(shape)));
+            self.missed.push(format!("{what}, {fleet}, {}", show_shape(shape)));
         }
     }
 }

@@ -1,21 +1,11 @@
-//! Simulated fleets: true speeds, noise, faults, and passes with what the product has at that moment.
-
-use std::collections::BTreeMap;
+//! Simulated fleets: true speeds, noise, faults, and measurements.
 
 use perfval_fleet::centre::trimmed_mean;
-use perfval_fleet::findings::{Assessment, FleetRules, Known, NextPasts, Step, assess};
-use perfval_fleet::metric::{FleetMetric, loss};
-use perfval_fleet::prior::{Spread, prior};
-use perfval_fleet::reading::{NodePass, NodeSpeeds, Speeds, Warmth};
+use perfval_fleet::numbers::loss;
+use perfval_fleet::prior::Spread;
 
 /// GPUs of a node.
 pub const GPUS: usize = 8;
-/// Nodes of a rack.
-const RACK: usize = 20;
-/// Trials of a confirmation.
-const CONFIRMATION: usize = 3;
-/// Noise of the throughput beyond that of its GPUs.
-const ROUTER: f64 = 0.010;
 
 /// Deviations (thousandths of a logarithm) of the common decode speed of two H200s from the mean of their deployment, at
 /// equal batch: 31 healthy trials in 4 deployments of tests/fidelity/recorded.jsonl.gz.
@@ -85,8 +75,6 @@ pub enum Fault {
     Gpu(f64),
     /// All its GPUs are slow.
     Node(f64),
-    /// All its GPUs are slow because the machine is cold.
-    Cold(f64),
 }
 
 /// Source of random numbers with a fixed seed.
@@ -136,21 +124,12 @@ struct Truth {
     gpus: [f64; GPUS],
 }
 
-/// Fleet of one stratum, and what is stored about it.
+/// Fleet of one stratum.
 #[derive(Clone)]
 pub struct Fleet {
     nodes: Vec<Truth>,
     spread: Spread,
     pub dice: Dice,
-    pasts: BTreeMap<String, BTreeMap<FleetMetric, NextPasts>>,
-    pub rules: FleetRules,
-}
-
-/// A pass with its confirmations.
-pub struct Passed {
-    pub assessment: Assessment,
-    /// Trials of all nodes.
-    pub trials: usize,
 }
 
 impl Fleet {
@@ -165,8 +144,6 @@ impl Fleet {
             nodes: (0..nodes).map(|at| truth(at, &mut dice)).collect(),
             spread,
             dice,
-            pasts: BTreeMap::new(),
-            rules: FleetRules::default(),
         }
     }
 
@@ -192,111 +169,27 @@ impl Fleet {
         trimmed_mean(&others).is_some_and(|centre| speed - centre <= -loss(2.0))
     }
 
-    /// Healthy passes that are learned from.
-    pub fn learn(mut self, passes: usize) -> Self {
-        for _ in 0..passes {
-            self.pass(&|_| Fault::None);
-        }
-        self
-    }
-
-    /// One trial of every node, then three in a new deployment of each suspicious one. Stores what it learned.
-    pub fn pass(&mut self, fault: &dyn Fn(usize) -> Fault) -> Passed {
-        let all: Vec<usize> = (0..self.nodes.len()).collect();
-        let screen = self.measure(&all, 1, fault);
-        let known = Known::new(prior("NVIDIA-H100-80GB-HBM3").spread);
-        let mut assessment = assess(&self.rules, &known, &screen, &BTreeMap::new());
-        let steps = all
-            .iter()
-            .copied()
-            .filter(|at| assessment.nodes[&name(*at)].step == Step::Confirm);
-        let again: Vec<usize> = steps.collect();
-        if !again.is_empty() {
-            let fresh = self.measure(&again, CONFIRMATION, fault);
-            assessment = assess(&self.rules, &known, &screen, &fresh);
-        }
-        for (name, node) in &assessment.nodes {
-            if !node.pasts.is_empty() {
-                self.pasts.insert(name.clone(), node.pasts.clone());
-            }
-        }
-        Passed {
-            trials: all.len() + CONFIRMATION * again.len(),
-            assessment,
-        }
-    }
-
-    /// One deployment on each of these nodes.
-    pub fn measure(
-        &mut self,
-        nodes: &[usize],
-        trials: usize,
-        fault: &dyn Fn(usize) -> Fault,
-    ) -> BTreeMap<String, NodePass> {
-        nodes
-            .iter()
-            .map(|at| (name(*at), self.measure_node(*at, trials, fault(*at))))
-            .collect()
-    }
-
-    fn measure_node(&mut self, at: usize, trials: usize, fault: Fault) -> NodePass {
+    /// One deployment on a node: the speeds of each GPU in each trial.
+    pub fn measure(&mut self, at: usize, trials: usize, fault: Fault) -> Vec<(String, Vec<f64>)> {
         let (spread, truth) = (self.spread, self.nodes[at].clone());
         let (whole, first) = match fault {
             Fault::None => (0.0, 0.0),
             Fault::Gpu(percent) => (0.0, loss(percent)),
-            Fault::Node(percent) | Fault::Cold(percent) => (loss(percent), 0.0),
+            Fault::Node(percent) => (loss(percent), 0.0),
         };
         let deployment = truth.node - whole + self.dice.noise(spread.pass, None);
-        let mut decode = vec![Vec::new(); GPUS];
-        let mut throughput = Vec::new();
+        let mut gpus: Vec<(String, Vec<f64>)> = (0..GPUS)
+            .map(|gpu| (format!("GPU-{at:04}-{gpu}"), Vec::new()))
+            .collect();
         for _ in 0..trials {
             let common = deployment + self.dice.noise(spread.trial, Some(&RECORDED_TRIAL));
-            let mut sum = 0.0;
-            for (gpu, speeds) in decode.iter_mut().enumerate() {
+            for (gpu, (_, speeds)) in gpus.iter_mut().enumerate() {
                 let slow = if gpu == 0 { first } else { 0.0 };
                 let noise = self.dice.noise(spread.noise, Some(&RECORDED_NOISE));
-                let speed = 100.0 * (common + truth.gpus[gpu] + noise - slow).exp();
-                sum += speed;
-                speeds.push(speed);
+                speeds.push(100.0 * (common + truth.gpus[gpu] + noise - slow).exp());
             }
-            throughput.push(200.0 * sum * self.dice.noise(ROUTER, None).exp());
         }
-        let pasts = self.pasts.get(&truth.name);
-        let past = |metric| pasts.and_then(|pasts| pasts.get(&metric)).cloned().unwrap_or_default();
-        let known = past(FleetMetric::DecodeSpeed);
-        let gpus = decode.into_iter().enumerate().map(|(gpu, trials)| {
-            let uuid = format!("GPU-{at:04}-{gpu}");
-            let past = known.gpus.get(&uuid).copied().unwrap_or_default();
-            (uuid, Speeds { trials, past })
-        });
-        let decode = NodeSpeeds {
-            gpus: gpus.collect(),
-            whole: Speeds {
-                trials: Vec::new(),
-                past: known.whole,
-            },
-        };
-        let throughput = NodeSpeeds {
-            gpus: BTreeMap::new(),
-            whole: Speeds {
-                trials: throughput,
-                past: past(FleetMetric::Throughput).whole,
-            },
-        };
-        NodePass {
-            group: Some(format!("rack-{}", at / RACK)),
-            warmth: if matches!(fault, Fault::Cold(_)) {
-                Warmth::Cold
-            } else {
-                Warmth::Warm
-            },
-            missed_gate: false,
-            metrics: [
-                (FleetMetric::DecodeSpeed, decode),
-                (FleetMetric::Throughput, throughput),
-            ]
-            .into(),
-        }
+        gpus
     }
 }
 

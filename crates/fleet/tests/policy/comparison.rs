@@ -6,7 +6,7 @@ use perfval_api::PerfValidation;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, decide};
+use perfval_fleet::node::{Change, NodeIdentity, decide};
 use perfval_fleet::policy::{NodeComparison, compare_nodes};
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl Fleet {
         .expect("a validation");
         let status = object.status.as_ref().expect("a status");
         let measured = Measurement::read(&object, status).expect("a measurement");
-        let change = decide(&measured, "uid", self.objects.values());
+        let change = decide(&measured, &NodeIdentity::default(), self.objects.values());
         if let Change::Write(written) | Change::Replace(written) = change {
             self.objects.insert(measured.node, *written);
         }
@@ -202,6 +202,13 @@ fn a_node_that_was_always_slower_is_slower_than_its_peers() {
     let mut fleet = Fleet::new();
     fleet.run(12, 1, |node, _| if node == 4 { 15.0 } else { 0.0 });
     fleet.run_node(4, 2, "Confirmation", |_| 15.0);
+    let once = fleet.compare(&json!({}));
+    assert_eq!(once.outliers[0].confidence, Some(OutlierConfidence::Suspected));
+    assert!(
+        once.suspects.contains_key("n4"),
+        "the first run of a machine decides nothing"
+    );
+    fleet.run_node(4, 3, "Confirmation", |_| 15.0);
     let outliers = fleet.outliers(&json!({}));
     let confirmed = Some(OutlierConfidence::Confirmed);
     assert_eq!(

@@ -46,7 +46,7 @@ fn a_suspected_node_gets_an_ordinary_validation() {
 }
 
 #[test]
-fn a_confirmation_has_three_trials_if_its_rule_allows_it() {
+fn a_confirmation_has_five_trials_if_its_rule_allows_it() {
     let trials = |template: serde_json::Value| {
         let mut world = world(1, &[0], &json!({}));
         world.policies[0].spec.validation_template.spec.trials = serde_json::from_value(template).expect("trials");
@@ -54,9 +54,9 @@ fn a_confirmation_has_three_trials_if_its_rule_allows_it() {
         let trials = &decision.create.first().expect("a confirmation").spec.trials;
         (trials.min, trials.max)
     };
-    assert_eq!(trials(json!({})), (Some(3), 8));
-    assert_eq!(trials(json!({"min": 4})), (Some(4), 8));
-    assert_eq!(trials(json!({"rule": "Single", "max": 1})), (Some(3), 3));
+    assert_eq!(trials(json!({})), (Some(5), 8));
+    assert_eq!(trials(json!({"min": 6})), (Some(6), 8));
+    assert_eq!(trials(json!({"rule": "Single", "max": 1})), (Some(5), 5));
     assert_eq!(trials(json!({"rule": "All", "max": 2})), (Some(2), 2));
     let mut stale = world(1, &[], &json!({}));
     stale.measure("n0", "Passed", ago(200));

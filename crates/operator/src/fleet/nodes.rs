@@ -111,8 +111,8 @@ async fn write(
     own: &mut HashMap<String, NodePerformance>,
     measured: &Measurement,
 ) {
-    let uid = match context.cluster.node_uid(&measured.node).await {
-        Seen::Present(uid) => uid,
+    let identity = match context.cluster.node_identity(&measured.node).await {
+        Seen::Present(identity) => identity,
         // Its owner is gone, and so would be the object.
         Seen::Absent => return context.measured.drop(measured),
         unknown => {
@@ -135,7 +135,7 @@ async fn write(
     });
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().cloned().map(Arc::new));
-    let (object, outdated) = match node::decide(measured, &uid, all.iter().map(|object| &**object)) {
+    let (object, outdated) = match node::decide(measured, &identity, all.iter().map(|object| &**object)) {
         Change::Nothing => return context.measured.drop(measured),
         Change::Write(object) => (object, None),
         Change::Replace(object) => {

@@ -102,9 +102,9 @@ impl OutlierReason {
 /// Certainty that an outlier is slow. Absent for `BelowGate`, which compares no nodes.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 pub enum OutlierConfidence {
-    /// The newest run is slow. It may be chance until another run in a new deployment confirms it.
+    /// The newest run is slow. It may be chance until runs in new deployments confirm it.
     Suspected,
-    /// A second run in a new deployment is slow too.
+    /// A run in a new deployment is slow too, or two runs: after a boot, and among fewer than eight nodes.
     Confirmed,
     /// Confirmed, more than 4 % slower than in its own earlier runs, and wrong in at most 1 % of such reports. A reason to take
     /// the node out of service.
