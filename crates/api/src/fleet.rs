@@ -11,7 +11,7 @@ pub use baseline::{
 };
 pub use in_use::baselines_in_use;
 pub use node_performance::{
-    GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
+    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };
 pub use policy::{
     Budget, ComparisonRules, DueReason, FeedbackMode, Freshness, NodeFeedback, NodeOrder, Outlier, OutlierConfidence,

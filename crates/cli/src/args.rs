@@ -12,12 +12,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use evidence::{
-    BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs, VerifyArgs,
+    BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, ReportArgs, RunPart, VerifyArgs,
 };
 pub use format::Format;
 pub use recorded::{JudgeArgs, SizeArgs};
 use run::duration;
-pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
+pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunCommandArgs, WatchArgs};
 
 /// Measures a node's GPUs by serving a model on them: runs, watches and explains PerfValidation objects.
 ///
@@ -86,7 +86,7 @@ impl Verb {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Create a validation, or run an unchanged one again, and follow it to its verdict
-    Run(Box<RunArgs>),
+    Run(Box<RunCommandArgs>),
     /// Find the load and the gates for a node that you trust, and print a manifest with them
     Calibrate(CalibrateArgs),
     /// Follow a validation until its run is over

@@ -98,10 +98,10 @@ async fn add_versions(session: &Session, archive: &mut Archive) {
 }
 
 async fn add_children(session: &Session, object: &PerfValidation, archive: &mut Archive) {
-    let mut listed = vec![objects::Subject::from_validation(object)];
+    let mut listed = vec![objects::EventSubject::from_validation(object)];
     for kind in &objects::CHILDREN {
         let items = objects::listed_objects(session, object, kind, &listed).await;
-        listed.extend(items.iter().flatten().map(objects::Subject::from_object));
+        listed.extend(items.iter().flatten().map(objects::EventSubject::from_object));
         add_list(archive, kind.plural, items, object);
     }
     // Last, when the objects of the events are known.

@@ -13,8 +13,8 @@ use kube::runtime::wait::await_condition;
 use perfval_api::{Gate, PerfValidation, TrialRule, Verdict};
 use serde_json::{Value, json};
 
-use self::knee::{Point, Step};
-use self::outcome::{Measured, calibrated, line, measured, print, whole};
+use self::knee::{LoadPoint, SearchStep};
+use self::outcome::{MeasuredRun, calibrated, line, measured, print, whole};
 use crate::args::CalibrateArgs;
 use crate::error::Error;
 use crate::follow;
@@ -61,12 +61,12 @@ pub async fn run(
     let object = create(session, &probe).await?;
     screen.say("IN FLIGHT/GPU  TOK/S/GPU  TTFT-P99\n")?;
 
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<LoadPoint> = Vec::new();
     let knee = loop {
         let load = match knee::next(&points, args.from, args.to) {
-            Step::Measure(load) => load,
-            Step::Knee(knee) => break knee,
-            Step::StillGrowing => {
+            SearchStep::Measure(load) => load,
+            SearchStep::Knee(knee) => break knee,
+            SearchStep::StillGrowing => {
                 return no_knee(
                     screen,
                     session,
@@ -76,7 +76,7 @@ pub async fn run(
                 )
                 .await;
             }
-            Step::AlreadyPast => {
+            SearchStep::AlreadyPast => {
                 return no_knee(
                     screen,
                     session,
@@ -95,7 +95,7 @@ pub async fn run(
             return Ok(interrupted(screen, session, &name));
         };
         screen.say(&line(load, &measured))?;
-        points.push(Point {
+        points.push(LoadPoint {
             load,
             throughput: measured.throughput,
         });
@@ -209,7 +209,7 @@ async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValida
 }
 
 /// Waits for the end of the run that was requested last; `None` after Ctrl-C.
-async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<Measured>, Error> {
+async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<MeasuredRun>, Error> {
     // An object that is gone ends the wait too.
     let over = await_condition(session.validations(), name, |object: Option<&PerfValidation>| {
         object.is_none_or(follow::is_over)

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
 
-use layout::Page;
+use layout::PageLayout;
 
 /// Columns where there is no terminal.
 const COLUMNS: usize = 100;
@@ -26,7 +26,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Res
 
 /// The page of a validation.
 pub fn page(screen: &Screen, object: &PerfValidation) -> String {
-    let page = Page {
+    let page = PageLayout {
         ink: Ink {
             unicode: screen.unicode,
         },

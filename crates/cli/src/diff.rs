@@ -7,11 +7,11 @@ mod page;
 use crate::args::DiffArgs;
 use crate::error::Error;
 use crate::output;
-use crate::results::{self, Outcome};
+use crate::results::{self, RunOutcome};
 use crate::screen::Screen;
 use crate::session::Session;
 
-use comparison::Comparison;
+use comparison::RunComparison;
 
 /// Compares two runs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Result<u8, Error> {
@@ -22,13 +22,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Res
         ),
         None => last_two(session, &args.before).await?,
     };
-    let comparison = Comparison::new(&before, &after);
+    let comparison = RunComparison::new(&before, &after);
     let text = output::written(&comparison, args.output)?;
     screen.say(&text.unwrap_or_else(|| page::text(&comparison, screen.columns())))?;
     Ok(0)
 }
 
-async fn last_two(session: &Session, name: &str) -> Result<(Outcome, Outcome), Error> {
+async fn last_two(session: &Session, name: &str) -> Result<(RunOutcome, RunOutcome), Error> {
     if name.contains('/') {
         return Err(Error::BadInput(format!(
             "{name} is one run: name another one to compare it with"

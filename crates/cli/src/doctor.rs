@@ -20,11 +20,11 @@ use crate::session::Session;
 use crate::{manifest, output, size};
 
 use asked::Asked;
-use check::{Check, Finding};
+use check::{Check, CheckResult};
 
 /// Result for scripts.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct DoctorAnswer<'a> {
     /// Number of checks that failed.
     missing: usize,
     /// Number of checks that could not be made.
@@ -51,9 +51,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
     checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
     let count = |finding| checks.iter().filter(|check| check.found == finding).count();
-    let (missing, unknown) = (count(Finding::Missing), count(Finding::Unknown));
+    let (missing, unknown) = (count(CheckResult::Missing), count(CheckResult::Unknown));
     let code = u8::from(missing > 0);
-    let answer = Answer {
+    let answer = DoctorAnswer {
         missing,
         unknown,
         checks: &checks,

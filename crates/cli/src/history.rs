@@ -22,13 +22,13 @@ const SHOWN: usize = 11;
 struct History {
     namespace: String,
     name: String,
-    runs: Vec<Line>,
+    runs: Vec<HistoryRow>,
 }
 
 /// One run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct HistoryRow {
     run: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Verdict>,
@@ -79,10 +79,10 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
     Ok(0)
 }
 
-fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
+fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryRow> {
     let last = status.run.as_ref().map(|run| {
         let metrics = status.metrics.clone().unwrap_or_default();
-        Line {
+        HistoryRow {
             run: run.number,
             verdict: status.verdict,
             reason: status.reason.clone().unwrap_or_default(),
@@ -94,7 +94,7 @@ fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
         }
     });
     let details = |run: i64| status.state.history.iter().find(|entry| entry.run == run);
-    let earlier = status.history.iter().map(|entry| Line {
+    let earlier = status.history.iter().map(|entry| HistoryRow {
         run: entry.run,
         verdict: entry.verdict,
         reason: entry.reason.clone(),
@@ -109,7 +109,7 @@ fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
     last.into_iter().chain(earlier).collect()
 }
 
-fn table(runs: &[Line]) -> Table {
+fn table(runs: &[HistoryRow]) -> Table {
     let mut table = Table::new([
         "RUN",
         "VERDICT",

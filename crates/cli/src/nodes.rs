@@ -9,7 +9,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use perfval_api::Verdict;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
-use perfval_report::Fleet;
+use perfval_report::FleetReport;
 use serde_json::{Value, json};
 
 use crate::args::{NodesArgs, Output};
@@ -54,7 +54,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     if let Some(path) = &args.html {
         let never = unmeasured(client, nodes.as_deref(), &rows).await;
         let never = never.into_iter().map(|(node, why)| (node, why.to_owned()));
-        let page = Fleet::new(&rows, never.collect(), screen.now()).html();
+        let page = FleetReport::new(&rows, never.collect(), screen.now()).html();
         fs::write(path, page).map_err(|source| Error::File {
             path: path.clone(),
             source,

@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
 use perfval_api::PerfValidation;
-use perfval_report::{Export, Report, RequestTimes};
+use perfval_report::{Export, RequestTimes, RunReport};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::FILE_BYTES;
 
@@ -60,7 +60,7 @@ pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, direc
     write_all(screen, &report, directory)
 }
 
-async fn run_report(session: &Session, what: Option<&str>) -> Result<(Report, String), Error> {
+async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport, String), Error> {
     let (name, number) = results::named(what)?;
     let object = session.pick(name).await?;
     let last = object
@@ -76,14 +76,14 @@ async fn run_report(session: &Session, what: Option<&str>) -> Result<(Report, St
     let saved = results::config_map(session, &object, number).await?;
     let unusable = |error: perfval_report::Error| Error::BadInput(format!("run {number} of {name}: {error}"));
     let report = match (&saved, number == last) {
-        (saved, true) => Report::new(&object, saved.as_ref()).map_err(unusable)?,
-        (Some(saved), false) => Report::from_results(saved).map_err(unusable)?,
+        (saved, true) => RunReport::new(&object, saved.as_ref()).map_err(unusable)?,
+        (Some(saved), false) => RunReport::from_results(saved).map_err(unusable)?,
         (None, false) => return Err(results::not_saved(session, &name, number)),
     };
     Ok((report, format!("{name}/{number}")))
 }
 
-fn files_report(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
+fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
     let object: PerfValidation = manifest::read(path)?;
     let mut files = Vec::new();
     for name in &args.what {
@@ -110,7 +110,7 @@ fn files_report(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
         gpus,
         node_gpus: args.node_gpus.unwrap_or(gpus),
     });
-    Report::from_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
+    RunReport::from_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
 }
 
 /// AIPerf's record of each request, which it writes beside its export: `X.jsonl` beside `X_aiperf.json`.
@@ -128,7 +128,7 @@ fn requests(export: &Path) -> Result<Option<RequestTimes>, Error> {
     read.map(Some).map_err(|source| Error::File { path, source })
 }
 
-fn in_form(report: &Report, form: Form) -> String {
+fn in_form(report: &RunReport, form: Form) -> String {
     match form {
         Form::Html => report.html(),
         Form::Junit => report.junit(),
@@ -138,7 +138,7 @@ fn in_form(report: &Report, form: Form) -> String {
     }
 }
 
-fn write_all(screen: &mut Screen, report: &Report, directory: &Path) -> Result<(), Error> {
+fn write_all(screen: &mut Screen, report: &RunReport, directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(directory).map_err(|source| Error::File {
         path: directory.to_owned(),
         source,

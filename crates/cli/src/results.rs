@@ -20,7 +20,7 @@ const SUMMARY: &str = perfval_run::build::SUMMARY;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Object and number, such as `demo/2`.
     #[serde(skip)]
     pub label: String,
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub placement: Option<PlacementStatus>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Outcome of the current or last run, from the status.
     fn from_status(object: &PerfValidation) -> Option<Self> {
         let status = object.status.clone()?;
@@ -65,7 +65,7 @@ impl Outcome {
 }
 
 /// The run that `NAME` or `NAME/RUN` names.
-pub async fn find(session: &Session, text: &str) -> Result<Outcome, Error> {
+pub async fn find(session: &Session, text: &str) -> Result<RunOutcome, Error> {
     let (name, number) = named(Some(text))?;
     let object = session.pick(name).await?;
     read_run(session, &object, number).await
@@ -102,7 +102,7 @@ pub fn not_run(session: &Session, name: &str) -> Error {
 }
 
 /// The run of a number; the last one without.
-pub async fn read_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<Outcome, Error> {
+pub async fn read_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<RunOutcome, Error> {
     let name = object.name_any();
     let last = object
         .status
@@ -117,7 +117,7 @@ pub async fn read_run(session: &Session, object: &PerfValidation, number: Option
         Some(number) if number == last => {}
         Some(number) => return saved(session, object, number).await,
     }
-    Outcome::from_status(object).ok_or_else(|| not_run(session, &name))
+    RunOutcome::from_status(object).ok_or_else(|| not_run(session, &name))
 }
 
 /// The results ConfigMap of a run. For the last run it is the ConfigMap whose name is in the status, also if an
@@ -138,7 +138,7 @@ pub async fn config_map(session: &Session, object: &PerfValidation, number: i64)
     found.map_err(|error| Error::from_call("read ConfigMaps", error))
 }
 
-async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Outcome, Error> {
+async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<RunOutcome, Error> {
     let name = object.name_any();
     let Some(results) = config_map(session, object, number).await? else {
         return Err(not_saved(session, &name, number));
@@ -152,7 +152,7 @@ async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Resul
 }
 
 /// The summary of a results ConfigMap, also if another version wrote it.
-fn read(results: &ConfigMap) -> Result<Outcome, String> {
+fn read(results: &ConfigMap) -> Result<RunOutcome, String> {
     let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
     let text = text.ok_or("it has no summary.json; another version of the operator wrote it")?;
     let value: Value = serde_json::from_str(text).map_err(|error| format!("summary.json is no JSON: {error}"))?;

@@ -6,7 +6,7 @@ use perfval_api::PerfValidation;
 use perfval_api::admission::Admission;
 use serde_json::json;
 
-use crate::args::RunArgs;
+use crate::args::RunCommandArgs;
 use crate::error::Error;
 use crate::exit::NOT_OVER;
 use crate::follow::{self, End, Patience};
@@ -21,7 +21,12 @@ use crate::session::Session;
 const ENDED: u8 = 130;
 
 /// Creates and follows. `namespace`: the namespace of the flags.
-pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespace: Option<&str>) -> Result<u8, Error> {
+pub async fn run(
+    screen: &mut Screen,
+    session: &Session,
+    args: &RunCommandArgs,
+    namespace: Option<&str>,
+) -> Result<u8, Error> {
     let object = wanted(args)?;
     let session = &in_its_namespace(session, &object, namespace)?;
     let name = object.name_any();
@@ -48,7 +53,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
 }
 
 /// The validation that the flags describe, checked as the API server checks it.
-fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
+fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
     let Some(path) = &args.filename else {
         let object = from_flags(&args.common)?;
         let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;

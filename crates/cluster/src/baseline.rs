@@ -6,11 +6,11 @@ use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
 use perfval_api::meta::FIELD_MANAGER;
 use serde_json::json;
 
-use crate::{Class, Cluster, Failure};
+use crate::{CallFailure, Class, Cluster};
 
 impl Cluster {
     /// Creates a baseline. An existing one is no failure.
-    pub async fn create_baseline(&self, baseline: &PerfBaseline) -> Result<(), Failure> {
+    pub async fn create_baseline(&self, baseline: &PerfBaseline) -> Result<(), CallFailure> {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -29,7 +29,7 @@ impl Cluster {
         &self,
         baseline: &PerfBaseline,
         status: &PerfBaselineStatus,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CallFailure> {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
         let name = baseline.name_any();
         let metadata = &baseline.metadata;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::page::{self, Json, PageAnswer, PageForm};
 pub(crate) use crate::read::{Read, Unread, read, seen};
-use crate::{Cluster, Failure};
+use crate::{CallFailure, Cluster};
 
 /// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,17 +44,17 @@ pub(crate) fn look_left() -> Duration {
 }
 
 /// The limit of a call, and its failure.
-fn bound(limit: Duration) -> (Duration, Failure) {
+fn bound(limit: Duration) -> (Duration, CallFailure) {
     let left = LOOK_ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now()));
     match left {
-        Ok(left) if left < limit => (left, Failure::LookOver { after: LOOK }),
-        _ => (limit, Failure::TimedOut { after: limit }),
+        Ok(left) if left < limit => (left, CallFailure::LookOver { after: LOOK }),
+        _ => (limit, CallFailure::TimedOut { after: limit }),
     }
 }
 
 impl Cluster {
     /// A call with the ordinary deadline.
-    pub(crate) async fn bounded<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    pub(crate) async fn bounded<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallFailure> {
         self.bounded_by(PATIENCE, call).await
     }
 
@@ -63,17 +63,17 @@ impl Cluster {
         &self,
         limit: Duration,
         call: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CallFailure> {
         let (limit, failure) = bound(limit);
         let answer = timeout(limit, call).await.map_err(|_| {
             self.counters.timeouts.fetch_add(1, Ordering::Relaxed);
             failure
         })?;
-        answer.map_err(Failure::Call)
+        answer.map_err(CallFailure::Call)
     }
 
     /// A consistent list: all pages, of one snapshot, never from a cache that may be behind.
-    pub(crate) async fn list<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, Failure>
+    pub(crate) async fn list<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, CallFailure>
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
@@ -90,7 +90,7 @@ impl Cluster {
         url: &str,
         params: ListParams,
         reduce: impl FnMut(K) -> Option<T>,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>, CallFailure> {
         let listed = self.list_at(form, url, params, reduce).await;
         listed.map(|listed| listed.items)
     }
@@ -102,7 +102,7 @@ impl Cluster {
         url: &str,
         params: ListParams,
         mut reduce: impl FnMut(K) -> Option<T>,
-    ) -> Result<Listed<T>, Failure> {
+    ) -> Result<Listed<T>, CallFailure> {
         let mut restarts = 0;
         loop {
             match self.pages(form, url, params.clone(), &mut reduce).await {
@@ -118,7 +118,7 @@ impl Cluster {
         url: &str,
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
-    ) -> Result<Listed<T>, Failure> {
+    ) -> Result<Listed<T>, CallFailure> {
         let mut params = match params.limit {
             Some(_) => params,
             None => params.limit(PAGE),
@@ -127,7 +127,7 @@ impl Cluster {
         loop {
             let request = Request::new(url)
                 .list(&params)
-                .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
+                .map_err(|error| CallFailure::Call(kube::Error::BuildRequest(error)))?;
             let answer = PageAnswer::to(&self.client, request, F::ACCEPT, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
@@ -138,7 +138,7 @@ impl Cluster {
                     push(&mut items, item);
                 }
             });
-            let metadata = metadata.map_err(Failure::Call)?;
+            let metadata = metadata.map_err(CallFailure::Call)?;
             let Some(token) = metadata.next else {
                 let version = metadata.version.unwrap_or_default();
                 return Ok(Listed { items, version });
@@ -169,9 +169,9 @@ pub(crate) struct Listed<T> {
 }
 
 /// Requests a fourth of the objects, after a page with too many bytes.
-fn shorter(params: ListParams) -> Result<ListParams, Failure> {
+fn shorter(params: ListParams) -> Result<ListParams, CallFailure> {
     match params.limit {
         Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
-        _ => Err(Failure::Call(page::too_long())),
+        _ => Err(CallFailure::Call(page::too_long())),
     }
 }

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 
 /// Source of the time: the machine's clock, unless a test plays hours in seconds.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
+pub struct TimeSource(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
 
-impl Clock {
+impl TimeSource {
     /// A clock that shows the time of `now`.
     pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
@@ -20,7 +20,7 @@ impl Clock {
     }
 }
 
-impl Default for Clock {
+impl Default for TimeSource {
     fn default() -> Self {
         Self::new(Utc::now)
     }

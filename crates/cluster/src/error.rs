@@ -18,7 +18,7 @@ pub enum Error {
         /// Its `namespace/name`.
         name: String,
         /// The answer.
-        failure: Failure,
+        failure: CallFailure,
     },
     /// An object of the same name belongs to another owner.
     #[error("create {kind} {name}: it exists and belongs to another owner; remove or rename it, then rerun")]
@@ -36,7 +36,7 @@ pub enum Error {
         /// Its `namespace/name`.
         name: String,
         /// The answer.
-        failure: Failure,
+        failure: CallFailure,
     },
     /// The finalizer could not be put on or taken off the object.
     #[error("patch the finalizers of PerfValidation {name}: {failure}; {}", failure.advice())]
@@ -44,7 +44,7 @@ pub enum Error {
         /// The object's `namespace/name`.
         name: String,
         /// The answer.
-        failure: Failure,
+        failure: CallFailure,
     },
     /// The results ConfigMap could not be written.
     #[error("apply ConfigMap {name} with the results: {failure}; {}", failure.advice())]
@@ -52,7 +52,7 @@ pub enum Error {
         /// Its `namespace/name`.
         name: String,
         /// The answer.
-        failure: Failure,
+        failure: CallFailure,
     },
     /// The status could not be written.
     #[error("patch the status of PerfValidation {name}: {failure}; {}", failure.advice())]
@@ -60,7 +60,7 @@ pub enum Error {
         /// The object's `namespace/name`.
         name: String,
         /// The answer.
-        failure: Failure,
+        failure: CallFailure,
     },
 }
 
@@ -110,7 +110,7 @@ impl Error {
 
 /// Reason why a call gave no result.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CallFailure {
     /// No answer in time; a write may have happened nevertheless.
     TimedOut {
         /// The limit.
@@ -125,7 +125,7 @@ pub enum Failure {
     Call(kube::Error),
 }
 
-impl Failure {
+impl CallFailure {
     /// HTTP status of the API server's answer.
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -185,7 +185,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut { after } => write!(f, "no answer within {} s", after.as_secs()),
@@ -211,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    fn answer(code: u16) -> Failure {
-        Failure::Call(kube::Error::Api(
+    fn answer(code: u16) -> CallFailure {
+        CallFailure::Call(kube::Error::Api(
             Status::failure("no", "Because").with_code(code).boxed(),
         ))
     }
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(answer(code).class(), class, "{code}");
         }
         let after = Duration::from_secs(10);
-        assert_eq!(Failure::TimedOut { after }.class(), Class::Transient);
+        assert_eq!(CallFailure::TimedOut { after }.class(), Class::Transient);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use crate::call::{Listed, PATIENCE, Read, Unread, look_left, read, seen};
-use crate::followed::{Arrivals, Counted, Followed, Kinds, Shared, Turn, drop_when_idle, key};
+use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, key};
 use crate::page::Protobuf;
-use crate::{Cluster, Failure};
+use crate::{CallFailure, Cluster};
 
 /// Length of a watch (s). A connection that is silently dead is noticed after it and [`PATIENCE`].
 const WATCH: u32 = 30;
@@ -32,7 +32,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 impl Cluster {
     /// The inventory with everything that changed, and the result of `first`, which is older.
-    pub(crate) async fn counted<T>(&self, first: impl Future<Output = T>) -> (T, Turn) {
+    pub(crate) async fn counted<T>(&self, first: impl Future<Output = T>) -> (T, LookTurn) {
         let first = first.await;
         let asked = Instant::now();
         let mut turn = self.shared.turn().await;
@@ -82,7 +82,7 @@ impl Cluster {
     pub(crate) async fn known_devices_of(&self, node: &str) -> Option<Inventory> {
         let asked = Instant::now();
         let turn = timeout(TURN, self.shared.turn()).await;
-        let mut turn = turn.ok().filter(Turn::is_followed)?;
+        let mut turn = turn.ok().filter(LookTurn::is_followed)?;
         turn.refresh(asked, TURN, || follow(self)).await;
         Some(turn.inventory().for_node(node))
     }
@@ -256,7 +256,7 @@ async fn watch<T: Counted>(
         let event = match timeout(silence, events.try_next()).await {
             Ok(Ok(Some(event))) => event,
             Ok(Err(kube::Error::Api(status))) => WatchEvent::Error(status),
-            Ok(Err(error @ kube::Error::SerdeError(_))) => return read(&call, Err(Failure::Call(error))),
+            Ok(Err(error @ kube::Error::SerdeError(_))) => return read(&call, Err(CallFailure::Call(error))),
             // Closed, broken or silent.
             Ok(Ok(None) | Err(_)) | Err(_) => return Ok(Ended::Over),
         };
@@ -272,7 +272,7 @@ async fn watch<T: Counted>(
             }
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
             WatchEvent::Error(status) if status.code == 410 => return Ok(Ended::Expired),
-            WatchEvent::Error(status) => return read(&call, Err(Failure::Call(kube::Error::Api(status)))),
+            WatchEvent::Error(status) => return read(&call, Err(CallFailure::Call(kube::Error::Api(status)))),
         }
     }
 }

@@ -32,13 +32,13 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The turn of one look, after those that asked before.
-    pub(crate) async fn turn(&self) -> Turn {
-        Turn(self.kept.clone().lock_owned().await)
+    pub(crate) async fn turn(&self) -> LookTurn {
+        LookTurn(self.kept.clone().lock_owned().await)
     }
 
     /// The turn, if no other look has it.
-    pub(crate) fn turn_now(&self) -> Option<Turn> {
-        self.kept.clone().try_lock_owned().ok().map(Turn)
+    pub(crate) fn turn_now(&self) -> Option<LookTurn> {
+        self.kept.clone().try_lock_owned().ok().map(LookTurn)
     }
 
     /// The inventory, for the task that follows it. Without another owner it goes, and the task with it.
@@ -134,9 +134,9 @@ impl Kinds {
 }
 
 /// The turn of one look: no other look changes the inventory meanwhile.
-pub(crate) struct Turn(OwnedMutexGuard<Kept>);
+pub(crate) struct LookTurn(OwnedMutexGuard<Kept>);
 
-impl Turn {
+impl LookTurn {
     /// The inventory, without the parts of one run.
     pub(crate) fn inventory(&self) -> &Inventory {
         &self.0.inventory

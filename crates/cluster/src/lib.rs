@@ -45,16 +45,16 @@ use perfval_run::Run;
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use change::Change;
-pub use clock::Clock;
+pub use clock::TimeSource;
 pub use copies::{Copied, Copies};
-pub use error::{Class, Error, Failure};
+pub use error::{CallFailure, Class, Error};
 pub use look::{Look, cache_of};
 pub use node_performance::Written;
 pub use observe::{dynamo, own_right};
 pub use policy::Creation;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
-pub use record::Recorded;
+pub use record::StatusWrite;
 pub use survey::Survey;
 
 use followed::Shared;
@@ -86,7 +86,7 @@ pub struct Cluster {
     allowed: LastAllowed,
     copies: Copies,
     written: WrittenResults,
-    clock: Clock,
+    clock: TimeSource,
 }
 
 #[derive(Debug, Default)]
@@ -128,14 +128,14 @@ impl Cluster {
             allowed: LastAllowed::default(),
             copies: Copies::default(),
             written: WrittenResults::default(),
-            clock: Clock::default(),
+            clock: TimeSource::default(),
         };
         (cluster, wakeups)
     }
 
     /// The same cluster with another clock.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
+    pub fn with_clock(self, clock: TimeSource) -> Self {
         Self { clock, ..self }
     }
 
@@ -145,7 +145,7 @@ impl Cluster {
     }
 
     /// Version of the API server, such as `v1.36.4`; read once.
-    pub async fn version(&self) -> Result<String, Failure> {
+    pub async fn version(&self) -> Result<String, CallFailure> {
         let ask = || async {
             let info = self.bounded(self.client.apiserver_version()).await?;
             Ok(info.git_version)

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
-use crate::followed::Turn;
+use crate::followed::LookTurn;
 use crate::page::Json;
 
 /// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
@@ -34,7 +34,7 @@ pub struct Look {
     /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
     volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
     /// Inventory that all runs share; absent if no run waits.
-    turn: Option<Turn>,
+    turn: Option<LookTurn>,
 }
 
 /// Parts of a spec that decide on the reads for one run alone.
@@ -72,7 +72,7 @@ impl Look {
     /// Returns the inventory that all runs share.
     pub fn inventory(&self) -> &Inventory {
         static NOT_ASKED: LazyLock<Inventory> = LazyLock::new(Inventory::default);
-        self.turn.as_ref().map_or(&NOT_ASKED, Turn::inventory)
+        self.turn.as_ref().map_or(&NOT_ASKED, LookTurn::inventory)
     }
 
     /// Reads of sizing for a run that waits.

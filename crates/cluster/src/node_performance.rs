@@ -3,14 +3,13 @@
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::fleet::NodePerformance;
+use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_api::meta::FIELD_MANAGER;
-use perfval_fleet::node::NodeIdentity;
 use perfval_sizing::Seen;
 use serde_json::json;
 
 use crate::call::{read, seen};
-use crate::{Class, Cluster, Failure};
+use crate::{CallFailure, Class, Cluster};
 
 /// Outcome of a write.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +36,7 @@ impl Cluster {
     }
 
     /// Creates the object if it has no uid yet, and writes its status. Nothing is written over a newer object.
-    pub async fn write_node_performance(&self, object: &NodePerformance) -> Result<Written, Failure> {
+    pub async fn write_node_performance(&self, object: &NodePerformance) -> Result<Written, CallFailure> {
         match self.write_row(object).await {
             Ok(written) => Ok(Written::Done(Box::new(written))),
             Err(failure) if failure.is_not_found() && !failure.is_not_served() => Ok(Written::Conflict),
@@ -46,7 +45,7 @@ impl Cluster {
         }
     }
 
-    async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, Failure> {
+    async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, CallFailure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
         let name = object.name_any();
         let created = if object.metadata.uid.is_none() {
@@ -71,7 +70,7 @@ impl Cluster {
     }
 
     /// Deletes the object of an earlier node of the same name. An absent object is no failure.
-    pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), Failure> {
+    pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), CallFailure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
         self.delete_exactly(&api, name, uid).await
     }

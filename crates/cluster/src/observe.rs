@@ -26,7 +26,7 @@ use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
 use perfval_run::build::PackedTrial;
-use perfval_run::observed::{Admission, Child, DynamoApi, Need, Probe, TrialSeen};
+use perfval_run::observed::{Child, DryRunResult, DynamoApi, Need, Probe, TrialSeen};
 use perfval_run::queue::Contender;
 use perfval_run::{Needs, Observed, Run, build, job, names, progress};
 use perfval_sizing::Seen;
@@ -36,7 +36,7 @@ use dynamo::are_pods_ready;
 pub(crate) use dynamo::deployments_at;
 pub use permission::own_right;
 
-use workload::Workload;
+use workload::WorkloadSeen;
 
 use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
@@ -53,9 +53,9 @@ enum NeedAnswer {
     Devices(Box<Inventory>),
     Children(Seen<Vec<Child>>),
     Deployment(Box<Seen<DynamicObject>>),
-    DryRun(Seen<Admission>),
-    Workload(Workload),
-    Measuring(Workload, Box<Seen<TrialSeen>>),
+    DryRun(Seen<DryRunResult>),
+    Workload(WorkloadSeen),
+    Measuring(WorkloadSeen, Box<Seen<TrialSeen>>),
     /// Read with the pods.
     WithWorkload,
     Claims(Seen<Vec<ResourceClaim>>),
@@ -137,7 +137,7 @@ impl Cluster {
     }
 
     /// Pods of the run and its open trial: one list shows both.
-    async fn measuring(&self, run: &Run<'_>, number: i64, copies: &RunCopies) -> (Workload, Read<TrialSeen>) {
+    async fn measuring(&self, run: &Run<'_>, number: i64, copies: &RunCopies) -> (WorkloadSeen, Read<TrialSeen>) {
         let (workload, job) = futures::join!(self.workload(run, copies), self.trial_job(run, number, copies));
         let trial = Box::pin(self.trial(run, number, job, workload.pods.present())).await;
         (workload, trial)
@@ -296,7 +296,7 @@ fn put(observed: &mut Observed, answer: NeedAnswer) {
     }
 }
 
-fn put_workload(observed: &mut Observed, workload: Workload) {
+fn put_workload(observed: &mut Observed, workload: WorkloadSeen) {
     let reports = workload.reports;
     observed.pods = workload.pods;
     (observed.pod_events, observed.pod_logs) = (reports.events, reports.logs);

@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Failure;
+    use crate::CallFailure;
 
     fn names<F: PageForm<Pod>>(_: F, answer: &PageAnswer<'_>) -> Result<(Vec<String>, ListMeta), String> {
         let mut names = Vec::new();
@@ -176,7 +176,7 @@ mod tests {
                     is_protobuf,
                     body: &body,
                 };
-                let failure = Failure::Call(kube::Error::Api(answer.refusal(500).boxed()));
+                let failure = CallFailure::Call(kube::Error::Api(answer.refusal(500).boxed()));
                 assert_eq!((failure.code(), failure.is_not_served()), (Some(404), name.is_empty()));
                 assert_eq!(failure.to_string(), "404 NotFound: no");
             }
@@ -185,7 +185,7 @@ mod tests {
             is_protobuf: false,
             body: b"404 page not found\n",
         };
-        let failure = Failure::Call(kube::Error::Api(text.refusal(404).boxed()));
+        let failure = CallFailure::Call(kube::Error::Api(text.refusal(404).boxed()));
         assert!(failure.is_not_served() && failure.to_string().ends_with("404 page not found"));
     }
 }

@@ -7,7 +7,7 @@ use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_api::meta::FIELD_MANAGER;
 use serde_json::json;
 
-use crate::{Class, Cluster, Failure};
+use crate::{CallFailure, Class, Cluster};
 
 /// Outcome of an attempt to create a validation.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Creation {
 
 impl Cluster {
     /// Creates a validation of a policy.
-    pub async fn create_validation(&self, object: &PerfValidation) -> Result<Creation, Failure> {
+    pub async fn create_validation(&self, object: &PerfValidation) -> Result<Creation, CallFailure> {
         let namespace = object.namespace().unwrap_or_default();
         let is_allowed = self.may_run_in(&namespace).await?;
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), &namespace);
@@ -47,7 +47,7 @@ impl Cluster {
     }
 
     /// Deletes a validation. An absent object is no failure.
-    pub async fn delete_validation(&self, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
+    pub async fn delete_validation(&self, namespace: &str, name: &str, uid: &str) -> Result<(), CallFailure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), namespace);
         self.delete_exactly(&api, name, uid).await
     }
@@ -57,7 +57,7 @@ impl Cluster {
         &self,
         policy: &PerfValidationPolicy,
         status: &PerfValidationPolicyStatus,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallFailure> {
         let api: Api<PerfValidationPolicy> = Api::all(self.client.clone());
         let name = policy.name_any();
         let body = json!({

@@ -2,7 +2,7 @@
 
 use perfval_sizing::Seen;
 
-use crate::error::Failure;
+use crate::error::CallFailure;
 
 /// Result of a read inside this crate: `?` hands a failed one on.
 pub(crate) type Read<T> = Result<T, Unread>;
@@ -17,7 +17,7 @@ pub(crate) enum Unread {
 }
 
 /// Reads the answer of a call: only a 404 means "not there".
-pub(crate) fn read<T>(call: &str, answer: Result<T, Failure>) -> Read<T> {
+pub(crate) fn read<T>(call: &str, answer: Result<T, CallFailure>) -> Read<T> {
     answer.map_err(|failure| {
         if failure.is_not_found() {
             Unread::Absent

@@ -5,11 +5,11 @@ use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_run::Run;
 use serde_json::json;
 
-use crate::{Class, Cluster, Error, Failure};
+use crate::{CallFailure, Class, Cluster, Error};
 
 /// Outcome of recording a status.
 #[derive(Clone, Debug)]
-pub enum Recorded {
+pub enum StatusWrite {
     /// The new status equals the current one.
     Unchanged,
     /// It is written; the object as it is now.
@@ -20,7 +20,7 @@ pub enum Recorded {
 
 impl Cluster {
     /// The object as it is now; `None` if it is gone, or another one has its name.
-    pub async fn whole(&self, run: &Run<'_>) -> Result<Option<PerfValidation>, Failure> {
+    pub async fn whole(&self, run: &Run<'_>) -> Result<Option<PerfValidation>, CallFailure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
         // A list needs no right beyond those of a watch.
         let params = ListParams::default().fields(&format!("metadata.name={}", run.name()));
@@ -30,9 +30,9 @@ impl Cluster {
 
     /// Writes the status, which is the commit of a pass. It carries the resourceVersion of the object the decision was made
     /// on, so that a decision on an old copy fails instead of turning the phase back.
-    pub async fn record(&self, run: &Run<'_>, status: &PerfValidationStatus) -> Result<Recorded, Error> {
+    pub async fn record(&self, run: &Run<'_>, status: &PerfValidationStatus) -> Result<StatusWrite, Error> {
         if run.object.status.as_ref() == Some(status) {
-            return Ok(Recorded::Unchanged);
+            return Ok(StatusWrite::Unchanged);
         }
         let meta = &run.object.metadata;
         let body = json!({
@@ -54,9 +54,9 @@ impl Cluster {
         {
             // All that is new was dropped: a CRD from before an upgrade prunes fields it does not know. No watch event
             // will come of it.
-            Ok(same) if same.metadata.resource_version == meta.resource_version => Ok(Recorded::Unchanged),
-            Ok(written) => Ok(Recorded::Written(Box::new(written))),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(Recorded::Conflict),
+            Ok(same) if same.metadata.resource_version == meta.resource_version => Ok(StatusWrite::Unchanged),
+            Ok(written) => Ok(StatusWrite::Written(Box::new(written))),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(StatusWrite::Conflict),
             Err(failure) => Err(Error::RecordStatus {
                 name: format!("{}/{}", run.namespace(), run.name()),
                 failure,

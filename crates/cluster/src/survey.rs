@@ -9,7 +9,7 @@ use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
 use perfval_sizing::{Naming, Seen};
 
 use crate::Cluster;
-use crate::followed::Turn;
+use crate::followed::LookTurn;
 
 /// Quotas are read when a validation gets its GPUs.
 static NO_QUOTAS: Seen<Vec<ResourceQuota>> = Seen::Present(Vec::new());
@@ -20,7 +20,7 @@ static NAMING: Naming = Naming::All;
 /// Inventory of the cluster with the device classes of some specs.
 pub struct Survey {
     classes: BTreeMap<String, Seen<DeviceClass>>,
-    turn: Turn,
+    turn: LookTurn,
 }
 
 impl Survey {

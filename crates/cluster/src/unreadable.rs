@@ -58,7 +58,7 @@ impl Cluster {
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let request = Request::new(api.resource_url())
             .patch_subresource("status", name, &params, &Patch::Apply(body))
-            .map_err(|error| refused(crate::Failure::Call(kube::Error::BuildRequest(error))))?;
+            .map_err(|error| refused(crate::CallFailure::Call(kube::Error::BuildRequest(error))))?;
         match self.bounded(self.client.request::<Raw>(request)).await {
             Ok(_) => Ok(()),
             Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),

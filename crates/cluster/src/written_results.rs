@@ -13,9 +13,9 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Results that were written a moment ago, by uid of the object.
 #[derive(Clone, Default)]
-pub(crate) struct WrittenResults(Arc<Mutex<HashMap<String, Written>>>);
+pub(crate) struct WrittenResults(Arc<Mutex<HashMap<String, WrittenResult>>>);
 
-struct Written {
+struct WrittenResult {
     at: Instant,
     /// Version of the object for which they were made.
     version: Option<String>,
@@ -25,7 +25,7 @@ struct Written {
 impl WrittenResults {
     /// Takes note of results that were made for an object as it is.
     pub(crate) fn add(&self, run: &Run<'_>, sha256: String) {
-        let written = Written {
+        let written = WrittenResult {
             at: Instant::now(),
             version: run.object.resource_version(),
             sha256,
@@ -40,7 +40,7 @@ impl WrittenResults {
         is_same.then_some(written.sha256)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Written>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, WrittenResult>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, written| written.at.elapsed() < RECENT);
         all

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::centre::{hodges_lehmann, trimmed_deviation};
 use crate::numbers::count;
 use crate::peers::{Deviation, node_variance};
-use crate::prior::Spread;
-use crate::reading::{Average, NodePass, Summary};
+use crate::prior::PriorSpread;
+use crate::reading::{Average, NodePass, NodeSummary};
 use crate::scale::Scale;
 use crate::shift::{CommonShift, shift_against};
 
@@ -28,7 +28,7 @@ const ROUNDS: usize = 10;
 const CENTRE: f64 = 1.05;
 
 /// Norms of approved baselines, by digest of the environment.
-pub type Approved = BTreeMap<String, Norm>;
+pub type Approved = BTreeMap<String, SpeedNorm>;
 
 /// Normal speeds of one stratum.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,12 +40,12 @@ pub struct Baseline {
     /// Nodes that were left out, because they missed a gate or are far from the others.
     pub excluded: usize,
     /// Normal decode speed.
-    pub norm: Norm,
+    pub norm: SpeedNorm,
 }
 
 /// Normal decode speed (tokens per second of one request).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Norm {
+pub struct SpeedNorm {
     /// Hodges–Lehmann centre of the GPUs.
     pub centre: f64,
     /// Standard deviation of whole nodes in one pass (percent); `None` if unknown.
@@ -62,10 +62,18 @@ impl Baseline {
     /// Learns from the newest pass of each node of one stratum, by name. Up to a tenth of the nodes may be slow without being
     /// known: values beyond 2.5 standard deviations are left out until none is. `None` without a usable node.
     pub fn learn(passes: &BTreeMap<String, NodePass>) -> Option<Self> {
-        let read = |pass: &&'_ NodePass| Summary::new(pass, Average::Mean).is_some();
+        let read = |pass: &&'_ NodePass| NodeSummary::new(pass, Average::Mean).is_some();
         let measured: Vec<&NodePass> = passes.values().filter(read).collect();
-        let healthy = measured.iter().filter(|pass| !pass.missed_gate);
-        let norm = Norm::learn(healthy.filter_map(|pass| Summary::new(pass, Average::Mean)).collect())?;
+        // The first run after a boot may be slow. In a new fleet there are only such runs.
+        let has_warm = measured.iter().filter(|pass| !pass.is_cold).count() >= NODES;
+        let healthy = measured
+            .iter()
+            .filter(|pass| !(pass.missed_gate || pass.is_cold && has_warm));
+        let norm = SpeedNorm::learn(
+            healthy
+                .filter_map(|pass| NodeSummary::new(pass, Average::Mean))
+                .collect(),
+        )?;
         let nodes = norm.nodes?;
         Some(Self {
             nodes,
@@ -81,9 +89,9 @@ impl Baseline {
     }
 }
 
-impl Norm {
+impl SpeedNorm {
     /// Norm of healthy passes, most of them normal; `None` without any.
-    fn learn(mut summaries: Vec<Summary>) -> Option<Self> {
+    fn learn(mut summaries: Vec<NodeSummary>) -> Option<Self> {
         // Among nodes a slow one stands out more than its GPUs do among all GPUs.
         let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
         let range = normal_range(&whole, NORMAL)?;
@@ -111,7 +119,7 @@ impl Norm {
     }
 
     /// Centre of nodes as a whole (logarithm), and its variance. `spread` is the prior of the product.
-    fn node_centre(&self, spread: &Spread) -> (f64, f64) {
+    fn node_centre(&self, spread: &PriorSpread) -> (f64, f64) {
         let spread = self.node_percent.map_or_else(
             || spread.node.hypot(spread.pass).hypot(spread.trial),
             |percent| percent / 100.0,
@@ -121,13 +129,13 @@ impl Norm {
     }
 
     /// Returns true if so few nodes are better compared with this norm than with each other. After a common shift they are not.
-    pub(crate) fn is_needed(&self, nodes: &[Summary], least: usize, spread: &Spread) -> bool {
+    pub(crate) fn is_needed(&self, nodes: &[NodeSummary], least: usize, spread: &PriorSpread) -> bool {
         let others = nodes.len().saturating_sub(1);
         (others < least || Scale::is_few(others)) && !self.shift(nodes, spread).is_environment
     }
 
     /// Deviation of a node as a whole from this norm.
-    pub(crate) fn beside(&self, summary: &Summary, spread: &Spread) -> (Deviation, Scale) {
+    pub(crate) fn beside(&self, summary: &NodeSummary, spread: &PriorSpread) -> (Deviation, Scale) {
         let (centre, variance) = self.node_centre(spread);
         let variance = node_variance(summary, spread) + variance;
         let deviation = Deviation {
@@ -141,7 +149,7 @@ impl Norm {
 
     /// Scale of a node's deviation: the spread of the nodes behind this norm, shrunk to the prior's. A spread of an unknown number
     /// of nodes counts as exact.
-    fn node_scale(&self, summary: &Summary, spread: &Spread) -> Scale {
+    fn node_scale(&self, summary: &NodeSummary, spread: &PriorSpread) -> Scale {
         let Some(percent) = self.node_percent else {
             return Scale::default();
         };
@@ -157,7 +165,7 @@ impl Norm {
     }
 
     /// Common shift of nodes against this norm.
-    fn shift(&self, nodes: &[Summary], spread: &Spread) -> CommonShift {
+    fn shift(&self, nodes: &[NodeSummary], spread: &PriorSpread) -> CommonShift {
         let (centre, variance) = self.node_centre(spread);
         let residuals: Vec<f64> = nodes.iter().map(|node| node.whole.mean - centre).collect();
         let deviations = nodes
@@ -168,9 +176,9 @@ impl Norm {
     }
 
     /// Common shift of the nodes of a stratum against this norm.
-    pub fn compare(&self, passes: &BTreeMap<String, NodePass>, spread: &Spread) -> CommonShift {
+    pub fn compare(&self, passes: &BTreeMap<String, NodePass>, spread: &PriorSpread) -> CommonShift {
         // A change that makes all nodes miss a gate is a shift too.
-        let summaries = passes.values().filter_map(|pass| Summary::new(pass, Average::Mean));
+        let summaries = passes.values().filter_map(|pass| NodeSummary::new(pass, Average::Mean));
         self.shift(&summaries.collect::<Vec<_>>(), spread)
     }
 }

@@ -15,7 +15,7 @@ use perfval_api::fleet::{
     PerfBaselineStatus, baselines_in_use,
 };
 
-use self::condition::{Situation, conditions};
+use self::condition::{BaselineSituation, conditions};
 use self::stored::{norm, provided, revision};
 use crate::baseline::{Approved, Baseline};
 use crate::prior::prior;
@@ -40,7 +40,7 @@ pub struct BaselineDecision {
 }
 
 /// Nodes with one environment.
-struct Environment<'a> {
+struct MeasuredEnvironment<'a> {
     product: &'a str,
     passes: BTreeMap<String, NodePass>,
     learned: Option<Baseline>,
@@ -85,11 +85,11 @@ pub fn approved(baselines: &[&PerfBaseline]) -> Approved {
 }
 
 /// Environments of the measured nodes, by digest.
-fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap<&'a str, Environment<'a>> {
+fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap<&'a str, MeasuredEnvironment<'a>> {
     let strata = strata(measured).into_iter().map(|((digest, product), stratum)| {
         let passes = stratum.screen;
         let learned = Baseline::learn(&passes);
-        let environment = Environment {
+        let environment = MeasuredEnvironment {
             product,
             passes,
             learned,
@@ -100,7 +100,11 @@ fn learn<'a>(measured: &'a BTreeMap<String, &NodePerformanceStatus>) -> BTreeMap
 }
 
 /// A baseline with its newest and its approved revision.
-fn revise(baseline: &PerfBaseline, environments: &BTreeMap<&str, Environment<'_>>, now: DateTime<Utc>) -> PerfBaseline {
+fn revise(
+    baseline: &PerfBaseline,
+    environments: &BTreeMap<&str, MeasuredEnvironment<'_>>,
+    now: DateTime<Utc>,
+) -> PerfBaseline {
     let known = baseline.status.clone().unwrap_or_default();
     let environment = environments.get(baseline.spec.environment.digest.as_str());
     let newest = match baseline.spec.source {
@@ -126,7 +130,7 @@ fn revise(baseline: &PerfBaseline, environments: &BTreeMap<&str, Environment<'_>
 fn decide_status(
     baseline: &PerfBaseline,
     preferred: Option<String>,
-    environments: &BTreeMap<&str, Environment<'_>>,
+    environments: &BTreeMap<&str, MeasuredEnvironment<'_>>,
     now: DateTime<Utc>,
 ) -> PerfBaselineStatus {
     let revised = baseline.status.clone().unwrap_or_default();
@@ -136,7 +140,7 @@ fn decide_status(
         _ => None,
     };
     let learned = environment.and_then(|environment| environment.learned.as_ref());
-    let situation = Situation {
+    let situation = BaselineSituation {
         baseline,
         preferred,
         newest: revised.newest.as_ref(),
@@ -153,7 +157,7 @@ fn decide_status(
 fn next_learned(
     baseline: &PerfBaseline,
     known: &PerfBaselineStatus,
-    environment: Option<&Environment<'_>>,
+    environment: Option<&MeasuredEnvironment<'_>>,
     now: DateTime<Utc>,
 ) -> Option<BaselineRevision> {
     let newest = known.newest.as_ref();
@@ -194,7 +198,7 @@ fn last(known: &PerfBaselineStatus) -> i64 {
 }
 
 /// Shift of the nodes against a revision.
-fn shift(revision: &BaselineRevision, environment: &Environment<'_>) -> CommonShift {
+fn shift(revision: &BaselineRevision, environment: &MeasuredEnvironment<'_>) -> CommonShift {
     let spread = prior(environment.product).spread;
     let norm = norm(&revision.metrics);
     norm.map(|norm| norm.compare(&environment.passes, &spread))
@@ -205,10 +209,10 @@ fn shift(revision: &BaselineRevision, environment: &Environment<'_>) -> CommonSh
 fn create(
     baselines: &[&PerfBaseline],
     measured: &BTreeMap<String, &NodePerformanceStatus>,
-    environments: &BTreeMap<&str, Environment<'_>>,
+    environments: &BTreeMap<&str, MeasuredEnvironment<'_>>,
     is_selected: impl Fn(&str) -> bool,
 ) -> Vec<PerfBaseline> {
-    let mut seen: Vec<(&str, &Environment<'_>)> = environments
+    let mut seen: Vec<(&str, &MeasuredEnvironment<'_>)> = environments
         .iter()
         .filter(|(digest, environment)| is_digest(digest) && environment.passes.keys().any(|node| is_selected(node)))
         .map(|(digest, environment)| (*digest, environment))

@@ -27,7 +27,7 @@ impl Reference {
 
 /// Subject of a node beside one reference.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct SubjectLoss {
     pub(crate) reference: Reference,
     /// UUID; `None` for the node as a whole.
     pub(crate) gpu: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Candidate {
     pub(crate) choices: f64,
 }
 
-impl Candidate {
+impl SubjectLoss {
     /// True if the p-value is above 0.06 in any case. So are most subjects of a fleet, and their tail is not worth its
     /// computation.
     pub(crate) fn is_surely_usual(&self, effect: f64) -> bool {

@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use crate::baseline::Norm;
-use crate::candidate::{Candidate, Reference};
-use crate::evidence::Evidence;
+use crate::baseline::SpeedNorm;
+use crate::candidate::{Reference, SubjectLoss};
+use crate::evidence::NodeEvidence;
 use crate::numbers::count;
 use crate::past::Past;
-use crate::peers::{Deviation, Peers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, node_and_past};
-use crate::prior::Spread;
-use crate::reading::{Average, NodePass, Summary};
+use crate::peers::{Deviation, NodePeers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, node_and_past};
+use crate::prior::PriorSpread;
+use crate::reading::{Average, NodePass, NodeSummary};
 use crate::scale::Scale;
 use crate::shift::{CommonShift, common_shift};
 
 /// A stratum, compared.
-pub(crate) struct Compared<'a> {
+pub(crate) struct ComparedStratum<'a> {
     pub(crate) shift: CommonShift,
-    pub(crate) nodes: Vec<(&'a str, Evidence)>,
+    pub(crate) nodes: Vec<(&'a str, NodeEvidence)>,
 }
 
 /// Knowledge about a stratum before its pass.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownStratum<'a> {
     /// Prior of the product.
-    pub(crate) spread: &'a Spread,
+    pub(crate) spread: &'a PriorSpread,
     /// Approved norm. Few nodes are compared with it rather than with each other.
-    pub(crate) norm: Option<&'a Norm>,
+    pub(crate) norm: Option<&'a SpeedNorm>,
     /// Fewest runs of an own past.
     pub(crate) runs: u32,
     /// Fewest nodes that are compared with each other.
@@ -34,25 +34,27 @@ pub(crate) struct Known<'a> {
 
 /// Compares all nodes. `screen` is the pass of all nodes, `fresh` has the new deployments of those that were measured again.
 pub(crate) fn compare<'a>(
-    known: Known<'_>,
+    known: KnownStratum<'_>,
     screen: &'a BTreeMap<String, NodePass>,
     fresh: &BTreeMap<String, NodePass>,
-) -> Compared<'a> {
-    let read = |(name, pass): (&'a String, &'a NodePass)| Some((name.as_str(), Summary::new(pass, Average::Mean)?));
-    let (names, read): (Vec<&str>, Vec<Summary>) = screen.iter().filter_map(read).unzip();
+) -> ComparedStratum<'a> {
+    let read = |(name, pass): (&'a String, &'a NodePass)| Some((name.as_str(), NodeSummary::new(pass, Average::Mean)?));
+    let (names, read): (Vec<&str>, Vec<NodeSummary>) = screen.iter().filter_map(read).unzip();
     let level = Level::new(known, &read);
     let nodes = names.into_iter().zip(&read).enumerate().map(|(at, (name, summary))| {
-        let again = fresh.get(name).and_then(|pass| Summary::new(pass, level.average));
-        // The past is that of the screen's pass: the caller may have stored nothing yet.
+        let pass = fresh.get(name);
+        let again = pass.and_then(|pass| NodeSummary::new(pass, level.average));
+        // The past is the one before the screen.
         let again = again.map(|again| level.candidates(at, &with_pasts(again, summary), Some(summary)));
-        let evidence = Evidence {
+        let evidence = NodeEvidence {
             screened: level.candidates(at, summary, None),
             confirmed: again.unwrap_or_default(),
+            confirmations: pass.map_or(0, |pass| pass.confirmations),
             drifting: level.drifting(summary),
         };
         (name, evidence)
     });
-    Compared {
+    ComparedStratum {
         nodes: nodes.collect(),
         shift: level.shift,
     }
@@ -62,7 +64,7 @@ pub(crate) fn compare<'a>(
 /// comparisons reaches it (computed).
 const FEW_AND_NOISY: f64 = 1.5;
 
-fn with_pasts<'a>(fresh: Summary<'a>, screen: &Summary<'a>) -> Summary<'a> {
+fn with_pasts<'a>(fresh: NodeSummary<'a>, screen: &NodeSummary<'a>) -> NodeSummary<'a> {
     let mut fresh = fresh;
     fresh.whole.past = screen.whole.past;
     for (uuid, value) in &mut fresh.gpus {
@@ -74,13 +76,13 @@ fn with_pasts<'a>(fresh: Summary<'a>, screen: &Summary<'a>) -> Summary<'a> {
 
 /// Shift, peers and scales of a stratum.
 struct Level<'a> {
-    known: Known<'a>,
+    known: KnownStratum<'a>,
     /// Approved norm, if there are too few nodes to compare them with each other.
-    norm: Option<&'a Norm>,
+    norm: Option<&'a SpeedNorm>,
     shift: CommonShift,
     /// Variance that the estimate of the shift adds.
     shift_variance: f64,
-    peers: Peers,
+    peers: NodePeers,
     /// Deviations of whole nodes from their pasts (standardised), by place.
     node_pasts: Vec<Option<f64>>,
     scales: Scales,
@@ -97,14 +99,14 @@ struct Scales {
 }
 
 impl<'a> Level<'a> {
-    fn new(known: Known<'a>, read: &[Summary]) -> Self {
+    fn new(known: KnownStratum<'a>, read: &[NodeSummary]) -> Self {
         let pasts = read
             .iter()
             .filter_map(|node| node_and_past(node, known.spread, known.runs));
         let (residuals, variances): (Vec<f64>, Vec<f64>) = pasts.map(|past| (past.value, past.variance)).unzip();
         let variance = variances.iter().sum::<f64>() / count(variances.len().max(1));
         let shift = common_shift(&residuals, variance.sqrt());
-        let is_needed = |norm: &&Norm| norm.is_needed(read, known.nodes, known.spread);
+        let is_needed = |norm: &&SpeedNorm| norm.is_needed(read, known.nodes, known.spread);
         let mut level = Self {
             known,
             norm: known.norm.filter(is_needed),
@@ -114,7 +116,7 @@ impl<'a> Level<'a> {
             } else {
                 0.0
             },
-            peers: Peers::new(read, known.spread),
+            peers: NodePeers::new(read, known.spread),
             node_pasts: Vec::new(),
             scales: Scales::default(),
             average: Average::Median,
@@ -123,7 +125,7 @@ impl<'a> Level<'a> {
         level
     }
 
-    fn fit(&mut self, read: &[Summary]) {
+    fn fit(&mut self, read: &[NodeSummary]) {
         let spread = self.known.spread;
         let (mut gpu_past, mut gpu_peers, mut node_peers) = (Vec::new(), Vec::new(), Vec::new());
         for (at, summary) in read.iter().enumerate() {
@@ -157,7 +159,7 @@ impl<'a> Level<'a> {
         }
     }
 
-    fn node_past(&self, summary: &Summary) -> Option<Deviation> {
+    fn node_past(&self, summary: &NodeSummary) -> Option<Deviation> {
         let past = node_and_past(summary, self.known.spread, self.known.runs)?;
         Some(Deviation {
             value: past.value - self.shift.value,
@@ -168,7 +170,7 @@ impl<'a> Level<'a> {
     }
 
     /// All comparisons of one node; `screen` is set if `summary` is another measurement.
-    fn candidates(&self, at: usize, summary: &Summary, screen: Option<&Summary>) -> Vec<Candidate> {
+    fn candidates(&self, at: usize, summary: &NodeSummary, screen: Option<&NodeSummary>) -> Vec<SubjectLoss> {
         let spread = self.known.spread;
         let again = screen.map(|screen| difference(screen, summary, spread));
         // Few nodes cannot show how noisy they are, only that they are noisier than the prior assumes.
@@ -230,7 +232,7 @@ impl<'a> Level<'a> {
     }
 
     /// GPUs whose CUSUM alarms with this run.
-    fn drifting(&self, summary: &Summary) -> Vec<String> {
+    fn drifting(&self, summary: &NodeSummary) -> Vec<String> {
         let beside = gpus_and_past(summary, self.known.spread, 1);
         let drifting = summary.gpus.iter().zip(beside).filter(|((_, value), deviation)| {
             let Some((deviation, (_, pass))) = deviation.and_then(|found| Some((found, found.past?))) else {
@@ -251,11 +253,11 @@ struct Compare {
 }
 
 impl Compare {
-    fn list(self, reference: Reference, summary: &Summary) -> Vec<Candidate> {
+    fn list(self, reference: Reference, summary: &NodeSummary) -> Vec<SubjectLoss> {
         let tested = count(self.gpus.iter().flatten().count());
         let levels = if tested > 0.0 && self.node.is_some() { 2.0 } else { 1.0 };
         let gpus = summary.gpus.iter().zip(self.gpus).filter_map(|((uuid, _), deviation)| {
-            Some(Candidate {
+            Some(SubjectLoss {
                 reference,
                 gpu: Some((*uuid).to_owned()),
                 deviation: deviation?,
@@ -263,7 +265,7 @@ impl Compare {
                 choices: levels * tested,
             })
         });
-        let node = self.node.map(|(deviation, scale)| Candidate {
+        let node = self.node.map(|(deviation, scale)| SubjectLoss {
             reference,
             gpu: None,
             deviation,

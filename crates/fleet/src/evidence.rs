@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calibration::Calibration;
-use crate::candidate::{Candidate, Reference};
+use crate::candidate::{Reference, SubjectLoss};
 use crate::past::SETTLED;
 
 /// Part of a node's error that the own past has where there are peers too: a change is more likely a fault.
@@ -13,33 +13,30 @@ const CHANGE: f64 = 0.01;
 
 /// Comparisons of one node.
 #[derive(Default)]
-pub(crate) struct Evidence {
-    pub(crate) screened: Vec<Candidate>,
-    /// Of its fresh trials; empty for a node that was not measured again.
-    pub(crate) confirmed: Vec<Candidate>,
+pub(crate) struct NodeEvidence {
+    pub(crate) screened: Vec<SubjectLoss>,
+    /// Of its fresh trials. Empty for a node that was not measured again, and for one of few that are noisier than the prior assumes.
+    pub(crate) confirmed: Vec<SubjectLoss>,
+    /// Number of new deployments that measured it again.
+    pub(crate) confirmations: u32,
     /// UUIDs of the GPUs whose CUSUM alarmed. Once in 10,000 healthy runs of a GPU.
     pub(crate) drifting: Vec<String>,
 }
 
-impl Evidence {
+impl NodeEvidence {
     /// p-value of the screen, with all choices.
     pub(crate) fn screened(&self) -> f64 {
         smallest(self.screened.iter(), 0.0)
     }
 
-    /// True if the node was measured again.
-    pub(crate) fn is_confirmed(&self) -> bool {
-        !self.confirmed.is_empty()
-    }
-
     /// True if a comparison of the whole node has no answer in the fresh trials: the nodes are few, and noisier than the prior
     /// assumes.
     pub(crate) fn lacks_an_answer(&self) -> bool {
-        let whole = |candidate: &&Candidate| candidate.gpu.is_none();
+        let whole = |candidate: &&SubjectLoss| candidate.gpu.is_none();
         let confirmed = self.confirmed.iter().filter(whole);
         let answered: BTreeSet<Reference> = confirmed.map(|candidate| candidate.reference).collect();
         let mut asked = self.screened.iter().filter(whole);
-        self.is_confirmed() && asked.any(|asked| !answered.contains(&asked.reference))
+        asked.any(|asked| !answered.contains(&asked.reference))
     }
 
     /// p-value of the fresh trials, with all choices; 1 without them.
@@ -49,13 +46,13 @@ impl Evidence {
     }
 
     /// Slowest subject of the fresh trials: a change against itself if there is one, else the one beside its peers.
-    pub(crate) fn slowest(&self, effect: f64, acts: bool) -> Option<&Candidate> {
-        let least = |is_asked: &dyn Fn(&Candidate) -> bool| {
+    pub(crate) fn slowest(&self, effect: f64, acts: bool) -> Option<&SubjectLoss> {
+        let least = |is_asked: &dyn Fn(&SubjectLoss) -> bool| {
             let asked = self.confirmed.iter().filter(|candidate| is_asked(candidate));
             asked.min_by(|a, b| a.p(effect).total_cmp(&b.p(effect)))
         };
         let changed = if acts {
-            least(&Candidate::may_act)
+            least(&SubjectLoss::may_act)
         } else {
             least(&|candidate| candidate.reference == Reference::Past).filter(|past| past.p(effect) < CHANGE)
         };
@@ -64,7 +61,7 @@ impl Evidence {
 
     /// GPU that drifts, and whose fresh trials show a loss of `effect` (logarithm) or more. With a past of six runs 12 of 64,000
     /// healthy GPUs were named (simulated), so the past has to be settled.
-    pub(crate) fn drift(&self, effect: f64) -> Option<&Candidate> {
+    pub(crate) fn drift(&self, effect: f64) -> Option<&SubjectLoss> {
         let drifts = self.confirmed.iter().filter(|candidate| {
             let is_drifting = candidate.gpu.as_ref().is_some_and(|gpu| self.drifting.contains(gpu));
             let is_settled = candidate.deviation.past.is_some_and(|(past, _)| past.count >= SETTLED);
@@ -74,10 +71,10 @@ impl Evidence {
     }
 
     /// Surest comparison of the screen.
-    pub(crate) fn surest(&self) -> Option<&Candidate> {
+    pub(crate) fn surest(&self) -> Option<&SubjectLoss> {
         let asks_both = asks_both(self.screened.iter());
         // Most p-values are 1: of these the slowest counts.
-        let key = |candidate: &Candidate| {
+        let key = |candidate: &SubjectLoss| {
             (
                 candidate.p(0.0) / share(candidate, asks_both),
                 candidate.deviation.standardised(),
@@ -103,19 +100,19 @@ impl Evidence {
 }
 
 /// Smallest p-value of all comparisons, each over its part of the error (weighted Bonferroni); 1 without any.
-fn smallest<'a>(candidates: impl Iterator<Item = &'a Candidate> + Clone, effect: f64) -> f64 {
+fn smallest<'a>(candidates: impl Iterator<Item = &'a SubjectLoss> + Clone, effect: f64) -> f64 {
     let asks_both = asks_both(candidates.clone());
     let p = candidates.map(|candidate| candidate.p(effect) / share(candidate, asks_both));
     p.fold(1.0, f64::min)
 }
 
-fn asks_both<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> bool {
+fn asks_both<'a>(candidates: impl Iterator<Item = &'a SubjectLoss>) -> bool {
     let references: BTreeSet<Reference> = candidates.map(|candidate| candidate.reference).collect();
     references.len() > 1
 }
 
 /// Part of the error of one node that a comparison has.
-fn share(candidate: &Candidate, asks_both: bool) -> f64 {
+fn share(candidate: &SubjectLoss, asks_both: bool) -> f64 {
     match candidate.reference {
         _ if !asks_both => 1.0,
         Reference::Past => PAST,
@@ -124,7 +121,7 @@ fn share(candidate: &Candidate, asks_both: bool) -> f64 {
 }
 
 /// Comparisons of all nodes that are not found slow, by reference and level: the worst of them counts.
-pub(crate) fn calibrate(nodes: &[Evidence], is_slow: impl Fn(usize) -> bool) -> Calibration {
+pub(crate) fn calibrate(nodes: &[NodeEvidence], is_slow: impl Fn(usize) -> bool) -> Calibration {
     let mut p = BTreeMap::new();
     for (_, node) in nodes.iter().enumerate().filter(|(at, _)| !is_slow(*at)) {
         node.collect_p(&mut p);

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use perfval_api::fleet::{OutlierConfidence, OutlierReason};
 
-use crate::baseline::Norm;
+use crate::baseline::SpeedNorm;
 use crate::calibration::Calibration;
-use crate::candidate::Candidate;
-use crate::comparison::{Known, compare};
+use crate::candidate::SubjectLoss;
+use crate::comparison::{KnownStratum, compare};
 use crate::discovery::adjust;
-use crate::evidence::{Evidence, calibrate};
+use crate::evidence::{NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
-use crate::prior::Spread;
+use crate::prior::PriorSpread;
 use crate::reading::NodePass;
 use crate::scale::Scale;
 use crate::shift::CommonShift;
@@ -83,7 +83,7 @@ pub struct NodeLoss {
 }
 
 impl NodeLoss {
-    fn new(subject: &Candidate, confidence: OutlierConfidence) -> Self {
+    fn new(subject: &SubjectLoss, confidence: OutlierConfidence) -> Self {
         Self {
             reason: subject.reference.reason(),
             confidence,
@@ -120,31 +120,31 @@ pub struct Assessment {
 /// results.
 pub fn assess(
     rules: &FleetRules,
-    spread: &Spread,
-    norm: Option<&Norm>,
+    spread: &PriorSpread,
+    norm: Option<&SpeedNorm>,
     screen: &BTreeMap<String, NodePass>,
     fresh: &BTreeMap<String, NodePass>,
 ) -> Assessment {
-    let known = Known {
+    let known = KnownStratum {
         spread,
         norm,
         runs: rules.least_runs,
         nodes: rules.least_nodes,
     };
     let compared = compare(known, screen, fresh);
-    let (names, nodes): (Vec<&str>, Vec<Evidence>) = compared.nodes.into_iter().unzip();
+    let (names, nodes): (Vec<&str>, Vec<NodeEvidence>) = compared.nodes.into_iter().unzip();
     let [report, act] = [(rules.report, false), (rules.act, true)].map(|(level, acts)| adjusted(&nodes, level, acts));
     let is_environment = compared.shift.is_environment;
     let is_slow = |at: usize| !is_environment && report[at] <= rules.report.false_discovery_rate;
+    let is_decided = |at: usize| nodes[at].confirmations >= needed(&screen[names[at]], nodes.len());
     let calibration = calibrate(&nodes, is_slow);
-    let slow = (0..nodes.len()).filter(|at| is_slow(*at)).count();
+    let slow = (0..nodes.len()).filter(|at| is_slow(*at) && is_decided(*at)).count();
     let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
     let may_act = !calibration.is_poor && too_many.is_none();
     let limit = screen_limit(rules, &nodes);
     let effect = loss(rules.report.minimum_effect_percent);
     let node = |(at, name): (usize, &&str)| {
         let evidence = &nodes[at];
-        let confirmations = fresh.get(*name).map_or(0, |pass| pass.confirmations);
         let found = if is_slow(at) {
             let acts = may_act && act[at] <= rules.act.false_discovery_rate;
             let confidence = if acts {
@@ -152,24 +152,25 @@ pub fn assess(
             } else {
                 OutlierConfidence::Confirmed
             };
-            evidence
-                .slowest(effect, acts)
-                .map(|slowest| NodeLoss::new(slowest, confidence))
+            let slowest = evidence.slowest(effect, acts);
+            slowest.map(|slowest| NodeLoss::new(slowest, confidence))
         } else {
             let drift = evidence.drift(effect).filter(|_| !is_environment);
             drift.map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
-        let is_decided = evidence.is_confirmed() && confirmations >= needed(&screen[*name], nodes.len());
         let is_odd = evidence.screened() <= limit;
-        let suspects = match &found {
-            Some(_) => !is_decided,
-            // Neither healthy nor slow.
-            None if evidence.is_confirmed() => is_odd && evidence.lacks_an_answer(),
-            None => is_odd || !evidence.drifting.is_empty(),
+        let (is_unconfirmed, suspects) = match &found {
+            Some(_) => (!is_decided(at), !is_decided(at)),
+            // Neither healthy nor slow: another confirmation would not show more.
+            None if evidence.confirmations > 0 => (false, is_odd && evidence.lacks_an_answer()),
+            None => {
+                let suspects = is_odd || !evidence.drifting.is_empty();
+                (suspects, suspects)
+            }
         };
         let suspicion = || Some(NodeLoss::new(evidence.surest()?, OutlierConfidence::Suspected));
         let assessed = NodeAssessment {
-            is_unconfirmed: suspects && (found.is_some() || !evidence.is_confirmed()),
+            is_unconfirmed,
             loss: if suspects { suspicion() } else { found },
         };
         ((*name).to_owned(), assessed)
@@ -184,9 +185,10 @@ pub fn assess(
 
 /// p-values of the fresh trials, adjusted for their number. They are not those that chose their nodes, so only these nodes count
 /// as tests. Both share the past: its error is part of the variance, and the simulation shows the rest.
-fn adjusted(nodes: &[Evidence], level: LevelRule, acts: bool) -> Vec<f64> {
+fn adjusted(nodes: &[NodeEvidence], level: LevelRule, acts: bool) -> Vec<f64> {
     let effect = loss(level.minimum_effect_percent);
-    let fresh: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].is_confirmed()).collect();
+    let fresh = (0..nodes.len()).filter(|at| !nodes[*at].confirmed.is_empty());
+    let fresh: Vec<usize> = fresh.collect();
     let p: Vec<f64> = fresh.iter().map(|at| nodes[*at].confirmed(effect, acts)).collect();
     let mut adjusted = vec![1.0; nodes.len()];
     for (at, q) in fresh.iter().zip(adjust(&p)) {
@@ -203,8 +205,8 @@ fn needed(pass: &NodePass, nodes: usize) -> u32 {
 }
 
 /// Largest p-value of a node that is measured again.
-fn screen_limit(rules: &FleetRules, nodes: &[Evidence]) -> f64 {
-    let mut p: Vec<f64> = nodes.iter().map(Evidence::screened).collect();
+fn screen_limit(rules: &FleetRules, nodes: &[NodeEvidence]) -> f64 {
+    let mut p: Vec<f64> = nodes.iter().map(NodeEvidence::screened).collect();
     p.sort_by(f64::total_cmp);
     let share = rules.screen_share * count(nodes.len());
     let last = p.iter().enumerate().take_while(|(at, _)| count(at + 1) <= share).last();

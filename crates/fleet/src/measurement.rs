@@ -10,7 +10,7 @@ use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase,
 use crate::centre::mean;
 
 /// Trials of a run that count, so that a `NodePerformance` stays small.
-const MOST_TRIALS: usize = 5;
+pub(crate) const MOST_TRIALS: usize = 5;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 
@@ -44,7 +44,7 @@ pub struct Measurement {
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,
     /// UUIDs of the GPUs of each worker with its times from one token to the next in the last trials (µs, above 0), the slowest
-    /// worker first. At least one trial, and at most three.
+    /// worker first. At least one trial, and at most five.
     pub gpus: Vec<(String, Vec<i64>)>,
 }
 

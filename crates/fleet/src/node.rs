@@ -9,14 +9,13 @@ use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
 use perfval_api::condition::PERF_VALIDATED;
 use perfval_api::fleet::{
-    GpuPerformance, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
+    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };
-use serde_json::Value;
 
 use crate::measurement::{Measurement, mean_time, speed, whole};
-use crate::running::{Deviations, Running, add_run, confirm_run};
+use crate::running::{Deviations, Running, add_run, confirm_run, learn_run};
 
-/// Most GPUs of one object, so that it stays below 4 KiB.
+/// Most GPUs of one object, so that it stays below 6 KiB. With eight it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
 /// Time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
 /// gates and load of their own, and a policy compares nodes.
@@ -24,7 +23,7 @@ const PRECEDENCE: TimeDelta = TimeDelta::days(14);
 
 /// Change of the stored objects.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum NodeChange {
     /// The object shows this measurement, or a newer one.
     Nothing,
     /// The object is to be written with this status.
@@ -62,33 +61,24 @@ fn has_precedence((earlier, measured_at): (&ValidationReference, DateTime<Utc>),
     earlier.policy.is_some() && is_user_s && later.ended_at - measured_at < PRECEDENCE
 }
 
-/// Node of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeIdentity {
-    /// Uid.
-    pub uid: String,
-    /// `status.nodeInfo.bootID`: another one after each boot. `None` if the kubelet has not reported it.
-    pub boot_id: Option<String>,
-}
-
 /// Decides what becomes of a node's object. `all` are the objects of all nodes, in which a GPU is looked
 /// for that is new on this node.
 pub fn decide<'a>(
     measured: &Measurement,
     node: &NodeIdentity,
     all: impl Iterator<Item = &'a NodePerformance> + Clone,
-) -> Change {
+) -> NodeChange {
     let own = all.clone().find(|object| object.name_any() == measured.node);
     let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == node.uid);
     let current = own.filter(|object| is_owned(object));
     let shown = current.and_then(|object| object.status.as_ref());
     if !is_news(shown, measured) {
-        return Change::Nothing;
+        return NodeChange::Nothing;
     }
     let status = match (measured.judged_run, shown) {
         (Some(_), Some(shown)) => judge_again(measured, shown),
         // The trials are older than this node, or another run has measured since.
-        (Some(_), None) => return Change::Nothing,
+        (Some(_), None) => return NodeChange::Nothing,
         (None, shown) => measure(measured, node, shown, all),
     };
     let metadata = current.map_or_else(|| owned(&measured.node, &node.uid), |object| object.metadata.clone());
@@ -98,9 +88,9 @@ pub fn decide<'a>(
         status: Some(status),
     });
     if own.is_some() && current.is_none() {
-        Change::Replace(object)
+        NodeChange::Replace(object)
     } else {
-        Change::Write(object)
+        NodeChange::Write(object)
     }
 }
 
@@ -127,24 +117,28 @@ fn measure<'a>(
     shown: Option<&NodePerformanceStatus>,
     all: impl Iterator<Item = &'a NodePerformance>,
 ) -> NodePerformanceStatus {
-    let mut pasts: BTreeMap<&str, &Value> = BTreeMap::new();
+    let environment = measured.environment.as_deref();
+    let mut pasts: BTreeMap<&str, Running> = BTreeMap::new();
     let gpus = all
         .filter_map(|object| object.status.as_ref())
         .flat_map(|status| &status.gpus);
     for gpu in gpus {
-        let Some(past) = &gpu.operator_state else { continue };
-        let known = pasts.entry(&gpu.uuid).or_insert(past);
+        let stored = gpu.operator_state.as_ref();
+        let Some(past) = stored.and_then(|stored| Running::read(stored, environment)) else {
+            continue;
+        };
         // A GPU that moved is in two objects. The newer one has more runs.
-        if Running::count_runs(past) > Running::count_runs(known) {
-            *known = past;
+        let known = pasts.get(gpu.uuid.as_str());
+        if known.is_none_or(|known| past.count_runs() > known.count_runs()) {
+            pasts.insert(&gpu.uuid, past);
         }
     }
-    let known = |(uuid, times): &(String, Vec<i64>)| {
-        let past = Running::read(pasts.get(uuid.as_str()).copied(), measured.environment.as_deref());
+    let mut known = |(uuid, times): &(String, Vec<i64>)| {
+        let past = pasts.remove(uuid.as_str());
         let trials: Vec<f64> = times.iter().map(|time| speed(*time).ln()).collect();
-        (past, trials)
+        (past.unwrap_or_else(|| Running::new(environment)), trials)
     };
-    let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(known).collect();
+    let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(&mut known).collect();
     let next = add(measured, is_cold(measured, node, shown), shown, known);
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
@@ -172,7 +166,7 @@ fn measure<'a>(
         measured_at: measured.ended_at,
         validation: measured.validation.clone(),
         environment: measured.environment.clone(),
-        boot_id: node.boot_id.clone(),
+        boot_id: node.boot_id.clone().or_else(|| shown?.boot_id.clone()),
         product: measured.product.clone(),
         gpu_count: Some(measured.gpu_count),
         output_tokens_per_second: measured.output_tokens_per_second,
@@ -184,11 +178,11 @@ fn measure<'a>(
     }
 }
 
-/// Returns true if no earlier run of the machine is known since its boot or in its environment. The run has ended, so the boot that
-/// the node reports now is the run's.
+/// Returns true if no earlier run of the machine is known since its boot or in its environment. Two boots differ only if both are known.
 fn is_cold(measured: &Measurement, node: &NodeIdentity, shown: Option<&NodePerformanceStatus>) -> bool {
     let Some(shown) = shown else { return true };
-    node.boot_id != shown.boot_id || measured.environment != shown.environment
+    let boots = shown.boot_id.as_ref().zip(node.boot_id.as_ref());
+    boots.is_some_and(|(shown, now)| shown != now) || measured.environment != shown.environment
 }
 
 /// Adds a run to the statistics of the node's GPUs: as the confirmation of the newest run, or as a run of its own.
@@ -200,14 +194,16 @@ fn add(
 ) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
     let confirms = measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref();
-    if let Some(confirmed) = confirms.then(|| confirm_run(&gpus)).flatten() {
+    let is_screened = |at: usize| {
+        let rows = shown.into_iter().flat_map(|shown| &shown.gpus);
+        let mut screened = rows.filter(|row| row.token_microseconds.is_some());
+        screened.any(|row| row.uuid == measured.gpus[at].0)
+    };
+    if let Some(confirmed) = confirms.then(|| confirm_run(&gpus, is_cold, is_screened)).flatten() {
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
-    let learned = gpus.into_iter();
-    let mut next: Vec<(Running, Vec<f64>)> = learned
-        .map(|(known, trials)| (known.learn(deviations), trials))
-        .collect();
+    let mut next = learn_run(gpus, deviations);
     add_run(&mut next, is_cold);
     next
 }

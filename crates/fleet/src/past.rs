@@ -20,6 +20,11 @@ pub(crate) const SETTLED: u32 = 20;
 const ESTIMATED: f64 = 0.8;
 /// Most standard deviations by which one pass counts for the mean.
 const OUTLIER: f64 = 4.0;
+/// Most (logarithm) that one run counts for the mean in the part that the GPUs of a node share: 10 %. Without a limit a run at half
+/// speed would hide a loss of 10 % for many runs.
+const SHARED: f64 = 0.105;
+/// Passes from which on that holds: the mean of fewer may be the wrong one.
+pub(crate) const KNOWN: u32 = 5;
 /// Digits after the point that are stored: a millionth of a logarithm.
 const DIGITS: f64 = 1e6;
 
@@ -29,14 +34,14 @@ pub struct Past {
     /// Number of passes.
     #[serde(rename = "n")]
     pub count: u32,
-    /// Mean logarithm of the speed, each pass without the common shift of its stratum.
-    #[serde(rename = "m")]
+    /// Mean logarithm of the speed.
+    #[serde(rename = "m", alias = "mean")]
     pub mean: f64,
     /// Sum of squared residuals (logarithms), each against the mean before it: Welford's M2. On a node with several GPUs
     /// the residual of a GPU is that beside its peers.
     pub m2: f64,
     /// One-sided CUSUM of slower passes (standard deviations).
-    #[serde(rename = "z")]
+    #[serde(rename = "z", alias = "cusum")]
     pub cusum: f64,
 }
 
@@ -77,7 +82,8 @@ impl Past {
         } else {
             own.clamp(-OUTLIER * deviation, OUTLIER * deviation)
         };
-        let mean = self.mean + (shared + own) / (count + 1.0);
+        let most = if self.count < KNOWN { f64::INFINITY } else { SHARED };
+        let mean = self.mean + (shared.clamp(-most, most) + own) / (count + 1.0);
         Self {
             count: self.count.saturating_add(1),
             mean: round(mean),

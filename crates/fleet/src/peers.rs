@@ -3,8 +3,8 @@
 use crate::centre::{hodges_lehmann, trimmed_mean};
 use crate::numbers::count;
 use crate::past::Past;
-use crate::prior::Spread;
-use crate::reading::{Summary, Value};
+use crate::prior::PriorSpread;
+use crate::reading::{MeanSpeed, NodeSummary};
 use crate::scale::Scale;
 use crate::tail::student;
 
@@ -53,12 +53,12 @@ impl Deviation {
 
 /// Each GPU with its difference from its own past, without the part that the other GPUs of the node share. `None` where a
 /// GPU has fewer than `runs` passes, or no other one has.
-pub(crate) fn gpus_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Vec<Option<Deviation>> {
-    let noise = |value: &Value| {
+pub(crate) fn gpus_and_past(summary: &NodeSummary, spread: &PriorSpread, runs: u32) -> Vec<Option<Deviation>> {
+    let noise = |value: &MeanSpeed| {
         let runs = f64::from(value.past.count.max(1));
         spread.noise.powi(2) * (1.0 / value.trials + 1.0 / runs)
     };
-    let residual = |value: &Value| value.residual(runs);
+    let residual = |value: &MeanSpeed| value.residual(runs);
     let found = beside_others(summary, residual, noise);
     let values = summary.gpus.iter().map(|(_, value)| value);
     let others = count(summary.gpus.len().max(2) - 1);
@@ -76,16 +76,16 @@ pub(crate) fn gpus_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Ve
 }
 
 /// Each GPU beside the trimmed mean of the others of its node. `None` for the only one.
-pub(crate) fn gpus_and_peers(summary: &Summary, spread: &Spread) -> Vec<Option<Deviation>> {
-    let noise = |value: &Value| spread.gpu.powi(2) + spread.noise.powi(2) / value.trials;
+pub(crate) fn gpus_and_peers(summary: &NodeSummary, spread: &PriorSpread) -> Vec<Option<Deviation>> {
+    let noise = |value: &MeanSpeed| spread.gpu.powi(2) + spread.noise.powi(2) / value.trials;
     beside_others(summary, |value| Some(value.mean), noise)
 }
 
 /// Leave-one-out: a GPU's value minus the trimmed mean of the other ones'.
 fn beside_others(
-    summary: &Summary,
-    value: impl Fn(&Value) -> Option<f64>,
-    variance: impl Fn(&Value) -> f64,
+    summary: &NodeSummary,
+    value: impl Fn(&MeanSpeed) -> Option<f64>,
+    variance: impl Fn(&MeanSpeed) -> f64,
 ) -> Vec<Option<Deviation>> {
     let gpus: Vec<Option<(f64, f64)>> = summary
         .gpus
@@ -110,7 +110,7 @@ fn beside_others(
 }
 
 /// A node as a whole and its own past. `None` below `runs` passes.
-pub(crate) fn node_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Option<Deviation> {
+pub(crate) fn node_and_past(summary: &NodeSummary, spread: &PriorSpread, runs: u32) -> Option<Deviation> {
     let whole = &summary.whole;
     let residual = whole.residual(runs)?;
     let passes = f64::from(whole.past.count);
@@ -126,19 +126,19 @@ pub(crate) fn node_and_past(summary: &Summary, spread: &Spread, runs: u32) -> Op
 }
 
 /// Variance of a node from one pass with one trial to the next.
-fn pass_variance(summary: &Summary, spread: &Spread) -> f64 {
+fn pass_variance(summary: &NodeSummary, spread: &PriorSpread) -> f64 {
     spread.pass.powi(2) + spread.trial.powi(2) + spread.noise.powi(2) / count(summary.gpus.len().max(1))
 }
 
 /// Square of the difference between two measurements of a node, in variances of it with the prior's spread.
-pub(crate) fn difference(screen: &Summary, fresh: &Summary, spread: &Spread) -> f64 {
+pub(crate) fn difference(screen: &NodeSummary, fresh: &NodeSummary, spread: &PriorSpread) -> f64 {
     let silicon = spread.node.powi(2) + spread.gpu.powi(2) / count(screen.gpus.len().max(1));
     let variance = node_variance(screen, spread) + node_variance(fresh, spread) - 2.0 * silicon;
     (screen.whole.mean - fresh.whole.mean).powi(2) / variance
 }
 
 /// Variance of a healthy node's value in one pass.
-pub(crate) fn node_variance(summary: &Summary, spread: &Spread) -> f64 {
+pub(crate) fn node_variance(summary: &NodeSummary, spread: &PriorSpread) -> f64 {
     let gpus = count(summary.gpus.len().max(1));
     let trials = summary.whole.trials;
     let gpu = (spread.gpu.powi(2) + spread.noise.powi(2) / trials) / gpus;
@@ -146,17 +146,17 @@ pub(crate) fn node_variance(summary: &Summary, spread: &Spread) -> f64 {
 }
 
 /// Nodes of a stratum that others are compared with: their values, each with its variance.
-pub(crate) struct Peers {
+pub(crate) struct NodePeers {
     nodes: Vec<(f64, f64)>,
     /// Sum of the variances.
     variance: f64,
     centre: Option<f64>,
 }
 
-impl Peers {
+impl NodePeers {
     /// Peers from summaries.
-    pub(crate) fn new(summaries: &[Summary], spread: &Spread) -> Self {
-        let value = |summary: &Summary| (summary.whole.mean, node_variance(summary, spread));
+    pub(crate) fn new(summaries: &[NodeSummary], spread: &PriorSpread) -> Self {
+        let value = |summary: &NodeSummary| (summary.whole.mean, node_variance(summary, spread));
         let nodes: Vec<(f64, f64)> = summaries.iter().map(value).collect();
         let values: Vec<f64> = nodes.iter().map(|node| node.0).collect();
         Self {
@@ -182,8 +182,8 @@ impl Peers {
     pub(crate) fn compare(
         &self,
         at: usize,
-        fresh: Option<&Summary>,
-        spread: &Spread,
+        fresh: Option<&NodeSummary>,
+        spread: &PriorSpread,
         least: usize,
     ) -> Option<Deviation> {
         if self.nodes.len() < least.max(2) {
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::reading::{Average, NodePass, Speeds};
 
-    const SPREAD: Spread = Spread {
+    const SPREAD: PriorSpread = PriorSpread {
         trial: 0.015,
         pass: 0.01,
         noise: 0.014,
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_slow_gpu_deviates_and_its_peers_do_not() {
         let speeds = node(&[100.0, 100.0, 90.0, 100.0, 100.0], Past::default());
-        let found = gpus_and_peers(&Summary::new(&speeds, Average::Mean).expect("speeds"), &SPREAD);
+        let found = gpus_and_peers(&NodeSummary::new(&speeds, Average::Mean).expect("speeds"), &SPREAD);
         let values: Vec<f64> = found.iter().flatten().map(|deviation| deviation.value).collect();
         assert!((values[2] + 0.10536).abs() < 1e-4, "{values:?}");
         assert!(values[0].abs() < 1e-9, "{values:?}");
@@ -252,7 +252,7 @@ mod tests {
             ..Past::default()
         };
         let speeds = node(&[90.0; 8], past);
-        let summary = Summary::new(&speeds, Average::Mean).expect("speeds");
+        let summary = NodeSummary::new(&speeds, Average::Mean).expect("speeds");
         assert!(
             gpus_and_past(&summary, &SPREAD, 5)
                 .iter()
@@ -268,17 +268,17 @@ mod tests {
     #[test]
     fn three_nodes_are_compared_and_two_are_not() {
         let speeds = [100.0, 101.0, 80.0].map(|speed| node(&[speed; 4], Past::default()));
-        let summaries: Vec<Summary> = speeds
+        let summaries: Vec<NodeSummary> = speeds
             .iter()
-            .map(|speeds| Summary::new(speeds, Average::Mean).expect("speeds"))
+            .map(|speeds| NodeSummary::new(speeds, Average::Mean).expect("speeds"))
             .collect();
-        let peers = Peers::new(&summaries, &SPREAD);
+        let peers = NodePeers::new(&summaries, &SPREAD);
         let slow = peers.compare(2, None, &SPREAD, 3).expect("peers");
         assert!(slow.slower(0.02, Scale::default()) < 0.001, "{slow:?}");
         let twice = peers.compare(2, Some(&summaries[0]), &SPREAD, 3).expect("peers");
         assert!(twice.value > -0.01);
         assert!(
-            Peers::new(&summaries[..2], &SPREAD)
+            NodePeers::new(&summaries[..2], &SPREAD)
                 .compare(0, None, &SPREAD, 3)
                 .is_none()
         );

@@ -23,13 +23,13 @@ use self::share::share;
 pub use self::comparison::{NodeComparison, compare_nodes};
 pub use self::condition::{PolicyReason, unreadable};
 pub use self::deletion::Deletion;
-pub use self::facts::{HOSTNAME, NodeFacts, Outline, Refusal, RunState, ValidationFacts};
-pub use self::plan::Decision;
+pub use self::facts::{CreateRefusal, HOSTNAME, Outline, RunState, SelectedNode, ValidationFacts};
+pub use self::plan::PolicyDecision;
 pub use self::selection::Selection;
 pub use self::snapshot::{PolicyFacts, Snapshot};
 
 /// Decides the next steps of every policy, in the order of the policies.
-pub fn decide(snapshot: &Snapshot<'_>) -> Vec<Decision> {
+pub fn decide(snapshot: &Snapshot<'_>) -> Vec<PolicyDecision> {
     let shares = share(snapshot.policies);
     let active: HashSet<&str> = snapshot
         .validations

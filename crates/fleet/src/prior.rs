@@ -8,7 +8,7 @@ pub const DEGREES: f64 = 12.0;
 
 /// Standard deviations of logarithms: the parts that make up the variance of one measurement.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct PriorSpread {
     /// Common to the GPUs of a node, from trial to trial of one deployment.
     pub trial: f64,
     /// Common to the GPUs of a node, from one deployment to the next.
@@ -25,7 +25,7 @@ pub struct Spread {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
     /// Assumed spread.
-    pub spread: Spread,
+    pub spread: PriorSpread,
     /// Measurements that it comes from.
     pub origin: &'static str,
 }
@@ -35,7 +35,7 @@ const PRODUCTS: &[(&str, Prior)] = &[
     (
         "H200",
         Prior {
-            spread: Spread {
+            spread: PriorSpread {
                 trial: 0.015,
                 pass: 0.010,
                 noise: 0.014,
@@ -48,7 +48,7 @@ const PRODUCTS: &[(&str, Prior)] = &[
     (
         "H100",
         Prior {
-            spread: Spread {
+            spread: PriorSpread {
                 trial: 0.015,
                 pass: 0.010,
                 noise: 0.014,
@@ -62,7 +62,7 @@ const PRODUCTS: &[(&str, Prior)] = &[
 
 /// Prior of all other products: wider, so that it blames later.
 const OTHER: Prior = Prior {
-    spread: Spread {
+    spread: PriorSpread {
         trial: 0.020,
         pass: 0.014,
         noise: 0.015,

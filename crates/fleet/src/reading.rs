@@ -45,14 +45,14 @@ pub(crate) enum Average {
 
 /// Logarithms of one node, averaged over the trials.
 #[derive(Clone, Debug)]
-pub(crate) struct Summary<'a> {
-    pub(crate) whole: Value,
-    pub(crate) gpus: Vec<(&'a str, Value)>,
+pub(crate) struct NodeSummary<'a> {
+    pub(crate) whole: MeanSpeed,
+    pub(crate) gpus: Vec<(&'a str, MeanSpeed)>,
 }
 
 /// Mean logarithm of one subject.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Value {
+pub(crate) struct MeanSpeed {
     pub(crate) mean: f64,
     /// Number of trials that a mean would need to vary as little.
     pub(crate) trials: f64,
@@ -61,7 +61,7 @@ pub(crate) struct Value {
     pub(crate) past: Past,
 }
 
-impl Value {
+impl MeanSpeed {
     fn new(speeds: &Speeds, average: Average) -> Option<Self> {
         let usable = speeds.trials.iter().filter(|speed| speed.is_finite() && **speed > 0.0);
         let logarithms: Vec<f64> = usable.map(|speed| speed.ln()).collect();
@@ -86,15 +86,15 @@ impl Value {
     }
 }
 
-impl<'a> Summary<'a> {
+impl<'a> NodeSummary<'a> {
     /// The node is the trimmed mean of its GPUs, so that one slow GPU is not a slow node. `None` without any speed.
     pub(crate) fn new(pass: &'a NodePass, average: Average) -> Option<Self> {
         let gpus = pass.gpus.iter();
-        let gpus: Vec<(&str, Value)> = gpus
-            .filter_map(|(uuid, speeds)| Some((uuid.as_str(), Value::new(speeds, average)?)))
+        let gpus: Vec<(&str, MeanSpeed)> = gpus
+            .filter_map(|(uuid, speeds)| Some((uuid.as_str(), MeanSpeed::new(speeds, average)?)))
             .collect();
         let means: Vec<f64> = gpus.iter().map(|(_, value)| value.mean).collect();
-        let whole = Value {
+        let whole = MeanSpeed {
             mean: trimmed_mean(&means)?,
             trials: gpus.iter().map(|(_, value)| value.trials).fold(f64::INFINITY, f64::min),
             is_median: gpus.iter().all(|(_, value)| value.is_median),

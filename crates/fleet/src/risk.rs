@@ -30,7 +30,7 @@ impl RiskFactor {
 
 /// Node that waits for its next measurement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
+pub struct WaitingNode {
     /// Name of the node.
     pub node: String,
     /// Seconds since its last verdict, or since it was first seen.
@@ -39,7 +39,7 @@ pub struct Waiting {
     pub factors: Vec<RiskFactor>,
 }
 
-impl Waiting {
+impl WaitingNode {
     /// Square root of the expected fault rate (1 is usual) times the age. Checks that follow the square root leave faults
     /// unseen for the shortest time: 7.5 days where a fixed order leaves 9.3 (rates that differ by a factor of e).
     pub fn score(&self) -> f64 {
@@ -53,8 +53,8 @@ impl Waiting {
 
 /// Sorts nodes so that the first is measured first. Nodes older than `cap` seconds come before all others, the oldest
 /// first, so that each one gets its turn. Equal nodes are in the order of their names.
-pub fn order(nodes: &mut [Waiting], cap: f64) {
-    let key = |node: &Waiting| {
+pub fn order(nodes: &mut [WaitingNode], cap: f64) {
+    let key = |node: &WaitingNode| {
         let overdue = node.age > cap;
         (overdue, if overdue { node.age } else { node.score() })
     };
@@ -69,8 +69,8 @@ pub fn order(nodes: &mut [Waiting], cap: f64) {
 mod tests {
     use super::*;
 
-    fn waiting(node: &str, age: f64, factors: &[RiskFactor]) -> Waiting {
-        Waiting {
+    fn waiting(node: &str, age: f64, factors: &[RiskFactor]) -> WaitingNode {
+        WaitingNode {
             node: node.to_owned(),
             age,
             factors: factors.to_vec(),

@@ -4,21 +4,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::centre::{mean, trimmed_mean};
+use crate::measurement::MOST_TRIALS;
 use crate::numbers::{count, loss};
-use crate::past::{DRIFT, Past};
+use crate::past::{KNOWN, Past};
 use crate::prior::prior;
 
 /// Runs from which on a comparison with the own past is published.
 const LEAST_RUNS: u32 = 5;
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
+/// Difference (logarithm) of a node's run from the mean of few earlier ones beyond which these are forgotten: 35 %. A first run at
+/// twice the speed would stay in the mean, and each later run would seem slow.
+const ANOTHER: f64 = 0.3;
+/// Loss (percent) below which a confirmation refutes a drift. A policy reports no smaller one by default, so that no drift
+/// is confirmed again and again without a report.
+const REFUTED: f64 = 2.0;
 /// Most runs that confirm one run.
 const MOST_CONFIRMATIONS: u32 = 2;
 /// Digits after the point that are stored: a hundredth of a percent.
 const DIGITS: f64 = 1e4;
 
 /// Statistics of the decode speeds of one GPU in one environment. The newest run stays beside them until the next one, because
-/// it is compared with the past before it. The names are short, because 16 GPUs fit into 4 KiB.
+/// it is compared with the past before it. The names are short, because 8 GPUs fit into 4 KiB.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Running {
     /// Digest of the environment. Another environment starts new statistics.
@@ -86,21 +93,25 @@ impl Deviations {
 }
 
 impl Running {
-    /// Reads stored statistics; those of another version or environment count as none.
-    pub(crate) fn read(stored: Option<&Value>, environment: Option<&str>) -> Self {
-        let stored = stored.and_then(|value| serde_json::from_value::<Self>(value.clone()).ok());
-        let same = stored.filter(|stored| stored.environment.as_deref() == environment && environment.is_some());
-        same.unwrap_or_else(|| Self {
+    /// Statistics without a run.
+    pub(crate) fn new(environment: Option<&str>) -> Self {
+        Self {
             environment: environment.map(str::to_owned),
             ..Self::default()
-        })
+        }
     }
 
-    /// Number of runs in stored statistics, without confirmations.
-    pub(crate) fn count_runs(stored: &Value) -> u64 {
-        let newest = u64::from(stored["v"].is_number());
-        let count = |name: &str| stored[name].as_u64().unwrap_or_default();
-        count("n") + count("s") + newest
+    /// Reads stored statistics; `None` for those of another version or environment.
+    pub(crate) fn read(stored: &Value, environment: Option<&str>) -> Option<Self> {
+        let stored: Self = serde_json::from_value(stored.clone()).ok()?;
+        let same = environment.is_some() && stored.environment.as_deref() == environment;
+        same.then_some(stored)
+    }
+
+    /// Number of runs, without confirmations.
+    pub(crate) fn count_runs(&self) -> u32 {
+        let newest = u32::from(self.newest.is_some());
+        self.past.count.saturating_add(self.skipped).saturating_add(newest)
     }
 
     /// Statistics before the newest run.
@@ -111,7 +122,7 @@ impl Running {
     /// Speeds (logarithms): the mean in each trial of the newest run, and the trials of its confirmation.
     pub(crate) fn newest(&self) -> Option<(Vec<f64>, &[f64])> {
         let newest = self.newest.as_ref()?;
-        Some((vec![newest.speed; newest.trials], &newest.c))
+        Some((vec![newest.speed; newest.trials.min(MOST_TRIALS)], &newest.c))
     }
 
     /// True if the newest run is the first one of the machine since its boot or in its environment.
@@ -138,13 +149,15 @@ impl Running {
         let Some(newest) = &self.newest else { return self };
         let (speed, past) = (newest.speed, self.past);
         let confirmed = mean(&newest.c);
-        let is_slow = |speed: f64| past.count > 0 && speed - past.mean < -LOSS * deviations.speed;
+        // The mean of few runs may be wrong, and a loss beside it would never be learned.
+        let is_known = past.count >= KNOWN;
+        let is_slow = |speed: f64| is_known && speed - past.mean < -LOSS * deviations.speed;
         let is_skipped = newest.is_cold || is_slow(speed) && confirmed.is_some_and(is_slow);
         let mut learned = past;
         if !is_skipped {
             learned = past.update(speed, newest.r, deviations.beside);
         }
-        let is_refuted = newest.confirmed.is_some_and(|residual| residual > -loss(DRIFT) / 2.0);
+        let is_refuted = newest.confirmed.is_some_and(|residual| residual > -loss(REFUTED));
         if is_refuted && learned.is_drifting(deviations.beside) {
             learned = learned.settle();
         }
@@ -162,6 +175,23 @@ impl Running {
     }
 }
 
+/// Learns the newest run of all GPUs of a node. All of them forget their past, or none does: they are compared with each other.
+pub(crate) fn learn_run(mut gpus: Vec<(Running, Vec<f64>)>, deviations: Deviations) -> Vec<(Running, Vec<f64>)> {
+    let residual = |(gpu, _): &(Running, Vec<f64>)| {
+        let newest = gpu.newest.as_ref().filter(|_| (1..KNOWN).contains(&gpu.past.count))?;
+        Some(newest.speed - gpu.past.mean)
+    };
+    let residuals: Vec<f64> = gpus.iter().filter_map(residual).collect();
+    let is_another = trimmed_mean(&residuals).is_some_and(|residual| residual.abs() > ANOTHER);
+    for (gpu, _) in &mut gpus {
+        if is_another {
+            gpu.past = Past::default();
+        }
+        *gpu = std::mem::take(gpu).learn(deviations);
+    }
+    gpus
+}
+
 /// Adds one run to the learned statistics of the GPUs of a node, each with the speeds of its trials (logarithms).
 pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)], is_cold: bool) {
     for (residual, (gpu, trials)) in residuals(gpus).into_iter().zip(gpus) {
@@ -177,28 +207,39 @@ pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)], is_cold: bool) {
     }
 }
 
-/// Adds a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run counts once.
-/// `None` if there is no run to confirm.
-pub(crate) fn confirm_run(gpus: &[(Running, Vec<f64>)]) -> Option<Vec<(Running, Vec<f64>)>> {
-    let confirm = |(residual, (gpu, trials)): (f64, &(Running, Vec<f64>))| {
+/// Adds a confirmation of the newest run to those GPUs that the run measured (`screened`). It is not learned: it was made because that
+/// run was slow, and each run counts once. `None` if there is no run to confirm.
+pub(crate) fn confirm_run(
+    gpus: &[(Running, Vec<f64>)],
+    is_cold: bool,
+    screened: impl Fn(usize) -> bool,
+) -> Option<Vec<(Running, Vec<f64>)>> {
+    let confirm = |at: usize, residual: f64| {
+        let (gpu, trials) = &gpus[at];
+        let earlier = gpu.confirmations();
         let newest = gpu
             .newest
             .clone()
-            .filter(|_| gpu.confirmations() < MOST_CONFIRMATIONS)?;
-        let earlier = gpu.confirmations();
-        let newest = Newest {
-            c: trials.iter().copied().map(round).collect(),
-            confirmed: Some(residual),
-            earlier,
-            ..newest
-        };
-        let confirmed = Running {
-            newest: Some(newest),
+            .filter(|_| earlier < MOST_CONFIRMATIONS && screened(at))?;
+        Some(Running {
+            newest: Some(Newest {
+                c: trials.iter().copied().map(round).collect(),
+                confirmed: Some(residual),
+                earlier,
+                // The machine may have booted since that run.
+                is_cold: newest.is_cold || is_cold,
+                ..newest
+            }),
             ..gpu.clone()
-        };
-        Some((confirmed, trials.clone()))
+        })
     };
-    residuals(gpus).into_iter().zip(gpus).map(confirm).collect()
+    let confirmed = residuals(gpus).into_iter().enumerate();
+    let confirmed: Vec<Option<Running>> = confirmed.map(|(at, residual)| confirm(at, residual)).collect();
+    confirmed.iter().any(Option::is_some).then(|| {
+        let next = confirmed.into_iter().zip(gpus);
+        next.map(|(confirmed, (known, trials))| (confirmed.unwrap_or_else(|| known.clone()), trials.clone()))
+            .collect()
+    })
 }
 
 /// Difference of each GPU from its past, without the part that the other GPUs of the node share.
@@ -229,7 +270,7 @@ mod tests {
 
     /// One GPU after these runs.
     fn after(speeds: &[f64]) -> Running {
-        let mut known = Running::read(None, Some("0123"));
+        let mut known = Running::new(Some("0123"));
         for speed in speeds {
             let mut gpus = vec![(known.learn(Deviations::new(PRODUCT, 1)), vec![speed.ln()])];
             add_run(&mut gpus, false);
@@ -239,7 +280,11 @@ mod tests {
     }
 
     fn confirm(known: &Running, speed: f64) -> Option<Running> {
-        Some(confirm_run(&[(known.clone(), vec![speed.ln()])])?.remove(0).0)
+        Some(
+            confirm_run(&[(known.clone(), vec![speed.ln()])], false, |_| true)?
+                .remove(0)
+                .0,
+        )
     }
 
     #[test]
@@ -251,8 +296,8 @@ mod tests {
             after(&speeds[..5]).learn(Deviations::new(PRODUCT, 1)).past()
         );
         let stored = found.to_value().expect("JSON");
-        assert_eq!((found.past.count, Running::count_runs(&stored)), (5, 6));
-        assert_eq!(Running::read(Some(&stored), Some("0123")), found);
+        assert_eq!((found.past.count, found.count_runs()), (5, 6));
+        assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
         assert_eq!(found.newest(), Some((vec![round(50.0_f64.ln())], [].as_slice())));
     }
 
@@ -265,7 +310,8 @@ mod tests {
         let mut gpus = vec![(known, trials)];
         add_run(&mut gpus, false);
         let found = gpus.remove(0).0;
-        assert_eq!(Running::read(found.to_value().as_ref(), Some("0123")), found);
+        let stored = found.to_value().expect("JSON");
+        assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
         let learned = found.learn(Deviations::new(PRODUCT, 1)).past;
         let expected = (5.0 * 100.0_f64.ln() + mean) / 6.0;
         assert!((learned.mean - expected).abs() < 1e-4, "{learned:?} {expected}");
@@ -274,11 +320,14 @@ mod tests {
     #[test]
     fn a_loss_that_two_deployments_show_is_not_learned() {
         let deviations = Deviations::new(PRODUCT, 1);
-        let slow = after(&[100.0, 100.0, 100.0, 90.0]);
+        let slow = after(&[100.0, 100.0, 100.0, 100.0, 100.0, 90.0]);
         let confirmed = confirm(&slow, 91.0).expect("a run to confirm").learn(deviations);
         assert_eq!((confirmed.past, confirmed.skipped), (slow.past, 1));
         let refuted = confirm(&slow, 100.0).expect("a run to confirm").learn(deviations);
-        assert_eq!(refuted.past.count, 4, "noise is learned");
+        assert_eq!(refuted.past.count, 6, "noise is learned");
+        let few = after(&[110.0, 100.0]);
+        let few = confirm(&few, 100.0).expect("a run to confirm").learn(deviations);
+        assert_eq!(few.past.count, 2, "so is a loss beside a single run");
         assert!(refuted.past.mean < slow.past.mean);
         assert_eq!(
             slow.clone().learn(deviations).past,
@@ -298,7 +347,8 @@ mod tests {
         assert_eq!(counts, [0, 1, 2]);
         assert_eq!(second.clone().learn(deviations).past.count, 4, "noise is learned");
         assert!(confirm(&second, 91.0).is_none());
-        assert_eq!(Running::read(second.to_value().as_ref(), Some("0123")), second);
+        let stored = second.to_value().expect("JSON");
+        assert_eq!(Running::read(&stored, Some("0123")), Some(second));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::running::Running;
 pub(crate) struct StratumPasses {
     /// Newest run of each node.
     pub(crate) screen: BTreeMap<String, NodePass>,
-    /// Its confirmation.
+    /// Its last confirmation.
     pub(crate) fresh: BTreeMap<String, NodePass>,
 }
 
@@ -52,17 +52,26 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
             continue;
         };
-        let stored = Running::read(gpu.operator_state.as_ref(), Some(environment));
+        let stored = gpu.operator_state.as_ref();
+        let stored = stored.and_then(|stored| Running::read(stored, Some(environment)));
+        let stored = stored.unwrap_or_else(|| Running::new(Some(environment)));
         let shown = vec![speed(time).ln()];
         let (newest, confirmation) = stored.newest().unwrap_or((shown, &[]));
         screen.is_cold |= stored.is_cold();
-        fresh.confirmations = fresh.confirmations.max(stored.confirmations());
         let speeds = |logarithms: &[f64]| Speeds {
             trials: logarithms.iter().map(|logarithm| logarithm.exp()).collect(),
             past: stored.past(),
         };
         screen.gpus.insert(gpu.uuid.clone(), speeds(&newest));
         if !confirmation.is_empty() {
+            // The smallest number over the GPUs: one of them may have been confirmed before.
+            let is_first = fresh.gpus.is_empty();
+            let number = stored.confirmations();
+            fresh.confirmations = if is_first {
+                number
+            } else {
+                fresh.confirmations.min(number)
+            };
             fresh.gpus.insert(gpu.uuid.clone(), speeds(confirmation));
         }
     }

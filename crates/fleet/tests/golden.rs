@@ -130,6 +130,30 @@ fn of_few_nodes_two_new_deployments_show_a_loss() {
 }
 
 #[test]
+fn few_noisy_nodes_with_one_gpu_are_not_confirmed_for_ever() {
+    let node = |speed: f64, confirmations: u32| NodePass {
+        confirmations,
+        gpus: BTreeMap::from([(
+            "GPU".to_owned(),
+            Speeds {
+                trials: vec![speed; 5],
+                past: Past::default(),
+            },
+        )]),
+        ..NodePass::default()
+    };
+    let speeds = [100.0, 78.0, 118.0, 109.0];
+    let screen: BTreeMap<String, NodePass> = (0..4).map(|at| (name(at), node(speeds[at], 0))).collect();
+    let first = assessed(&screen, &BTreeMap::new());
+    assert_eq!(unconfirmed(&first), ["node-01"]);
+    let fresh = BTreeMap::from([(name(1), node(95.0, 1))]);
+    let found = assessed(&screen, &fresh);
+    assert_eq!(unconfirmed(&found), Vec::<&str>::new());
+    let loss = found.nodes[&name(1)].loss.as_ref().expect("neither healthy nor slow");
+    assert_eq!(loss.confidence, Suspected);
+}
+
+#[test]
 fn a_shift_of_all_nodes_blames_none() {
     let slower = |at: usize| {
         let mut pass = node(if at == 11 { 0 } else { at }, 1);

@@ -1,9 +1,9 @@
 //! The next `NodePerformance` of a node.
 
-use perfval_api::fleet::{NodePerformance, NodePerformanceStatus};
+use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, NodeIdentity, decide, is_preferred};
+use perfval_fleet::node::{NodeChange, decide, is_preferred};
 use serde_json::{Value, json};
 
 const UID: &str = "node-uid";
@@ -87,8 +87,8 @@ fn confirmation(minute: i64, gpus: &[(&str, i64)]) -> Measurement {
 }
 
 /// The written object, as the API server would store it.
-fn written(change: Change) -> NodePerformance {
-    let (Change::Write(object) | Change::Replace(object)) = change else {
+fn written(change: NodeChange) -> NodePerformance {
+    let (NodeChange::Write(object) | NodeChange::Replace(object)) = change else {
         panic!("nothing is written")
     };
     let mut object = *object;
@@ -204,7 +204,7 @@ fn a_repeated_pass_and_an_older_run_write_nothing() {
         let again = measured(validation(run, &gpus)).expect("measured");
         assert_eq!(
             decide(&again, &node(UID), [&object].into_iter()),
-            Change::Nothing,
+            NodeChange::Nothing,
             "run {run}"
         );
     }
@@ -288,8 +288,8 @@ fn a_node_made_anew_gets_a_new_object_with_the_past_of_its_gpus() {
     let object = after(6, &[("GPU-a", 8000)]);
     let next = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
     let change = decide(&next, &node("new-uid"), [&object].into_iter());
-    assert!(matches!(change, Change::Replace(_)), "{change:?}");
-    let Change::Replace(next) = change else { return };
+    assert!(matches!(change, NodeChange::Replace(_)), "{change:?}");
+    let NodeChange::Replace(next) = change else { return };
     assert_eq!(next.metadata.uid, None);
     assert_eq!(
         next.metadata
@@ -325,7 +325,7 @@ fn trials_that_are_judged_again_change_the_verdict_and_no_statistics() {
     let first = judged(2).expect("measured");
     assert_eq!(
         decide(&first, &node(UID), std::iter::empty()),
-        Change::Nothing,
+        NodeChange::Nothing,
         "its trials are older than the object"
     );
 }
@@ -356,7 +356,7 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
         });
         decide(&other.expect("measured"), &node(UID), [&first].into_iter())
     };
-    assert_eq!(of_a_user("2026-12-04T11:00:59Z"), Change::Nothing);
+    assert_eq!(of_a_user("2026-12-04T11:00:59Z"), NodeChange::Nothing);
     let later = written(of_a_user("2026-12-04T11:01:00Z"));
     assert_eq!(status(&later).validation.policy, None);
     // Before either is written, the order in which they are read does not matter.
@@ -398,36 +398,87 @@ fn the_first_run_after_a_boot_is_not_learned() {
 }
 
 #[test]
-fn sixteen_gpus_fit_into_four_kibibytes() {
-    let names: Vec<String> = (0..20)
-        .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
-        .collect();
-    let gpus: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 8123)).collect();
-    // Confirmations have five trials.
-    let long = |measured: Measurement| Measurement {
-        gpus: measured
-            .gpus
-            .into_iter()
-            .map(|(gpu, _)| (gpu, vec![8123, 8234, 8345, 8456, 8567]))
-            .collect(),
-        ..measured
+fn a_boot_before_the_confirmation_makes_the_run_cold() {
+    let state = |object: &NodePerformance| status(object).gpus[0].operator_state.clone().expect("a state");
+    let object = after(6, &[("GPU-a", 8000)]);
+    let slow = [("GPU-a", 10_000)];
+    let slower = measured(of_policy(7, &slow)).expect("measured");
+    let object = written(decide(&slower, &node(UID), [&object].into_iter()));
+    let confirmed = |boot: Option<&str>| {
+        let identity = NodeIdentity {
+            boot_id: boot.map(str::to_owned),
+            ..node(UID)
+        };
+        written(decide(&confirmation(8, &slow), &identity, [&object].into_iter()))
     };
-    let object = after(9, &gpus);
-    let next = measured(of_policy(10, &gpus)).expect("measured");
-    let object = written(decide(&long(next), &node(UID), [&object].into_iter()));
-    let confirmed = written(decide(
-        &long(confirmation(11, &gpus)),
-        &node(UID),
-        [&object].into_iter(),
-    ));
-    let twice = written(decide(
-        &long(confirmation(12, &gpus)),
-        &node(UID),
-        [&confirmed].into_iter(),
-    ));
-    for object in [object, confirmed, twice] {
-        let bytes = serde_json::to_string(&object).expect("JSON").len();
-        assert_eq!(status(&object).gpus.len(), 16);
-        assert!(bytes <= 4096, "{bytes} bytes");
+    assert_eq!(state(&confirmed(Some("second")))["b"], json!(true));
+    // An unknown boot is no other boot.
+    let unknown = confirmed(None);
+    assert_eq!(state(&unknown)["b"], Value::Null);
+    assert_eq!(status(&unknown).boot_id, node(UID).boot_id);
+}
+
+#[test]
+fn statistics_of_another_environment_do_not_hide_those_of_this_one() {
+    let old = after(9, &[("GPU-a", 8000)]);
+    let upgraded = |run: i64| {
+        let run = changed(validation(run, &[("GPU-a", 8000)]), |object| {
+            object["status"]["placement"]["node"] = json!("n2");
+            object["status"]["environment"]["digest"] = json!("ba9876543210");
+        });
+        run.expect("measured")
+    };
+    let first = written(decide(&upgraded(10), &node("n2"), [&old].into_iter()));
+    let second = written(decide(&upgraded(11), &node("n2"), [&old, &first].into_iter()));
+    let third = written(decide(&upgraded(12), &node("n2"), [&old, &second].into_iter()));
+    assert_eq!(
+        status(&third).gpus[0].operator_state.as_ref().expect("a state")["n"],
+        json!(1)
+    );
+}
+
+#[test]
+fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
+    for (number, most) in [(8, 4096), (16, 6144)] {
+        let names: Vec<String> = (0..number)
+            .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
+            .collect();
+        let gpus: Vec<(&str, i64)> = names
+            .iter()
+            .zip([8123, 8231, 8017].iter().cycle())
+            .map(|(name, time)| (name.as_str(), *time))
+            .collect();
+        // Confirmations have five trials.
+        let long = |measured: Measurement| Measurement {
+            gpus: measured
+                .gpus
+                .into_iter()
+                .map(|(gpu, _)| (gpu, vec![8123, 8234, 8345, 8456, 8567]))
+                .collect(),
+            ..measured
+        };
+        let object = after(9, &gpus);
+        let next = measured(of_policy(10, &gpus)).expect("measured");
+        let object = written(decide(&long(next), &node(UID), [&object].into_iter()));
+        let confirmed = written(decide(
+            &long(confirmation(11, &gpus)),
+            &node(UID),
+            [&object].into_iter(),
+        ));
+        let twice = written(decide(
+            &long(confirmation(12, &gpus)),
+            &node(UID),
+            [&confirmed].into_iter(),
+        ));
+        let state = status(&twice).gpus[0].operator_state.as_ref().expect("a state");
+        assert_eq!(
+            (state["k"].clone(), state["c"].as_array().map(Vec::len)),
+            (json!(1), Some(5))
+        );
+        for object in [object, confirmed, twice] {
+            let bytes = serde_json::to_string(&object).expect("JSON").len();
+            assert_eq!(status(&object).gpus.len(), number);
+            assert!(bytes <= most, "{number} GPUs: {bytes} bytes");
+        }
     }
 }

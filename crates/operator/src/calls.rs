@@ -9,29 +9,29 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use kube::client::Body;
 use tower::{Layer, Service};
 
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::rbac;
 use crate::rights::Rights;
 
 /// Counts the calls of a client.
 #[derive(Clone)]
 pub struct Counting {
-    metrics: Arc<Metrics>,
+    metrics: Arc<OperatorMetrics>,
     rights: Rights,
 }
 
 impl Counting {
     /// Into these metrics.
-    pub fn new(metrics: Arc<Metrics>, rights: Rights) -> Self {
+    pub fn new(metrics: Arc<OperatorMetrics>, rights: Rights) -> Self {
         Self { metrics, rights }
     }
 }
 
 impl<S> Layer<S> for Counting {
-    type Service = Counted<S>;
+    type Service = CountedClient<S>;
 
-    fn layer(&self, inner: S) -> Counted<S> {
-        Counted {
+    fn layer(&self, inner: S) -> CountedClient<S> {
+        CountedClient {
             inner,
             counting: self.clone(),
         }
@@ -40,12 +40,12 @@ impl<S> Layer<S> for Counting {
 
 /// A client whose calls are counted.
 #[derive(Clone)]
-pub struct Counted<S> {
+pub struct CountedClient<S> {
     inner: S,
     counting: Counting,
 }
 
-impl<S, B> Service<Request<Body>> for Counted<S>
+impl<S, B> Service<Request<Body>> for CountedClient<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -84,7 +84,7 @@ where
 
 /// A call until it is answered, or given up by its caller.
 struct Pending {
-    metrics: Arc<Metrics>,
+    metrics: Arc<OperatorMetrics>,
     verb: &'static str,
     resource: &'static str,
     code: Option<u16>,

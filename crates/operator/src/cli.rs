@@ -61,8 +61,8 @@ pub struct RunArgs {
     pub cluster_domain: String,
 
     /// Way to a frontend: by Service DNS, or through the API server's service proxy; auto is dns in a pod
-    #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = EndpointAccess::Auto)]
-    pub endpoint_access: EndpointAccess,
+    #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = FrontendAccess::Auto)]
+    pub endpoint_access: FrontendAccess,
 
     /// Namespaces to look after, comma-separated; all when empty
     #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
@@ -144,7 +144,7 @@ pub struct IngressRules(Vec<NetworkPolicyIngressRule>);
 
 /// Access to a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EndpointAccess {
+pub enum FrontendAccess {
     /// Through the name of its Service.
     Dns,
     /// Through the API server.

@@ -82,14 +82,14 @@ mod tests {
     use kube::Api;
     use kube::runtime::watcher::{self, Event, watcher};
     use perfval_api::PerfValidation;
-    use perfval_cluster::Clock;
+    use perfval_cluster::TimeSource;
     use serde_json::json;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::metrics::Metrics;
+    use crate::metrics::OperatorMetrics;
     use crate::rights::Rights;
 
     /// Answers lists, and lets every watch begin and then stays silent.
@@ -114,8 +114,8 @@ mod tests {
         let (report, mut begun) = mpsc::unbounded_channel();
         let address = silent_server(report).await;
         let config = Config::new(address.parse().expect("well-formed"));
-        let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
-        let clock = ServerClock::new(Clock::default());
+        let counting = Counting::new(Arc::new(OperatorMetrics::new(false)), Rights::default());
+        let clock = ServerClock::new(TimeSource::default());
         let silence = Duration::from_millis(50);
         let clients = Clients::new(config, silence, &counting, &Fence::new(None), &clock).expect("a client");
         let api: Api<PerfValidation> = Api::all(clients.watching);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
 use perfval_api::PerfValidation;
-use perfval_cluster::{Class, Error, Recorded};
+use perfval_cluster::{Class, Error, StatusWrite};
 use perfval_run::{Decision, Run, teardown};
 use tracing::warn;
 
@@ -40,12 +40,12 @@ async fn record(
     decision: &Decision,
 ) -> Result<ControlFlow<Action, Option<Box<PerfValidation>>>, Error> {
     match context.cluster.record(run, &decision.status).await {
-        Ok(Recorded::Unchanged) => Ok(ControlFlow::Continue(None)),
-        Ok(Recorded::Written(written)) => {
+        Ok(StatusWrite::Unchanged) => Ok(ControlFlow::Continue(None)),
+        Ok(StatusWrite::Written(written)) => {
             context.recorded(run, decision, &written);
             Ok(ControlFlow::Continue(Some(written)))
         }
-        Ok(Recorded::Conflict) => Ok(ControlFlow::Break(Action::requeue(context.setbacks.pause(run.uid())))),
+        Ok(StatusWrite::Conflict) => Ok(ControlFlow::Break(Action::requeue(context.setbacks.pause(run.uid())))),
         Err(error) => {
             // A status that cannot be written cannot show its own error.
             if error.class() == Class::Permanent {

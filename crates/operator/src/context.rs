@@ -12,11 +12,11 @@ use tracing::info;
 use crate::announcer::Announcer;
 use crate::fleet::measured::Measured;
 use crate::looks::Looks;
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::newcomers::Newcomers;
 use crate::objects::Objects;
 use crate::own_writes::OwnWrites;
-use crate::pace::Pace;
+use crate::pace::PassPace;
 use crate::queue_bell::{self, QueueBell, RunKey};
 use crate::rights::Rights;
 use crate::room::Room;
@@ -30,14 +30,14 @@ use crate::unreadable;
 pub struct Context {
     pub(crate) cluster: Cluster,
     pub(crate) settings: Settings,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<OperatorMetrics>,
     pub(crate) objects: Objects,
     pub(crate) unreadable: unreadable::Reporter,
     pub(crate) rights: Rights,
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
     pub(crate) looks: Looks,
-    pub(crate) pace: Pace,
+    pub(crate) pace: PassPace,
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
     pub(crate) suspects: Suspects,
@@ -60,7 +60,7 @@ impl Context {
     pub fn new(
         cluster: Cluster,
         settings: Settings,
-        metrics: Arc<Metrics>,
+        metrics: Arc<OperatorMetrics>,
         objects: Objects,
         unreadable: unreadable::Reporter,
         rights: Rights,
@@ -75,7 +75,7 @@ impl Context {
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
             looks: Looks::default(),
-            pace: Pace::default(),
+            pace: PassPace::default(),
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
             suspects: Suspects::default(),

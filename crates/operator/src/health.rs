@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::objects::Objects;
 use crate::planner::apart;
 use crate::rights::Rights;
@@ -22,7 +22,7 @@ use crate::rights::Rights;
 #[derive(Clone)]
 pub struct Health {
     /// The series.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<OperatorMetrics>,
     /// The objects of all watched namespaces; empty in a follower.
     pub objects: Objects,
     /// Rights of the operator.
@@ -34,7 +34,7 @@ pub struct Health {
 
 impl Health {
     /// The health of a process that does not lead yet.
-    pub fn new(metrics: Arc<Metrics>, objects: Objects, rights: Rights) -> Self {
+    pub fn new(metrics: Arc<OperatorMetrics>, objects: Objects, rights: Rights) -> Self {
         Self {
             metrics,
             objects,

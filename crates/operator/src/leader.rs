@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
-use perfval_cluster::Clock;
+use perfval_cluster::TimeSource;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Actions that the lease allows a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum LeaseAction {
     /// Take it: it is free, or its holder is silent.
     Acquire,
     /// This process holds it: renew it.
@@ -42,18 +42,20 @@ pub enum Claim {
 
 /// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on the local clock from
 /// the time at which the record's change was seen, as client-go does: the clocks of two machines are never compared.
-pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> Claim {
-    let Some(lease) = lease else { return Claim::Acquire };
+pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> LeaseAction {
+    let Some(lease) = lease else {
+        return LeaseAction::Acquire;
+    };
     match lease.holder_identity.as_deref() {
-        None | Some("") => Claim::Acquire,
-        Some(holder) if holder == me => Claim::Renew,
+        None | Some("") => LeaseAction::Acquire,
+        Some(holder) if holder == me => LeaseAction::Renew,
         Some(_) => {
             let seconds = lease.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
             let expiry = first_seen + seconds.map_or(DURATION, Duration::from_secs);
             if now >= expiry {
-                Claim::Acquire
+                LeaseAction::Acquire
             } else {
-                Claim::Yield(expiry)
+                LeaseAction::Yield(expiry)
             }
         }
     }
@@ -72,7 +74,7 @@ pub struct Candidate {
     /// Tenure for the writers under this lease.
     tenure: Tenure,
     /// For the times in the record, which are for people alone.
-    clock: Clock,
+    clock: TimeSource,
     /// Suspects whose deaths are counted in the record.
     suspects: Suspects,
 }
@@ -96,7 +98,7 @@ impl Candidate {
             seen: None,
             written: None,
             tenure: Tenure::default(),
-            clock: Clock::default(),
+            clock: TimeSource::default(),
             suspects: Suspects::default(),
         }
     }
@@ -109,7 +111,7 @@ impl Candidate {
 
     /// The same candidate with another clock.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
+    pub fn with_clock(self, clock: TimeSource) -> Self {
         Self { clock, ..self }
     }
 
@@ -223,7 +225,7 @@ impl Candidate {
         };
         self.seen = current.clone().map(|lease| (lease, first_seen));
         let spec = current.as_ref().and_then(|lease| lease.spec.as_ref());
-        if let Claim::Yield(until) = evaluate(spec, &self.me, first_seen, now) {
+        if let LeaseAction::Yield(until) = evaluate(spec, &self.me, first_seen, now) {
             debug!(lease = self.lease, wait = ?(until - now), "held by another process");
             return Ok(Some(until));
         }

@@ -24,18 +24,18 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use self::fleet::FleetSeries;
-use self::labels::{InPhase, Judged, Kind, Outcome, Reason, Request};
+use self::labels::{InPhase, Kind, OutcomeLabel, ReasonLabel, Request, VerdictLabels};
 use self::objects::ObjectSeries;
 use crate::version::{REVISION, VERSION};
 
 /// Every series of the operator.
-pub struct Metrics {
+pub struct OperatorMetrics {
     registry: Registry,
-    reconciles: Family<Outcome, Histogram>,
-    errors: Family<Reason, Counter>,
+    reconciles: Family<OutcomeLabel, Histogram>,
+    errors: Family<ReasonLabel, Counter>,
     phases: Family<InPhase, Histogram>,
-    runs: Family<Judged, Counter>,
-    trials: Family<Outcome, Counter>,
+    runs: Family<VerdictLabels, Counter>,
+    trials: Family<OutcomeLabel, Counter>,
     queue_wait: Histogram,
     requests: Family<Request, Counter>,
     watch_errors: Family<Kind, Counter>,
@@ -60,7 +60,7 @@ const PHASE_SECONDS: [f64; 9] = [1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1200.0, 240
 /// A confirmed plan takes two seconds; a line before it hours.
 const WAIT_SECONDS: [f64; 9] = [3.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0, 43200.0];
 
-impl Metrics {
+impl OperatorMetrics {
     /// A registry of its own, with every series at zero whose labels are few: Prometheus sees no increase in a counter that
     /// begins with its first event. `each_object` adds the series of every object.
     pub fn new(each_object: bool) -> Self {
@@ -118,13 +118,13 @@ impl Metrics {
     /// A pass is over.
     pub fn reconciled(&self, outcome: &'static str, took: Duration) {
         self.reconciles
-            .get_or_create(&Outcome { outcome })
+            .get_or_create(&OutcomeLabel { outcome })
             .observe(took.as_secs_f64());
     }
 
     /// A pass ended in an error of this reason.
     pub fn failed(&self, reason: &'static str) {
-        self.errors.get_or_create(&Reason { reason }).inc();
+        self.errors.get_or_create(&ReasonLabel { reason }).inc();
     }
 
     /// A phase was left.
@@ -159,7 +159,7 @@ impl Metrics {
             .map(|known| known.as_str())
             .find(|known| *known == reason);
         self.runs
-            .get_or_create(&Judged {
+            .get_or_create(&VerdictLabels {
                 verdict: verdict.as_str(),
                 reason: known.unwrap_or("Other"),
             })
@@ -241,13 +241,13 @@ impl Metrics {
     }
 }
 
-fn trial_label(outcome: TrialOutcome) -> Outcome {
+fn trial_label(outcome: TrialOutcome) -> OutcomeLabel {
     let outcome = match outcome {
         TrialOutcome::Pass => "Pass",
         TrialOutcome::Miss => "Miss",
         TrialOutcome::Invalid => "Invalid",
     };
-    Outcome { outcome }
+    OutcomeLabel { outcome }
 }
 
 #[cfg(test)]

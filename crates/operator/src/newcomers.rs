@@ -30,11 +30,11 @@ const PAUSE_PER_OLDER: Duration = Duration::from_micros(500);
 /// The first status of a new object comes before anything else of those that hold nothing: of a thousand created at
 /// once, 655 had none after two seconds (`just bench-line 1000`).
 #[derive(Default)]
-pub struct Newcomers(Mutex<Waiting>);
+pub struct Newcomers(Mutex<WaitingObjects>);
 
 /// Objects without an answer, in the order of their arrival.
 #[derive(Default)]
-struct Waiting {
+struct WaitingObjects {
     /// Place in the order of arrival of each object without an answer, by uid.
     places: HashMap<String, u64>,
     /// Time of arrival of those that are new, by place.
@@ -42,7 +42,7 @@ struct Waiting {
     next: u64,
 }
 
-impl Waiting {
+impl WaitingObjects {
     /// Drops those that have waited for so long that they have trouble of their own.
     fn drop_overdue(&mut self) {
         while self.new.first_entry().is_some_and(|first| first.get().elapsed() >= NEW) {
@@ -103,7 +103,7 @@ impl Newcomers {
         Some(pause.clamp(shortest, longest))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingObjects> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.drop_overdue();
         all

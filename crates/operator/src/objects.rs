@@ -9,11 +9,11 @@ use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::stored::Stored;
 
 /// One watched namespace (`None` is all of them), and where its objects are kept.
-pub struct Scope {
+pub struct WatchScope {
     /// The namespace.
     pub namespace: Option<String>,
     /// Store from which its objects are read.
@@ -34,7 +34,7 @@ pub struct Objects {
 }
 
 /// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
-pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
+pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<WatchScope>) {
     let (bell, _) = broadcast::channel(BACKLOG);
     let watched: Arc<[Option<String>]> = namespaces.clone().into();
     let (stores, scopes): (Vec<_>, Vec<_>) = namespaces
@@ -43,7 +43,7 @@ pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
             let (reader, writer) = store();
             (
                 reader.clone(),
-                Scope {
+                WatchScope {
                     namespace,
                     reader,
                     writer,
@@ -87,7 +87,7 @@ impl Objects {
     }
 
     /// Text for a scraper, with every object that can be read.
-    pub fn scraped(&self, metrics: &Metrics) -> String {
+    pub fn scraped(&self, metrics: &OperatorMetrics) -> String {
         metrics.text(self.readable().filter_map(|object| object.unpack().ok()))
     }
 

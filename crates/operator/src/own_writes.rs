@@ -12,9 +12,9 @@ use crate::stored::Stored;
 /// phase that is over: nothing would be written then, so the lock on the resourceVersion would not notice. The
 /// operator's writes are kept here, so no pass has to wait for their echo.
 #[derive(Default)]
-pub struct OwnWrites(Mutex<HashMap<String, Written>>);
+pub struct OwnWrites(Mutex<HashMap<String, OwnWrite>>);
 
-struct Written {
+struct OwnWrite {
     /// Versions that the operator's writes replaced, which the watch may still bring.
     replaced: Vec<String>,
     newest: Arc<Stored>,
@@ -28,7 +28,7 @@ impl OwnWrites {
         };
         let newest = Arc::new(Stored::new(newest));
         let mut all = self.lock();
-        let written = all.entry(uid).or_insert_with(|| Written {
+        let written = all.entry(uid).or_insert_with(|| OwnWrite {
             replaced: Vec::new(),
             newest: newest.clone(),
         });
@@ -60,7 +60,7 @@ impl OwnWrites {
         self.lock().retain(|uid, _| uids.contains(uid));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Written>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnWrite>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

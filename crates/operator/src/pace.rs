@@ -21,7 +21,7 @@ const SHORTEST: Duration = Duration::from_millis(250);
 /// The same while a run removes its objects: a pass makes six lists, and pods need seconds to end.
 const SHORTEST_OF_REMOVAL: Duration = Duration::from_secs(2);
 /// Longest time between two passes. In as long without a pass the time between them halves, so that no rhythm of changes has
-/// more than one pass in 4 s in the long run. Not counted: changes of the object itself, and a completion of the endpoint.
+/// more than one pass in 4 s in the long run. Not counted: changes of the object itself and of Jobs, and a completion of the endpoint.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// A change of a Job has its pass at once, but only [`JOB_PASSES`] times within this time. The pod of a trial ends before its Job, and
@@ -33,7 +33,7 @@ const JOB_PASSES: u32 = 3;
 
 /// Last pass over each object, by namespace and name.
 #[derive(Default)]
-pub struct Pace(Mutex<HashMap<(String, String), Last>>);
+pub struct PassPace(Mutex<HashMap<(String, String), Last>>);
 
 struct Last {
     phase: Option<Phase>,
@@ -46,8 +46,8 @@ struct Last {
     shortest: Duration,
     /// True if a Job has changed since the last pass.
     job_changed: bool,
-    /// Start of the window of changes of a Job, and passes in it.
-    for_jobs: (Instant, u32),
+    /// First pass for a change of a Job in the present window, and passes in it.
+    for_jobs: Option<(Instant, u32)>,
 }
 
 impl Last {
@@ -63,17 +63,21 @@ impl Last {
             pause: shortest,
             shortest,
             job_changed: false,
-            for_jobs: (Instant::now(), 0),
+            for_jobs: None,
         }
     }
 
+    /// Counts a pass for a change of a Job; false if the window has no more.
+    fn counts_job(&mut self) -> bool {
+        let window = self.for_jobs.filter(|(since, _)| since.elapsed() < JOB_WINDOW);
+        let (since, passes) = window.unwrap_or_else(|| (Instant::now(), 0));
+        self.for_jobs = Some((since, (passes + 1).min(JOB_PASSES)));
+        passes < JOB_PASSES
+    }
+
     fn take(&mut self) -> Option<Duration> {
-        if self.for_jobs.0.elapsed() >= JOB_WINDOW {
-            self.for_jobs = (Instant::now(), 0);
-        }
         let is_measuring = self.phase == Some(Phase::Benchmarking);
-        if std::mem::take(&mut self.job_changed) && is_measuring && self.for_jobs.1 < JOB_PASSES {
-            self.for_jobs.1 += 1;
+        if std::mem::take(&mut self.job_changed) && is_measuring && self.counts_job() {
             return None;
         }
         let passed = self.at.elapsed();
@@ -89,7 +93,7 @@ impl Last {
     }
 }
 
-impl Pace {
+impl PassPace {
     /// Takes a pass; `Some`: the time until there is one.
     pub fn take(&self, run: &Run<'_>) -> Option<Duration> {
         let is_waiting = matches!(
@@ -159,7 +163,7 @@ mod tests {
 
     /// Passes within a time over an object that changes after each of these pauses (ms), again and again.
     async fn passes(changes: &[u64], lasts: Duration) -> u32 {
-        let (pace, settings) = (Pace::default(), Settings::default());
+        let (pace, settings) = (PassPace::default(), Settings::default());
         let object = object("WaitingForReady", "1");
         let run = Run::new(&object, &settings);
         let (began, mut count, mut due) = (Instant::now(), 0, None);
@@ -202,7 +206,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_end_of_a_trial_is_seen_at_once_after_a_burst() {
-        let (pace, settings) = (Pace::default(), Settings::default());
+        let (pace, settings) = (PassPace::default(), Settings::default());
         let object = object("Benchmarking", "1");
         let run = Run::new(&object, &settings);
         for _ in 0..100 {
@@ -217,7 +221,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_end_of_a_job_does_not_wait_for_the_end_of_its_pod() {
-        let (pace, settings) = (Pace::default(), Settings::default());
+        let (pace, settings) = (PassPace::default(), Settings::default());
         let object = object("Benchmarking", "1");
         let run = Run::new(&object, &settings);
         let of = ObjectRef::<Stored>::new("run").within("perf");
@@ -239,7 +243,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_of_the_object_and_a_phase_that_creates_objects_do_not_wait() {
-        let (pace, settings) = (Pace::default(), Settings::default());
+        let (pace, settings) = (PassPace::default(), Settings::default());
         let take = |phase: &str, version: &str| pace.take(&Run::new(&object(phase, version), &settings));
         assert_eq!(take("WaitingForReady", "1"), None);
         assert_eq!(take("WaitingForReady", "1"), Some(SHORTEST));

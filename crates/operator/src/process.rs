@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::join;
 use kube::{Client, Config};
-use perfval_cluster::{Clock, Cluster, Wakeups};
+use perfval_cluster::{Cluster, TimeSource, Wakeups};
 use perfval_run::Settings;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use crate::boundary::{Panicked, catch};
 use crate::calls::Counting;
-use crate::cli::{EndpointAccess, RunArgs, in_pod, own_namespace};
+use crate::cli::{FrontendAccess, RunArgs, in_pod, own_namespace};
 use crate::clients::Clients;
 use crate::context::Context;
 use crate::error::Error;
@@ -24,8 +24,8 @@ use crate::fence::Fence;
 use crate::fleet;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
-use crate::metrics::Metrics;
-use crate::objects::{self, Scope};
+use crate::metrics::OperatorMetrics;
+use crate::objects::{self, WatchScope};
 use crate::planner;
 use crate::rbac::{Duties, Right};
 use crate::rights::Rights;
@@ -45,9 +45,9 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
         .clone()
         .unwrap_or_else(|| config.default_namespace.clone());
     let settings = args.settings(own_namespace(&config).as_deref());
-    let (metrics, rights) = (Arc::new(Metrics::new(args.object_metrics)), Rights::default());
+    let (metrics, rights) = (Arc::new(OperatorMetrics::new(args.object_metrics)), Rights::default());
     let counting = Counting::new(metrics.clone(), rights.clone());
-    let clock = ServerClock::new(Clock::default());
+    let clock = ServerClock::new(TimeSource::default());
     let unfenced = clients::unfenced(config.clone(), &counting, &clock)?;
     let suspects = Suspects::new(args.in_flight_file.as_deref());
     let candidate = args.leader_elect.then(|| {
@@ -167,7 +167,7 @@ async fn work(
     context: Arc<Context>,
     answers: Wakeups,
     health: Health,
-    scopes: Vec<Scope>,
+    scopes: Vec<WatchScope>,
     stop: CancellationToken,
 ) {
     let nodes = Box::pin(fleet::work_until(context.clone(), watching.clone(), stop.clone()));
@@ -212,9 +212,9 @@ async fn work(
 
 fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
     match args.endpoint_access {
-        EndpointAccess::Auto if in_pod() => perfval_cluster::EndpointAccess::Dns,
-        EndpointAccess::Dns => perfval_cluster::EndpointAccess::Dns,
-        EndpointAccess::Auto | EndpointAccess::ServiceProxy => perfval_cluster::EndpointAccess::ServiceProxy,
+        FrontendAccess::Auto if in_pod() => perfval_cluster::EndpointAccess::Dns,
+        FrontendAccess::Dns => perfval_cluster::EndpointAccess::Dns,
+        FrontendAccess::Auto | FrontendAccess::ServiceProxy => perfval_cluster::EndpointAccess::ServiceProxy,
     }
 }
 

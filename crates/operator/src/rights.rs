@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::rbac::Right;
 
 /// Pause between checks of all rights while one is missing; never shorter, because a refusal may have another cause,
@@ -34,10 +34,10 @@ const NAMED: usize = 8;
 
 /// Rights that the operator is known to lack.
 #[derive(Clone, Default)]
-pub struct Rights(Arc<Shared>);
+pub struct Rights(Arc<SharedRights>);
 
 #[derive(Default)]
-struct Shared {
+struct SharedRights {
     known: Mutex<Known>,
     doubted: Notify,
 }
@@ -86,7 +86,7 @@ impl Rights {
 
     /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the
     /// answer changes.
-    pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<Metrics>, on_change: impl Fn()) {
+    pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {
         loop {
             let missing = self.ask(&client, &needed).await;
             metrics.lacks(missing.len());

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use http::header::DATE;
 use http::{HeaderMap, Request, Response};
 use kube::client::Body;
-use perfval_cluster::Clock;
+use perfval_cluster::TimeSource;
 use tower::{Layer, Service};
 
 use crate::moment::Moment;
@@ -25,12 +25,12 @@ const RESOLUTION: TimeDelta = TimeDelta::seconds(1);
 #[derive(Clone)]
 pub struct ServerClock {
     /// Used before the first answer.
-    machine: Clock,
-    known: Arc<Mutex<Option<Known>>>,
+    machine: TimeSource,
+    known: Arc<Mutex<Option<KnownTime>>>,
 }
 
 /// Times that the answers have shown.
-struct Known {
+struct KnownTime {
     /// The time at a moment lies between these two.
     at: Moment,
     earliest: DateTime<Utc>,
@@ -39,7 +39,7 @@ struct Known {
     shown: (DateTime<Utc>, Moment),
 }
 
-impl Known {
+impl KnownTime {
     /// The time now. If the server's clock was set back, this clock goes at half its speed until both are the same:
     /// if it stood still, every look that waits for a moment would come again at once.
     fn show(&mut self) -> DateTime<Utc> {
@@ -53,7 +53,7 @@ impl Known {
 
 impl ServerClock {
     /// `machine`: the clock to use before the first answer.
-    pub fn new(machine: Clock) -> Self {
+    pub fn new(machine: TimeSource) -> Self {
         Self {
             machine,
             known: Arc::default(),
@@ -61,9 +61,9 @@ impl ServerClock {
     }
 
     /// The same as the clock that decisions are made by.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> TimeSource {
         let clock = self.clone();
-        Clock::new(move || clock.now())
+        TimeSource::new(move || clock.now())
     }
 
     fn now(&self) -> DateTime<Utc> {
@@ -81,7 +81,7 @@ impl ServerClock {
         let (earliest, latest) = (date, date + RESOLUTION + delta(at.since(began)));
         let Some(before) = known.as_mut() else {
             let shown = (earliest, at);
-            *known = Some(Known {
+            *known = Some(KnownTime {
                 at,
                 earliest,
                 latest,
@@ -96,7 +96,7 @@ impl ServerClock {
         );
         // Not both can be true: a clock was set, or drifted away, or another API server answers.
         let (earliest, latest) = if both.0 <= both.1 { both } else { (earliest, latest) };
-        *before = Known {
+        *before = KnownTime {
             at,
             earliest,
             latest,
@@ -181,7 +181,7 @@ mod tests {
     /// A machine whose clock is this many seconds ahead of the server's.
     fn ahead(seconds: i64) -> ServerClock {
         let began = Moment::now();
-        ServerClock::new(Clock::new(move || at(seconds * 1000) + delta(began.elapsed())))
+        ServerClock::new(TimeSource::new(move || at(seconds * 1000) + delta(began.elapsed())))
     }
 
     /// An answer with this date, as a server writes it.

@@ -27,24 +27,24 @@ const STORE_IS_FULL: &str = "the operator has no room for this object, because a
 
 /// Bytes of the objects that the store keeps.
 #[derive(Default)]
-pub struct StoreLimits(Mutex<State>);
+pub struct StoreLimits(Mutex<StoreUsage>);
 
 #[derive(Default)]
-struct State {
+struct StoreUsage {
     bytes: usize,
-    namespaces: HashMap<String, Share>,
+    namespaces: HashMap<String, NamespaceShare>,
     /// Uids of objects whose status shows that there is no room.
     reported: HashSet<String>,
 }
 
 #[derive(Default)]
-struct Share {
+struct NamespaceShare {
     bytes: usize,
     /// By uid.
     objects: HashMap<String, usize>,
 }
 
-impl State {
+impl StoreUsage {
     fn forget(&mut self, namespace: &str, uid: &str) {
         let Some(share) = self.namespaces.get_mut(namespace) else {
             return;
@@ -94,7 +94,7 @@ impl StoreLimits {
     }
 
     /// Reserves room for an object of this many packed bytes, until the watch brings it again. Returns false if there is none.
-    /// Without the reservation, all refused objects would take the room of the first one that goes.
+    /// Without the reservation, all refused objects would take the room of the first that goes.
     pub(crate) fn reserve(&self, object: &ObjectMeta, bytes: usize) -> bool {
         let (namespace, uid) = key(object);
         let mut state = self.lock();
@@ -136,7 +136,7 @@ impl StoreLimits {
         state.bytes = state.namespaces.values().map(|share| share.bytes).sum();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StoreUsage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

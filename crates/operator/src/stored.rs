@@ -36,7 +36,7 @@ pub struct Stored {
 #[derive(Clone, Debug)]
 enum Content {
     /// Spec and status.
-    Packed(Packed),
+    Packed(PackedObject),
     /// Reason for which only the metadata is kept.
     Unreadable(Box<str>),
     /// The store has no room for the packed object of this many bytes.
@@ -45,7 +45,7 @@ enum Content {
 
 /// Compressed JSON, and its length.
 #[derive(Clone, Debug)]
-struct Packed {
+struct PackedObject {
     bytes: Box<[u8]>,
     length: usize,
 }
@@ -160,7 +160,7 @@ impl Stored {
     }
 }
 
-fn pack(object: &PerfValidation) -> io::Result<Packed> {
+fn pack(object: &PerfValidation) -> io::Result<PackedObject> {
     let json = serde_json::to_vec(&Outgoing {
         spec: &object.spec,
         status: object.status.as_ref(),
@@ -174,7 +174,7 @@ fn pack(object: &PerfValidation) -> io::Result<Packed> {
     if status != Status::StreamEnd {
         return Err(io::Error::other("compression made it longer"));
     }
-    Ok(Packed {
+    Ok(PackedObject {
         // Copied, because an allocator may leave a vector that shrinks where it is.
         bytes: Box::from(bytes.as_slice()),
         length: json.len(),
@@ -187,7 +187,7 @@ thread_local! {
     static DECOMPRESS: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 
-fn unpack(packed: &Packed) -> io::Result<Incoming> {
+fn unpack(packed: &PackedObject) -> io::Result<Incoming> {
     let mut json = Vec::with_capacity(packed.length);
     DECOMPRESS.with_borrow_mut(|decompress| {
         decompress.reset(false);

@@ -26,7 +26,7 @@ pub use self::watches::WATCH;
 use self::watches::{Watches, without_errors};
 use crate::context::Context;
 use crate::controller::reconcile;
-use crate::objects::Scope;
+use crate::objects::WatchScope;
 use crate::stored::Stored;
 
 /// A pod that starts changes several times within milliseconds; one pass serves them all. 150 ms made the median from
@@ -34,8 +34,14 @@ use crate::stored::Stored;
 const DEBOUNCE: Duration = Duration::from_millis(10);
 
 /// Reconciles the objects of a scope until it is stopped, then lets the running passes finish.
-pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, workers: u16, stop: CancellationToken) {
-    let Scope {
+pub async fn reconcile_all(
+    scope: WatchScope,
+    client: Client,
+    context: Arc<Context>,
+    workers: u16,
+    stop: CancellationToken,
+) {
+    let WatchScope {
         namespace,
         reader,
         writer,

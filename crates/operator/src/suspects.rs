@@ -16,31 +16,31 @@ use kube::api::ObjectMeta;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tracing::warn;
 
-use self::record::{Deaths, Pass, PassFile};
+use self::record::{Deaths, PassFile, PassRecord};
 
 /// Deaths in a row after which an object is set aside.
 const TOO_MANY: u32 = 2;
 
 /// The passes under way, and the deaths of processes in passes. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Suspects(Arc<Shared>);
+pub struct Suspects(Arc<SharedSuspects>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedSuspects {
+    state: Mutex<SuspectState>,
     /// Taken by one pass alone, or shared by all that are not suspected.
     turns: RwLock<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct SuspectState {
     file: Option<PassFile>,
     /// Passes under way when the process before died, until they are counted in the Lease.
-    found: Vec<Pass>,
+    found: Vec<PassRecord>,
     is_counted: bool,
     /// By uid of the object.
     deaths: BTreeMap<String, Deaths>,
-    under_way: Vec<Pass>,
+    under_way: Vec<PassRecord>,
 }
 
 impl Suspects {
@@ -53,12 +53,12 @@ impl Suspects {
                 None
             })
             .unzip();
-        let state = State {
+        let state = SuspectState {
             file,
             found: found.unwrap_or_default(),
-            ..State::default()
+            ..SuspectState::default()
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedSuspects {
             state: Mutex::new(state),
             turns: RwLock::default(),
         }))
@@ -120,7 +120,7 @@ impl Suspects {
     /// A pass of this object begins once it is its turn, and ends when the answer is dropped. A process that lives on then
     /// clears the object, unless it is set aside.
     pub(crate) async fn begin(&self, object: &ObjectMeta) -> UnderWay<'_> {
-        let pass = Pass::new(object);
+        let pass = PassRecord::new(object);
         let turn = if self.deaths(object) > 0 {
             Either::Right(self.0.turns.write().await)
         } else {
@@ -147,12 +147,12 @@ impl Suspects {
         self.lock().deaths.remove(object.uid.as_deref().unwrap_or_default());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SuspectState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SuspectState {
     fn keep_file(&mut self) {
         let Some(file) = &mut self.file else { return };
         if let Err(error) = file.write(&self.under_way) {

@@ -15,7 +15,7 @@ use perfval_run::time;
 use serde_json::{Value, json};
 use tracing::{debug, error, warn};
 
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 
 /// Time-out of an event.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -36,7 +36,12 @@ impl Reporter {
     }
 
     /// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.
-    pub async fn report(&self, invalid: &InvalidObject, cluster: &Cluster, metrics: &Metrics) -> Option<Duration> {
+    pub async fn report(
+        &self,
+        invalid: &InvalidObject,
+        cluster: &Cluster,
+        metrics: &OperatorMetrics,
+    ) -> Option<Duration> {
         let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
         error!(
             namespace,

@@ -11,7 +11,7 @@ use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_operator::context::Context;
 use perfval_operator::controller::reconcile;
-use perfval_operator::metrics::Metrics;
+use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
@@ -104,7 +104,7 @@ fn context(server: &ApiServer) -> Arc<Context> {
     Arc::new(Context::new(
         cluster,
         Settings::default(),
-        Arc::new(Metrics::new(false)),
+        Arc::new(OperatorMetrics::new(false)),
         objects,
         Reporter::new(client, "test".to_owned()),
         Rights::default(),

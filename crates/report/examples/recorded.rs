@@ -5,7 +5,7 @@ mod recorded;
 
 use std::path::Path;
 
-use perfval_report::Report;
+use perfval_report::RunReport;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write into");
@@ -22,7 +22,10 @@ fn main() {
         let run = run();
         let folder = Path::new(&folder).join(run.object.metadata.name.clone().unwrap_or_default());
         std::fs::create_dir_all(&folder).expect("a folder");
-        for file in Report::new(&run.object, Some(&run.results)).expect("a report").files() {
+        for file in RunReport::new(&run.object, Some(&run.results))
+            .expect("a report")
+            .files()
+        {
             std::fs::write(folder.join(file.name), file.content).expect("a file");
         }
         println!("{}", folder.display());

@@ -8,7 +8,7 @@ use crate::words::{self, recorded};
 
 /// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum CaseState {
     Passed,
     Failed,
     /// Could not be measured, or not trusted.
@@ -25,7 +25,7 @@ pub(crate) struct Case {
     /// `verdict`, `gates` or `trials`.
     pub suite: &'static str,
     pub name: String,
-    pub state: State,
+    pub state: CaseState,
     /// The word of the status.
     pub word: String,
     /// Reason in one line; empty for a case that passed.
@@ -48,8 +48,8 @@ pub(crate) fn cases(facts: &Facts) -> Vec<Case> {
     cases.extend(status.state.trials.iter().map(|trial| trial_case(facts, trial)));
     if matches!(status.verdict, None | Some(Verdict::Passed | Verdict::Skipped)) {
         for case in &mut cases {
-            if matches!(case.state, State::Failed | State::Error) {
-                case.state = State::Skipped;
+            if matches!(case.state, CaseState::Failed | CaseState::Error) {
+                case.state = CaseState::Skipped;
             }
         }
     }
@@ -67,11 +67,11 @@ fn verdict_case(facts: &Facts) -> Case {
         suite: SUITES[0],
         name: "verdict".to_owned(),
         state: match status.verdict {
-            Some(Verdict::Passed) => State::Passed,
-            Some(Verdict::Failed) => State::Failed,
-            Some(Verdict::Inconclusive | Verdict::Error) => State::Error,
-            Some(Verdict::Skipped) => State::Skipped,
-            None => State::Pending,
+            Some(Verdict::Passed) => CaseState::Passed,
+            Some(Verdict::Failed) => CaseState::Failed,
+            Some(Verdict::Inconclusive | Verdict::Error) => CaseState::Error,
+            Some(Verdict::Skipped) => CaseState::Skipped,
+            None => CaseState::Pending,
         },
         word: words::verdict(facts),
         message,
@@ -99,10 +99,10 @@ fn gate_case(facts: &Facts, gate: &GateStatus) -> Case {
         suite: SUITES[1],
         name: gate.name.clone(),
         state: match gate.result {
-            GateResult::Met => State::Passed,
-            GateResult::Missed => State::Failed,
-            GateResult::Unmeasured if enforced => State::Error,
-            GateResult::Warned | GateResult::Unmeasured => State::Skipped,
+            GateResult::Met => CaseState::Passed,
+            GateResult::Missed => CaseState::Failed,
+            GateResult::Unmeasured if enforced => CaseState::Error,
+            GateResult::Warned | GateResult::Unmeasured => CaseState::Skipped,
         },
         word: words::result(gate.result).to_owned(),
         message: match gate.result {
@@ -129,10 +129,10 @@ fn trial_case(facts: &Facts, trial: &TrialState) -> Case {
             format!("trial {}", trial.number)
         },
         state: match trial.outcome {
-            Some(TrialOutcome::Pass) => State::Passed,
-            Some(TrialOutcome::Miss) => State::Failed,
-            Some(TrialOutcome::Invalid) => State::Error,
-            None => State::Pending,
+            Some(TrialOutcome::Pass) => CaseState::Passed,
+            Some(TrialOutcome::Miss) => CaseState::Failed,
+            Some(TrialOutcome::Invalid) => CaseState::Error,
+            None => CaseState::Pending,
         },
         word: words::outcome(trial.outcome).to_owned(),
         message: match trial.outcome {

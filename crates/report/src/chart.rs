@@ -14,7 +14,7 @@ use maud::{Markup, html};
 
 pub(crate) use self::axis::{Axis, short};
 use self::points::{n, path, thin};
-use crate::timeline::Line;
+use crate::timeline::ChartLine;
 
 /// Points of one line in a drawing: the eye cannot separate more.
 const POINTS: usize = 480;
@@ -37,14 +37,14 @@ pub(crate) struct Chart {
     pub bands: Vec<Band>,
     pub lines: Vec<Drawn>,
     pub rules: Vec<Rule>,
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<ChartShape>,
 }
 
 /// A line and its class in the style sheet.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub class: &'static str,
-    pub line: Line,
+    pub line: ChartLine,
 }
 
 /// A part of the x axis.
@@ -59,21 +59,21 @@ pub(crate) struct Band {
 /// A straight line across, such as a threshold.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
-    pub at: At,
+    pub at: RulePosition,
     pub class: &'static str,
     pub label: String,
 }
 
 /// Position of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum At {
+pub(crate) enum RulePosition {
     X(f64),
     Y(f64),
 }
 
 /// A point or a box with a form of its own: colour is never the only difference.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum ChartShape {
     /// A filled point.
     Dot(f64, f64, &'static str),
     /// A cross.
@@ -171,7 +171,7 @@ impl Chart {
     fn rule(&self, rule: &Rule) -> Markup {
         let (right, bottom) = (self.size.0 - RIGHT, self.size.1 - BOTTOM);
         match rule.at {
-            At::X(value) => {
+            RulePosition::X(value) => {
                 let x = self.x(value);
                 // The text stays inside of the drawing.
                 let (anchor, beside) = if x > f64::midpoint(LEFT, right) {
@@ -184,28 +184,28 @@ impl Chart {
                     text.note x=(n(beside)) y=(n(bottom - 6.0)) text-anchor=(anchor) { (rule.label) }
                 }
             }
-            At::Y(value) => html! {
+            RulePosition::Y(value) => html! {
                 path class=(rule.class) d=(format!("M{} {}H{}", n(LEFT), n(self.y(value)), n(right))) {}
                 text.note x=(n(right - 2.0)) y=(n(self.y(value) - 4.0)) text-anchor="end" { (rule.label) }
             },
         }
     }
 
-    fn shape(&self, shape: &Shape) -> Markup {
+    fn shape(&self, shape: &ChartShape) -> Markup {
         match *shape {
-            Shape::Dot(x, y, class) => {
+            ChartShape::Dot(x, y, class) => {
                 let (x, y) = self.place((x, y));
                 html! { circle class=(class) cx=(n(x)) cy=(n(y)) r="4.5" {} }
             }
-            Shape::Cross(x, y, class) => {
+            ChartShape::Cross(x, y, class) => {
                 let (x, y) = self.place((x, y));
                 html! { path class=(class) d=(format!("M{} {}l8 8m0 -8l-8 8", n(x - 4.0), n(y - 4.0))) {} }
             }
-            Shape::Square(x, y, class) => {
+            ChartShape::Square(x, y, class) => {
                 let (x, y) = self.place((x, y));
                 html! { path class=(class) d=(format!("M{} {}h8v8h-8z", n(x - 4.0), n(y - 4.0))) {} }
             }
-            Shape::Spread(x, values, class) => {
+            ChartShape::Spread(x, values, class) => {
                 let x = self.x(x);
                 let [lowest, low, middle, high, highest] = values.map(|value| self.y(value));
                 let half = (0.3 * (self.size.0 - LEFT - RIGHT) / self.x.length()).clamp(2.0, 11.0);

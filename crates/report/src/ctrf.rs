@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, State};
+use crate::cases::{Case, CaseState};
 use crate::environment;
 use crate::facts::Facts;
 
@@ -80,18 +80,22 @@ fn test<'a>(title: &'a str, case: &'a Case) -> Test<'a> {
         stop,
         suite: [title, case.suite],
         message: &case.message,
-        trace: if case.state == State::Passed { "" } else { &case.details },
+        trace: if case.state == CaseState::Passed {
+            ""
+        } else {
+            &case.details
+        },
         raw_status: &case.word,
         r#type: "performance",
     }
 }
 
 /// CTRF has no word for an error: what could not be measured has not passed.
-fn status(state: State) -> &'static str {
+fn status(state: CaseState) -> &'static str {
     match state {
-        State::Passed => "passed",
-        State::Failed | State::Error => "failed",
-        State::Skipped => "skipped",
-        State::Pending => "pending",
+        CaseState::Passed => "passed",
+        CaseState::Failed | CaseState::Error => "failed",
+        CaseState::Skipped => "skipped",
+        CaseState::Pending => "pending",
     }
 }

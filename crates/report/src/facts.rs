@@ -17,7 +17,7 @@ use crate::error::Error;
 /// Key of a results ConfigMap that lists the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
 
-/// A file with results of one trial, for [`Report::from_exports`](crate::Report::from_exports).
+/// A file with results of one trial, for [`RunReport::from_exports`](crate::RunReport::from_exports).
 #[derive(Clone, Debug)]
 pub struct Export<'a> {
     /// Origin of the record, for people.
@@ -37,7 +37,7 @@ pub(crate) struct Facts {
     pub spec: Option<PerfValidationSpec>,
     pub status: PerfValidationStatus,
     pub trials: Vec<Trial>,
-    pub saved: Option<Saved>,
+    pub saved: Option<SavedResults>,
     /// Notes that a reader must see before believing the rest.
     pub notes: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Trial {
 
 /// The results ConfigMap.
 #[derive(Clone, Debug)]
-pub(crate) struct Saved {
+pub(crate) struct SavedResults {
     pub name: String,
     /// Digest over what it holds now.
     pub sha256: String,
@@ -203,8 +203,8 @@ impl Facts {
     }
 
     /// Compares the content with the digest of the operator.
-    fn check(&mut self, results: &ConfigMap, expected: Option<&str>) -> Saved {
-        let saved = Saved {
+    fn check(&mut self, results: &ConfigMap, expected: Option<&str>) -> SavedResults {
+        let saved = SavedResults {
             name: results.metadata.name.clone().unwrap_or_default(),
             sha256: results_sha256(results),
         };

@@ -5,4 +5,4 @@
 mod data;
 mod page;
 
-pub use data::Fleet;
+pub use data::FleetReport;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::cases::{Case, SUITES, State};
+use crate::cases::{Case, CaseState, SUITES};
 use crate::facts::Facts;
 
 pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
@@ -31,15 +31,15 @@ pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
 
 fn test_case(title: &str, case: &Case) -> TestCase {
     let mut status = match case.state {
-        State::Passed => TestCaseStatus::success(),
-        State::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        State::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
-        State::Skipped | State::Pending => TestCaseStatus::skipped(),
+        CaseState::Passed => TestCaseStatus::success(),
+        CaseState::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        CaseState::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
+        CaseState::Skipped | CaseState::Pending => TestCaseStatus::skipped(),
     };
-    if case.state != State::Passed {
+    if case.state != CaseState::Passed {
         status.set_type(case.word.as_str()).set_message(case.message.as_str());
     }
-    if matches!(case.state, State::Failed | State::Error) {
+    if matches!(case.state, CaseState::Failed | CaseState::Error) {
         status.set_description(case.details.as_str());
     }
     let mut written = TestCase::new(case.name.as_str(), status);
@@ -51,7 +51,7 @@ fn test_case(title: &str, case: &Case) -> TestCase {
         written.set_time(length.to_std().unwrap_or(Duration::ZERO));
     }
     // The details of a failure are in the failure already.
-    if !matches!(case.state, State::Failed | State::Error) && !case.details.is_empty() {
+    if !matches!(case.state, CaseState::Failed | CaseState::Error) && !case.details.is_empty() {
         written.set_system_out(case.details.as_str());
     }
     written

@@ -1,4 +1,4 @@
-//! Result of a run, for people and for pipelines, and the newest results of many nodes ([`Fleet`]).
+//! Result of a run, for people and for pipelines, and the newest results of many nodes ([`FleetReport`]).
 //!
 //! Pure: no client, no clock, and the same input gives the same bytes. Every word of the verdict and of its causes is
 //! from the status or from [`perfval_verdict`]; there is no judgement here.
@@ -6,7 +6,7 @@
 //! ```no_run
 //! # fn cluster() -> (perfval_api::PerfValidation, k8s_openapi::api::core::v1::ConfigMap) { unimplemented!() }
 //! let (object, results) = cluster();
-//! let report = perfval_report::Report::new(&object, Some(&results))?;
+//! let report = perfval_report::RunReport::new(&object, Some(&results))?;
 //! for file in report.files() {
 //!     println!("{}: {} bytes", file.name, file.content.len());
 //! }
@@ -37,17 +37,17 @@ pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
 pub use file::File;
-pub use fleet::Fleet;
+pub use fleet::FleetReport;
 pub use perfval_verdict::requests::RequestTimes;
 pub use statement::{FileState, Predicate, STATEMENT, Statement};
 
 /// Report of one run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RunReport {
     facts: Facts,
 }
 
-impl Report {
+impl RunReport {
     /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
     /// there are only the numbers of the status, and the charts are placeholders.
     pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {

@@ -16,18 +16,18 @@ type Labels = Vec<(&'static str, String)>;
 
 /// A series with its values. The library's own `Family` is a hash map, whose order is another one in each process.
 #[derive(Debug)]
-struct Series {
+struct MetricSeries {
     name: &'static str,
     help: &'static str,
     values: Vec<(Labels, f64)>,
 }
 
 #[derive(Debug)]
-struct All(Vec<Series>);
+struct All(Vec<MetricSeries>);
 
 impl Collector for All {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        for Series { name, help, values } in self.0.iter().filter(|series| !series.values.is_empty()) {
+        for MetricSeries { name, help, values } in self.0.iter().filter(|series| !series.values.is_empty()) {
             let mut series = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (labels, value) in values {
                 ConstGauge::new(*value).encode(series.encode_family(labels)?)?;
@@ -46,7 +46,7 @@ pub(crate) fn write(facts: &Facts) -> String {
     text
 }
 
-fn all(facts: &Facts) -> Vec<Series> {
+fn all(facts: &Facts) -> Vec<MetricSeries> {
     let object = || -> Labels {
         let namespace = facts.namespace.clone().unwrap_or_default();
         vec![("namespace", namespace), ("name", facts.name.clone())]
@@ -55,7 +55,7 @@ fn all(facts: &Facts) -> Vec<Series> {
     let mut series = |name, help, values: Vec<(Labels, f64)>| {
         let labelled = |(more, value): (Labels, f64)| (object().into_iter().chain(more).collect(), value);
         let values = values.into_iter().map(labelled).collect();
-        all.push(Series { name, help, values });
+        all.push(MetricSeries { name, help, values });
     };
     let status = &facts.status;
     let verdicts = [

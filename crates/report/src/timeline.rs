@@ -6,10 +6,10 @@ mod marks;
 
 use perfval_api::WorkerPod;
 use perfval_verdict::gpus::{Field, GpuSummary};
-use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
+use perfval_verdict::workers::{MeasuredPhase, Reading, WorkerSeries};
 
-use self::clock::{Clock, grown, per, readings};
-pub(crate) use self::line::{Line, Mark};
+use self::clock::{TrialClock, grown, per, readings};
+pub(crate) use self::line::{ChartLine, TimelineMark};
 use crate::facts::{Facts, Trial};
 
 /// Seconds that stay empty between two trials.
@@ -26,12 +26,12 @@ const TOKENS: i64 = 50;
 pub(crate) struct Timeline {
     pub spans: Vec<Span>,
     /// Every worker of any trial, in order of their address.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<WorkerTimeline>,
     /// Every GPU of these workers with readings.
-    pub gpus: Vec<Gpu>,
-    pub marks: Vec<Mark>,
+    pub gpus: Vec<GpuTimeline>,
+    pub marks: Vec<TimelineMark>,
     /// Unit of the workers' progress.
-    pub unit: Unit,
+    pub unit: ProgressUnit,
     /// Length of all (s).
     pub seconds: i64,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Span {
 
 /// Unit that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ProgressUnit {
     Tokens,
     #[default]
     Requests,
@@ -57,33 +57,33 @@ pub(crate) enum Unit {
 
 /// One worker over all trials.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerTimeline {
     /// Its pod, where that is known, else its address.
     pub name: String,
     pub address: String,
     /// UUIDs of its GPUs, where they are known.
     pub gpus: Vec<String>,
     /// Tokens or requests per second.
-    pub rate: Line,
+    pub rate: ChartLine,
     /// Time from one token of a request to the next (ms).
-    pub token_ms: Line,
+    pub token_ms: ChartLine,
     /// Time in the worker of the requests that ended (ms).
-    pub request_ms: Line,
+    pub request_ms: ChartLine,
     /// Time in its engine before the first token of the requests that ended (ms): queue and prefill.
-    pub first_token_ms: Line,
+    pub first_token_ms: ChartLine,
 }
 
 /// One GPU of a worker over all trials.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gpu {
+pub(crate) struct GpuTimeline {
     pub uuid: String,
     /// Name of the worker.
     pub worker: String,
     /// Readings.
-    pub lines: Vec<(Field, Line)>,
+    pub lines: Vec<(Field, ChartLine)>,
 }
 
-impl Unit {
+impl ProgressUnit {
     pub fn per_second(self) -> &'static str {
         match self {
             Self::Tokens => "tokens/s",
@@ -116,8 +116,8 @@ impl Timeline {
         let Some(payload) = &trial.payload else { return };
         let seconds = payload.record.outcome.measured_seconds();
         let (load, measured) = (
-            Phase::new(&payload.workers, None),
-            Phase::new(&payload.workers, seconds),
+            MeasuredPhase::new(&payload.workers, None),
+            MeasuredPhase::new(&payload.workers, seconds),
         );
         if payload.workers.is_empty() || load.last <= load.first {
             return;
@@ -127,8 +127,8 @@ impl Timeline {
         } else {
             self.seconds + BETWEEN
         };
-        let shown = Phase::between((load.first - AROUND).max(0), load.last + AROUND);
-        let clock = Clock {
+        let shown = MeasuredPhase::between((load.first - AROUND).max(0), load.last + AROUND);
+        let clock = TrialClock {
             trial: trial.status.number,
             shown,
             shift: from - shown.first,
@@ -174,7 +174,7 @@ impl Timeline {
         let summaries = payload.record.gpus.iter().flat_map(|record| &record.gpus);
         // Other GPUs of the node are other people's.
         let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpus.contains(&gpu.uuid));
-        let marks: Vec<Mark> = summaries
+        let marks: Vec<TimelineMark> = summaries
             .filter(ours)
             .flat_map(|gpu| marks::gpu_marks(clock, gpu))
             .collect();
@@ -182,13 +182,13 @@ impl Timeline {
         self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));
     }
 
-    fn lines(&mut self, worker: &str, uuid: &str) -> &mut Vec<(Field, Line)> {
+    fn lines(&mut self, worker: &str, uuid: &str) -> &mut Vec<(Field, ChartLine)> {
         let known = self
             .gpus
             .iter()
             .position(|gpu| gpu.worker == worker && gpu.uuid == uuid);
         let at = known.unwrap_or_else(|| {
-            self.gpus.push(Gpu {
+            self.gpus.push(GpuTimeline {
                 uuid: uuid.to_owned(),
                 worker: worker.to_owned(),
                 lines: Vec::new(),
@@ -203,11 +203,11 @@ impl Timeline {
         known.unwrap_or_else(|| {
             let at = |pod: &&WorkerPod| pod.address.as_ref() == Some(&series.address);
             let pod = facts.status.state.worker_pods.iter().find(at);
-            self.workers.push(Worker {
+            self.workers.push(WorkerTimeline {
                 name: pod.map_or_else(|| series.address.clone(), |pod| pod.pod.clone()),
                 address: series.address.clone(),
                 gpus: pod.map_or_else(Vec::new, |pod| gpus_of(facts, pod)),
-                ..Worker::default()
+                ..WorkerTimeline::default()
             });
             self.workers.len() - 1
         })
@@ -230,7 +230,7 @@ fn gpus_of(facts: &Facts, pod: &WorkerPod) -> Vec<String> {
 }
 
 /// Tokens only where every worker counts them.
-fn unit(trials: &[Trial]) -> Unit {
+fn unit(trials: &[Trial]) -> ProgressUnit {
     let series = trials
         .iter()
         .filter_map(|trial| trial.payload.as_ref())
@@ -238,8 +238,8 @@ fn unit(trials: &[Trial]) -> Unit {
     let mut readings = series.flat_map(readings).peekable();
     let any = readings.peek().is_some();
     if any && readings.all(|(_, reading)| reading.tokens.is_some()) {
-        Unit::Tokens
+        ProgressUnit::Tokens
     } else {
-        Unit::Requests
+        ProgressUnit::Requests
     }
 }

@@ -128,7 +128,7 @@ pub struct Observed {
     /// The DynamoGraphDeployment of this run.
     pub deployment: Seen<DynamicObject>,
     /// The API server's answer to a dry run of the DynamoGraphDeployment.
-    pub dry_run: Seen<Admission>,
+    pub dry_run: Seen<DryRunResult>,
     /// Pods of this object (any run), terminating ones included.
     pub pods: Seen<Vec<Pod>>,
     /// `ResourceClaims` of this object (any run).
@@ -227,7 +227,7 @@ pub struct Child {
 
 /// The API server's answer to a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum DryRunResult {
     /// It would create it.
     Accepted,
     /// It refuses: schema, CEL, webhook or quota; its words.

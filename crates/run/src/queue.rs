@@ -232,12 +232,12 @@ pub enum Turn {
     /// Sizing of the nodes that no other run holds.
     Sized(Sizing),
     /// It waits for runs that were requested earlier.
-    Queued(Place),
+    Queued(QueuePlace),
 }
 
 /// A place in the queue, as the status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePlace {
     /// Runs that hold a node and give it back, and earlier ones that wait for one.
     pub ahead: i64,
     /// The first of them, as `namespace/name`.

@@ -31,7 +31,7 @@ pub struct Limits {
 }
 
 /// End of an AIPerf process.
-pub struct Ended {
+pub struct ProcessEnd {
     pub how: How,
     /// The last lines of its output.
     pub tail: String,
@@ -54,7 +54,7 @@ enum ProcessEvent {
 }
 
 /// Runs the command to its end; afterwards all of its processes are gone.
-pub fn run(command: &[String], limits: &Limits) -> Result<Ended, Error> {
+pub fn run(command: &[String], limits: &Limits) -> Result<ProcessEnd, Error> {
     process::adopt_orphans()?;
     let (sender, events) = channel();
     listen(sender.clone())?;
@@ -66,7 +66,7 @@ pub fn run(command: &[String], limits: &Limits) -> Result<Ended, Error> {
 
     let stopped = supervise(&child, &events, limits);
     let how = bury(child, stopped)?;
-    Ok(Ended {
+    Ok(ProcessEnd {
         how,
         tail: tail(out, err),
     })

@@ -6,7 +6,7 @@ use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, frontend_times, pars
 use perfval_verdict::frame::{Failure, Outcome};
 use perfval_verdict::requests::RequestTimes;
 
-use crate::aiperf::{Ended, How};
+use crate::aiperf::{How, ProcessEnd};
 
 /// AIPerf's export in its artifact directory.
 pub const EXPORT: &str = "profile_export_aiperf.json";
@@ -26,7 +26,7 @@ pub struct JudgedRun {
 }
 
 /// Judges how AIPerf ended and what it left.
-pub fn judge(ended: &Ended, artifact_dir: &Path) -> JudgedRun {
+pub fn judge(ended: &ProcessEnd, artifact_dir: &Path) -> JudgedRun {
     let code = match ended.how {
         How::Exited(code) => code,
         How::Killed(signal) => return failure(128 + signal, Failure::Killed { signal }),

@@ -8,7 +8,7 @@ use perfval_verdict::aiperf::Measure;
 use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
 use perfval_verdict::gpus::{self, GpuRecord, GpuSeries, Recorder};
 use perfval_verdict::node_facts::NodeFacts;
-use perfval_verdict::workers::{Phase, WorkerSeries, summarize};
+use perfval_verdict::workers::{MeasuredPhase, WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::model;
 use crate::outcome;
 use crate::progress::ProgressReporter;
-use crate::sampler::{Sampler, Samples};
+use crate::sampler::{Sampler, WorkerSamples};
 use crate::telemetry::GpuSampler;
 
 /// Samples of all workers together that go into the log; thinned beyond it. About 250 KB: 127 bytes each with the counters of
@@ -110,12 +110,12 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
     let telemetry = telemetry.map(GpuSampler::stop);
-    let Samples { mut series, errors } = sampler.stop();
+    let WorkerSamples { mut series, errors } = sampler.stop();
     let ended = ended?;
 
     let mut judged = outcome::judge(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
-    let waited = Phase::new(&series, measured).waited();
+    let waited = MeasuredPhase::new(&series, measured).waited();
     let cpu = cpu.and_then(|cpu| cpu.stop(measured, waited));
     let node_cpu = node.and_then(|node| node.stop(measured, waited));
     if let Outcome::Report(report) = &mut judged.outcome {

@@ -20,7 +20,7 @@ pub struct Sampler(Arc<SharedSampler>);
 
 /// Samples of all workers.
 #[derive(Default)]
-pub struct Samples {
+pub struct WorkerSamples {
     /// One per address, in order of the address.
     pub series: Vec<WorkerSeries>,
     /// Reasons of failed scrapes, with their counts.
@@ -60,7 +60,7 @@ impl Sampler {
     }
 
     /// Stops, and waits for scrapes under way.
-    pub fn stop(self) -> Samples {
+    pub fn stop(self) -> WorkerSamples {
         let scrapers = {
             let mut state = self.0.state();
             state.stopped = true;
@@ -71,7 +71,7 @@ impl Sampler {
             let _ = scraper.join(); // one that panicked left its samples
         }
         let mut state = self.0.state();
-        Samples {
+        WorkerSamples {
             series: std::mem::take(&mut state.series).into_values().collect(),
             errors: std::mem::take(&mut state.errors),
         }

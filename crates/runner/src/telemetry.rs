@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use perfval_verdict::gpus::Recorder;
-use perfval_verdict::gpus::dcgm::{PageError, Scraped, read};
+use perfval_verdict::gpus::dcgm::{PageError, ScrapedGpu, read};
 use ureq::Agent;
 
 /// Time-out of a page. The exporter answers from memory; without an answer in this time there is no page for this
@@ -76,7 +76,7 @@ fn agent() -> Agent {
         .into()
 }
 
-fn page(agent: &Agent, url: &str) -> Result<Vec<Scraped>, Failed> {
+fn page(agent: &Agent, url: &str) -> Result<Vec<ScrapedGpu>, Failed> {
     let answer = agent.get(url).call()?;
     if answer.status() != 200 {
         return Err(Failed::Status(answer.status().as_u16()));

@@ -7,7 +7,7 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, Reason};
 use super::dra::Dra;
 use super::examine::Circumstances;
 use super::fleet::{Fleet, GpuNodes, unread_of_run};
-use super::report::{NodeReport, Obstacle};
+use super::report::{NodeObstacle, NodeReport};
 use super::summary::{self, Unlabelled};
 use super::{Sizing, expected, generator, namespace};
 use crate::inventory::{Inventory, Node, OfRun};
@@ -122,7 +122,7 @@ impl Fleet<'_> {
             let lacks = |index: &&usize| admitted.binary_search(index).is_err();
             let names = all.iter().filter(lacks).take(summary::NAMED_NODES);
             Unlabelled {
-                obstacle: Obstacle::LabelMissing {
+                obstacle: NodeObstacle::LabelMissing {
                     label: format!("{key}={value}"),
                 },
                 first: names.map(|index| self.nodes[*index].name.to_string()).collect(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::busy_devices::{BusyDevices, Odd, odd};
 use super::devices::{ClaimRequest, NodeDevices, first_fit};
 use super::pools::{DeviceId, Pool, PoolState, Pools};
-use super::report::Obstacle;
+use super::report::NodeObstacle;
 use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
 use crate::inventory::{Device, Inventory, Node};
@@ -23,7 +23,7 @@ pub struct Devices<'a> {
 
 /// Devices as one class selects them.
 pub struct SelectedClass<'a> {
-    selectors: Result<Selectors, Obstacle>,
+    selectors: Result<Selectors, NodeObstacle>,
     /// Drivers of devices of the class, or of its name.
     gpu_drivers: BTreeSet<&'a str>,
 }
@@ -107,18 +107,18 @@ impl<'a> Dra<'a> {
     }
 
     /// Obstacle if a node's pools cannot be counted at the moment.
-    pub fn unsettled(&self, node: &Node) -> Option<Obstacle> {
+    pub fn unsettled(&self, node: &Node) -> Option<NodeObstacle> {
         self.gpu_pools(node).find_map(|pool| {
             let (driver, name) = (pool.driver.to_owned(), pool.name.to_owned());
             match &pool.state {
                 PoolState::Complete => None,
-                PoolState::Incomplete { present, announced } => Some(Obstacle::PoolIncomplete {
+                PoolState::Incomplete { present, announced } => Some(NodeObstacle::PoolIncomplete {
                     driver,
                     pool: name,
                     slices: *present,
                     announced: *announced,
                 }),
-                PoolState::Invalid(fault) => Some(Obstacle::PoolInvalid {
+                PoolState::Invalid(fault) => Some(NodeObstacle::PoolInvalid {
                     driver,
                     pool: name,
                     fault: fault.clone(),
@@ -128,7 +128,7 @@ impl<'a> Dra<'a> {
     }
 
     /// The devices of the class on a node whose pools are settled.
-    pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, Obstacle> {
+    pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, NodeObstacle> {
         let request = ClaimRequest {
             selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
             tolerations: self.tolerations,
@@ -151,15 +151,15 @@ impl<'a> Dra<'a> {
     }
 }
 
-fn selectors(class: &Seen<DeviceClass>, name: &str) -> Result<Selectors, Obstacle> {
+fn selectors(class: &Seen<DeviceClass>, name: &str) -> Result<Selectors, NodeObstacle> {
     let Some(class) = class.present() else {
-        return Err(Obstacle::ClassMissing { class: name.to_owned() });
+        return Err(NodeObstacle::ClassMissing { class: name.to_owned() });
     };
     Selectors::compile(class).map_err(not_evaluable)
 }
 
-fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
-    Obstacle::NotEvaluable { fault }
+fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> NodeObstacle {
+    NodeObstacle::NotEvaluable { fault }
 }
 
 /// Drivers that publish a device of the class, and the driver of the class's name, such as `gpu.nvidia.com` of

@@ -10,7 +10,7 @@ use super::naming::{Holder, Naming};
 use super::node::{ineligible, says_it_has_gpus, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
-use super::report::{NodeReport, Obstacle};
+use super::report::{NodeObstacle, NodeReport};
 use super::room::room;
 use super::{expected, mixed_allocation, separation, sharing};
 use crate::inventory::{CacheVolume, Node, OfRun, PodUse};
@@ -58,7 +58,7 @@ impl<'a> Circumstances<'a> {
     pub fn report(&self, node: &Node) -> NodeReport {
         let (mut report, uncounted) = self.counted(node);
         report.obstacle = match uncounted {
-            Some(Obstacle::NoGpus) => Some(Obstacle::NoGpus),
+            Some(NodeObstacle::NoGpus) => Some(NodeObstacle::NoGpus),
             uncounted => self
                 .unavailable(node)
                 .or(uncounted)
@@ -84,7 +84,7 @@ impl<'a> Circumstances<'a> {
     }
 
     /// The GPUs of a node, or why they cannot be counted.
-    fn counted(&self, node: &Node) -> (NodeReport, Option<Obstacle>) {
+    fn counted(&self, node: &Node) -> (NodeReport, Option<NodeObstacle>) {
         let mut report = NodeReport {
             node: node.name.to_string(),
             ..NodeReport::default()
@@ -103,7 +103,7 @@ impl<'a> Circumstances<'a> {
     }
 
     /// Obstacle that rules out a node regardless of its free GPUs.
-    fn unavailable(&self, node: &Node) -> Option<Obstacle> {
+    fn unavailable(&self, node: &Node) -> Option<NodeObstacle> {
         ineligible(node, self.spec, self.cache).or_else(|| self.held_by_run(node))
     }
 
@@ -114,7 +114,7 @@ impl<'a> Circumstances<'a> {
 
     /// Returns true if a node has GPUs or claims to have some.
     pub fn has_gpus(&self, node: &Node) -> bool {
-        !matches!(self.ways(node), Err(Obstacle::NoGpus))
+        !matches!(self.ways(node), Err(NodeObstacle::NoGpus))
     }
 
     /// The plan of a run on a node without obstacle.
@@ -175,13 +175,13 @@ impl<'a> Circumstances<'a> {
     }
 
     /// Ways in which a node gives out GPUs: true if through claims, and the GPUs of its device plugin.
-    fn ways(&self, node: &Node) -> Result<(bool, Option<PluginGpus>), Obstacle> {
+    fn ways(&self, node: &Node) -> Result<(bool, Option<PluginGpus>), NodeObstacle> {
         let resource = &self.spec.placement.resource_name;
         let plugin = plugin::count(node, resource, || self.users_on(node), self.naming);
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !self.says_it_has_gpus(node) {
-            return Err(Obstacle::NoGpus);
+            return Err(NodeObstacle::NoGpus);
         }
         match unsettled {
             Some(unsettled) => Err(unsettled),
@@ -194,7 +194,7 @@ impl<'a> Circumstances<'a> {
         self.pods.users_on(node, &self.spec.placement.resource_name)
     }
 
-    fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+    fn count(&self, node: &Node) -> Result<Gpus<'a>, NodeObstacle> {
         let (has_devices, plugin) = self.ways(node)?;
         let resource = || self.spec.placement.resource_name.clone();
         match (has_devices, plugin, self.spec.placement.allocation) {
@@ -206,12 +206,12 @@ impl<'a> Circumstances<'a> {
                     .mixed_allocation("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
             }
             (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
-            (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
+            (true, None, AllocationMode::DevicePlugin) => Err(NodeObstacle::OnlyByClaims { resource: resource() }),
             (_, Some(gpus), AllocationMode::DevicePlugin) | (false, Some(gpus), AllocationMode::Auto) => {
                 sharing::shared(node, &resource(), &self.users_on(node)).map_or(Ok(Gpus::ByPlugin(gpus)), Err)
             }
-            (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
-            (false, None, AllocationMode::Dra) => Err(Obstacle::NothingPublished { resource: resource() }),
+            (false, Some(_), AllocationMode::Dra) => Err(NodeObstacle::OnlyByPlugin { resource: resource() }),
+            (false, None, AllocationMode::Dra) => Err(NodeObstacle::NothingPublished { resource: resource() }),
             (false, None, _) => self.without_offer(node),
         }
     }
@@ -222,37 +222,37 @@ impl<'a> Circumstances<'a> {
     }
 
     /// GPUs of a node that claims to have some, although no plugin and no driver offers any.
-    fn without_offer(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+    fn without_offer(&self, node: &Node) -> Result<Gpus<'a>, NodeObstacle> {
         let resource = &self.spec.placement.resource_name;
         if let Some(shared) = sharing::shared(node, resource, &[]) {
             return Err(shared);
         }
         let unhealthy = plugin::unhealthy(node, resource, self.naming).map(Gpus::ByPlugin);
-        unhealthy.ok_or_else(|| Obstacle::NothingPublished {
+        unhealthy.ok_or_else(|| NodeObstacle::NothingPublished {
             resource: resource.clone(),
         })
     }
 
-    fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
+    fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, NodeObstacle> {
         let resource = &self.spec.placement.resource_name;
         let users = self.users_on(node);
         if let Some(pod) = users.first().filter(|_| !plugin_too) {
             let pod = self.naming.all(Holder::Pod, [&*pod.name]);
             let resource = resource.clone();
-            return Err(Obstacle::LeftByPlugin { pod, resource });
+            return Err(NodeObstacle::LeftByPlugin { pod, resource });
         }
         let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, &users, resource, self.naming)
             .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
-            return Err(Obstacle::NotOfClass { class });
+            return Err(NodeObstacle::NotOfClass { class });
         }
         let selectors = separation::selectors(&devices)?;
         Ok(Gpus::ByClaims { devices, selectors })
     }
 
-    fn mixed_allocation(&self, fault: &str) -> Obstacle {
-        Obstacle::TwoLedgers {
+    fn mixed_allocation(&self, fault: &str) -> NodeObstacle {
+        NodeObstacle::TwoLedgers {
             resource: self.spec.placement.resource_name.clone(),
             fault: fault.to_owned(),
         }
@@ -265,29 +265,29 @@ impl<'a> Circumstances<'a> {
         (by_claims && by_plugin.is_some()).then(|| users.iter().map(|pod| self.naming.token(&pod.name)).collect())
     }
 
-    fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
+    fn held_by_run(&self, node: &Node) -> Option<NodeObstacle> {
         let run = self.held.run_on(&node.name)?;
         let run = self.naming.shows(run).then(|| run.to_owned());
-        Some(Obstacle::HeldByRun { run })
+        Some(NodeObstacle::HeldByRun { run })
     }
 
-    fn too_few(&self, report: &NodeReport) -> Option<Obstacle> {
+    fn too_few(&self, report: &NodeReport) -> Option<NodeObstacle> {
         let min = self.spec.min_gpus();
         let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
         let never: i64 = never.map(|taken| taken.gpus).sum();
         if report.total < min {
-            Some(Obstacle::TooFew)
+            Some(NodeObstacle::TooFew)
         } else if report.total - never < min {
-            Some(Obstacle::NotWhole)
+            Some(NodeObstacle::NotWhole)
         } else if report.free < min {
-            Some(Obstacle::NotEnoughFree)
+            Some(NodeObstacle::NotEnoughFree)
         } else {
             None
         }
     }
 
     /// Counts the workers that also find cpu, memory and pod slots on the node, and room in the quotas.
-    pub fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
+    pub fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<NodeObstacle> {
         let namespace = match report.allocation {
             Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
@@ -295,7 +295,7 @@ impl<'a> Circumstances<'a> {
         let min = self.spec.min_workers();
         let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
         if room.workers < min {
-            return Some(Obstacle::NoRoom {
+            return Some(NodeObstacle::NoRoom {
                 resource: room.short_of,
                 workers: room.workers,
             });

@@ -54,7 +54,7 @@ pub use our_pods::{
     trial_is_pinned,
 };
 pub use plan::{Plan, hold};
-pub use report::{NodeReport, Obstacle};
+pub use report::{NodeObstacle, NodeReport};
 pub use seen::Seen;
 pub use survey::SurveyedNode;
 pub use taken::{Taken, TakenBy};

@@ -10,7 +10,7 @@ use quota::{Allowance, Count, Other, QuotaClaim, allowance, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
-use super::report::Obstacle;
+use super::report::NodeObstacle;
 use crate::Granted;
 use crate::inventory::OfRun;
 
@@ -53,14 +53,14 @@ impl Namespace {
     }
 
     /// Obstacle if fewer than `min` workers are allowed.
-    pub fn forbids(&self, min: i64) -> Option<Obstacle> {
+    pub fn forbids(&self, min: i64) -> Option<NodeObstacle> {
         let Allowance {
             quota,
             resource,
             workers,
             later,
         } = self.allowance.clone().filter(|allowance| allowance.workers < min)?;
-        Some(Obstacle::QuotaExceeded {
+        Some(NodeObstacle::QuotaExceeded {
             quota,
             resource,
             workers,

@@ -5,7 +5,7 @@ use perfval_api::PerfValidationSpec;
 use rust_decimal::Decimal;
 
 use super::node_selector;
-use super::report::Obstacle;
+use super::report::NodeObstacle;
 use super::taints::{as_yaml, strict, tolerated, toleration};
 use crate::inventory::{CacheVolume, Node};
 
@@ -32,21 +32,21 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 pub const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Obstacle that keeps all our pods from a node.
-pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<Obstacle> {
+pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<NodeObstacle> {
     if node.deleting {
-        return Some(Obstacle::BeingDeleted);
+        return Some(NodeObstacle::BeingDeleted);
     }
     if !node.ready {
-        return Some(Obstacle::NotReady);
+        return Some(NodeObstacle::NotReady);
     }
     let mut labels = spec.placement.node_selector.iter();
     if let Some((key, value)) = labels.find(|(key, value)| node.label(key) != Some(value.as_str())) {
         let label = format!("{key}={value}");
-        return Some(Obstacle::LabelMissing { label });
+        return Some(NodeObstacle::LabelMissing { label });
     }
     // A repaired node is validated before it is uncordoned, but only if the spec selects it by name.
     if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {
-        return Some(Obstacle::Cordoned);
+        return Some(NodeObstacle::Cordoned);
     }
     not_tolerated(node, spec).or_else(|| out_of_reach(node, cache))
 }
@@ -61,7 +61,7 @@ pub fn cordon(node: &Node) -> Option<Taint> {
 }
 
 /// The taints that our pods do not tolerate. All at once, so that the second one is not found only in the next run.
-fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
+fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<NodeObstacle> {
     let tolerations = tolerations(node, spec);
     let cordon = cordon(node);
     let own = strict(&node.taints).filter(|taint| taint.key != UNSCHEDULABLE);
@@ -74,9 +74,9 @@ fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
     }
     let fatal = |taint: &&&Taint| taint.key != UNSCHEDULABLE && is_out_of_service(taint);
     if let Some(taint) = missing.iter().find(fatal) {
-        return Some(Obstacle::OutOfService { taint: in_words(taint) });
+        return Some(NodeObstacle::OutOfService { taint: in_words(taint) });
     }
-    Some(Obstacle::NotTolerated {
+    Some(NodeObstacle::NotTolerated {
         taints: missing.iter().map(|taint| in_words(taint)).collect(),
         tolerations: missing.iter().map(|taint| as_yaml(&toleration(taint))).collect(),
     })
@@ -96,9 +96,9 @@ fn in_words(taint: &Taint) -> String {
     format!("{}{value}:{}", taint.key, taint.effect)
 }
 
-fn out_of_reach(node: &Node, cache: Option<&CacheVolume>) -> Option<Obstacle> {
+fn out_of_reach(node: &Node, cache: Option<&CacheVolume>) -> Option<NodeObstacle> {
     let cache = cache.filter(|cache| !node_selector::matches(&cache.nodes, node))?;
-    Some(Obstacle::VolumeElsewhere {
+    Some(NodeObstacle::VolumeElsewhere {
         claim: cache.claim.clone(),
         nodes: node_selector::in_words(&cache.nodes),
     })

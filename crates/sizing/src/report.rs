@@ -31,7 +31,7 @@ pub struct NodeReport {
     pub usable: i64,
     /// Obstacle that rules out the node; `None` if a run could have it.
     #[serde(flatten)]
-    pub obstacle: Option<Obstacle>,
+    pub obstacle: Option<NodeObstacle>,
     /// The plan of a run on this node.
     #[serde(skip)]
     pub plan: Option<Plan>,
@@ -41,7 +41,7 @@ pub struct NodeReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why")]
 #[allow(missing_docs)] // every field is what the message says of it
-pub enum Obstacle {
+pub enum NodeObstacle {
     /// It has no GPUs.
     NoGpus,
     /// It is being deleted.
@@ -123,7 +123,7 @@ pub enum Obstacle {
     },
 }
 
-impl Obstacle {
+impl NodeObstacle {
     /// The reason that a run gives when no node has a better one.
     pub fn reason(&self) -> Reason {
         match self {
@@ -173,13 +173,13 @@ impl NodeReport {
             return self.free_of_total();
         };
         match obstacle {
-            Obstacle::NoGpus => "has no GPUs".to_owned(),
-            Obstacle::BeingDeleted => "is being deleted".to_owned(),
-            Obstacle::NotReady => "is not Ready".to_owned(),
-            Obstacle::Cordoned => "is cordoned, and placement.nodeSelector does not name it".to_owned(),
-            Obstacle::LabelMissing { label } => format!("does not carry {label}"),
-            Obstacle::OutOfService { taint } => format!("is out of service: it has the taint {taint}"),
-            Obstacle::NotTolerated { taints, tolerations } => {
+            NodeObstacle::NoGpus => "has no GPUs".to_owned(),
+            NodeObstacle::BeingDeleted => "is being deleted".to_owned(),
+            NodeObstacle::NotReady => "is not Ready".to_owned(),
+            NodeObstacle::Cordoned => "is cordoned, and placement.nodeSelector does not name it".to_owned(),
+            NodeObstacle::LabelMissing { label } => format!("does not carry {label}"),
+            NodeObstacle::OutOfService { taint } => format!("is out of service: it has the taint {taint}"),
+            NodeObstacle::NotTolerated { taints, tolerations } => {
                 let (s, is) = if taints.len() == 1 { ("", "is") } else { ("s", "are") };
                 format!(
                     "has the taint{s} {}, which {is} not tolerated: add to placement.tolerations: [{}]",
@@ -187,63 +187,63 @@ impl NodeReport {
                     tolerations.join(", ")
                 )
             }
-            Obstacle::VolumeElsewhere { claim, nodes } => {
+            NodeObstacle::VolumeElsewhere { claim, nodes } => {
                 format!("cannot reach the volume of the model cache {claim}: only nodes with {nodes} can")
             }
-            Obstacle::HeldByRun { run: Some(run) } => format!("is held by the run of {run}"),
-            Obstacle::HeldByRun { run: None } => "is held by a run of another namespace".to_owned(),
-            Obstacle::PoolIncomplete {
+            NodeObstacle::HeldByRun { run: Some(run) } => format!("is held by the run of {run}"),
+            NodeObstacle::HeldByRun { run: None } => "is held by a run of another namespace".to_owned(),
+            NodeObstacle::PoolIncomplete {
                 driver,
                 pool,
                 slices,
                 announced,
             } => format!("{driver} is still publishing: pool {pool} has {slices} of {announced} slices"),
-            Obstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
-            Obstacle::TwoLedgers { resource, fault } => {
+            NodeObstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
+            NodeObstacle::TwoLedgers { resource, fault } => {
                 format!("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")
             }
-            Obstacle::LeftByPlugin { pod, resource } => {
+            NodeObstacle::LeftByPlugin { pod, resource } => {
                 format!(
                     "{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown"
                 )
             }
-            Obstacle::OnlyByClaims { resource } => {
+            NodeObstacle::OnlyByClaims { resource } => {
                 format!("gives its GPUs out by DRA only, and {resource} was asked for")
             }
-            Obstacle::OnlyByPlugin { resource } => {
+            NodeObstacle::OnlyByPlugin { resource } => {
                 format!("gives its GPUs out as {resource} only, and DRA was asked for")
             }
-            Obstacle::SharedGpus {
+            NodeObstacle::SharedGpus {
                 resource,
                 offered,
                 are,
                 how,
             } => format!("its {offered} {resource} are {}", are.explain(how)),
-            Obstacle::ClassMissing { class } => {
+            NodeObstacle::ClassMissing { class } => {
                 format!("devices are published, but the DeviceClass {class} is missing: the driver is half installed")
             }
-            Obstacle::NothingPublished { resource } => format!(
+            NodeObstacle::NothingPublished { resource } => format!(
                 "has GPUs by its labels or its capacity, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
                  started before the driver, restart the plugin's pod"
             ),
-            Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
-            Obstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
-            Obstacle::Inseparable { fault } => fault.clone(),
-            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
-            Obstacle::NotWhole => {
+            NodeObstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
+            NodeObstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
+            NodeObstacle::Inseparable { fault } => fault.clone(),
+            NodeObstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
+            NodeObstacle::NotWhole => {
                 let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
                 let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
                 format!("only {whole} of {} GPUs can be had whole{}", self.total, self.because())
             }
-            Obstacle::NotEnoughFree => self.free_of_total(),
-            Obstacle::NoRoom { resource, workers } => {
+            NodeObstacle::NotEnoughFree => self.free_of_total(),
+            NodeObstacle::NoRoom { resource, workers } => {
                 format!(
                     "{}, but {resource} for only {}",
                     self.free_of_total(),
                     number_of(*workers, "worker")
                 )
             }
-            Obstacle::QuotaExceeded {
+            NodeObstacle::QuotaExceeded {
                 quota,
                 resource,
                 workers,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::devices::{NodeDevices, attribute};
 use super::pools::DeviceId;
-use super::report::Obstacle;
+use super::report::NodeObstacle;
 use super::taken::TakenBy;
 use crate::inventory::Device;
 
@@ -14,9 +14,9 @@ use crate::inventory::Device;
 const WHOLE: &str = "!device.allowMultipleAllocations";
 
 /// The CEL expressions; empty if the class suffices.
-pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
+pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle> {
     if let Some(fault) = mixed(devices) {
-        return Err(Obstacle::Inseparable { fault });
+        return Err(NodeObstacle::Inseparable { fault });
     }
     let shareable = devices.all().any(|(_, device)| device.shareable);
     let whole = shareable.then(|| WHOLE.to_owned());
@@ -38,7 +38,7 @@ fn mixed(devices: &NodeDevices<'_>) -> Option<String> {
 }
 
 /// The scheduler does not know that a device is in use through another one of the same GPU, or through a device plugin.
-fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
+fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle> {
     let mut excluded: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (id, device, by) in &devices.taken {
         if matches!(by, TakenBy::TwinInUse | TakenBy::InUseByPod { .. }) {
@@ -76,8 +76,8 @@ fn uuid<'a>(id: &DeviceId<'_>, device: &'a Device) -> Option<&'a str> {
     text.chars().all(plain).then_some(text)
 }
 
-fn untellable(id: &DeviceId<'_>) -> Obstacle {
-    Obstacle::Inseparable {
+fn untellable(id: &DeviceId<'_>) -> NodeObstacle {
+    NodeObstacle::Inseparable {
         fault: format!(
             "{}/{} is in use through another device of the same GPU, and it has no uuid of its own to exclude it by",
             id.pool, id.device

@@ -5,7 +5,7 @@ use perfval_api::text::number_of;
 
 use super::expected;
 use super::plugin::whole;
-use super::report::{Obstacle, SharedAs};
+use super::report::{NodeObstacle, SharedAs};
 use crate::inventory::{Node, PodUse};
 
 /// NVIDIA's plugin adds it to a resource that is shared under a name of its own.
@@ -30,7 +30,7 @@ const GPUS_OF_MACHINE: [&str; 4] = [
 
 /// Obstacle of a node whose plugin gives out less than whole GPUs under a resource, or under another name instead.
 /// `users` are the pods that have some of the resource.
-pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<Obstacle> {
+pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<NodeObstacle> {
     let offered = |resource: &str| {
         let most = node.allocatable.get(resource).max(node.capacity.get(resource));
         Some(whole(most)).filter(|offered| *offered > 0)
@@ -38,7 +38,7 @@ pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<Obstacle
     let as_one = |resource: &str, offered: i64| {
         let (are, how) = how(node, resource, offered, users)?;
         let resource = resource.to_owned();
-        Some(Obstacle::SharedGpus {
+        Some(NodeObstacle::SharedGpus {
             resource,
             offered,
             are,
@@ -60,7 +60,7 @@ pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<Obstacle
             SharedAs::Partitions
         };
         let how = profile_of(other).unwrap_or_default().to_owned();
-        Some(Obstacle::SharedGpus {
+        Some(NodeObstacle::SharedGpus {
             resource: other.to_owned(),
             offered,
             are,

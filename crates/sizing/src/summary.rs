@@ -3,7 +3,7 @@
 use perfval_api::{PerfValidationSpec, Reason};
 
 use super::Sizing;
-use super::report::{NodeReport, Obstacle};
+use super::report::{NodeObstacle, NodeReport};
 
 /// Groups of nodes that a message shows for each reason.
 const GROUPS: usize = 3;
@@ -29,7 +29,7 @@ const HOPELESS: [Reason; 2] = [Reason::MixedAllocation, Reason::SelectorNotEvalu
 /// Nodes that only lack a label and were not examined one by one.
 pub struct Unlabelled {
     /// Obstacle of each of them.
-    pub obstacle: Obstacle,
+    pub obstacle: NodeObstacle,
     /// The first by name, as many as a message contains.
     pub first: Vec<String>,
     /// Number of these nodes.
@@ -40,7 +40,7 @@ pub struct Unlabelled {
 /// with GPUs or without.
 pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], spec: &PerfValidationSpec) -> Sizing {
     let examined = reports.iter().filter_map(|report| match report.obstacle.as_ref()? {
-        Obstacle::NoGpus => None,
+        NodeObstacle::NoGpus => None,
         obstacle => Some(Said {
             reason: obstacle.reason(),
             says: report.summary(),

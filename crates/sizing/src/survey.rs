@@ -5,7 +5,7 @@ use perfval_api::PerfValidationSpec;
 use super::Sizing;
 use super::fleet::Fleet;
 use super::node::HOSTNAME;
-use super::report::Obstacle;
+use super::report::NodeObstacle;
 use crate::HeldNodes;
 use crate::inventory::{Node, OfRun};
 
@@ -38,7 +38,7 @@ impl Fleet<'_> {
         let world = self.world(&class, of_run, spec, &held, &[]);
         let is_free = |node: &Node| match world.glance(node).obstacle {
             // A run that selects the node may have it while it is cordoned.
-            Some(Obstacle::Cordoned) => {
+            Some(NodeObstacle::Cordoned) => {
                 let mut pinned = spec.clone();
                 let hostname = node.label(HOSTNAME).unwrap_or_default().to_owned();
                 pinned.placement.node_selector.insert(HOSTNAME.to_owned(), hostname);

@@ -22,7 +22,7 @@ pub struct Difference {
 
 /// Standard deviations of one number where the deployment is the same (logarithm), as measured on H200s (docs/evidence/fidelity.md).
 #[derive(Clone, Copy, Debug)]
-pub struct Noise {
+pub struct DifferenceNoise {
     /// From one trial to the next.
     pub trials: f64,
     /// From one start of the engines to the next.
@@ -30,19 +30,19 @@ pub struct Noise {
 }
 
 /// Noise of a throughput: 4.3 % in 21 trials of one start; the means of eleven starts differ by 6 %.
-pub const THROUGHPUT: Noise = Noise {
+pub const THROUGHPUT: DifferenceNoise = DifferenceNoise {
     trials: 0.043,
     starts: 0.06,
 };
 /// Noise of TTFT p99: 22 % in these 21 trials; the means of these starts differ by 15 %.
-pub const TTFT_P99: Noise = Noise {
+pub const TTFT_P99: DifferenceNoise = DifferenceNoise {
     trials: 0.22,
     starts: 0.15,
 };
 
 /// Compares the trials of two runs by how much these trials vary (Student's t), and by how much starts of the same engines do;
 /// `None` with fewer than two of either.
-pub fn compare_trials(before: &[f64], after: &[f64], noise: Noise) -> Option<Difference> {
+pub fn compare_trials(before: &[f64], after: &[f64], noise: DifferenceNoise) -> Option<Difference> {
     if before.len() < 2 || after.len() < 2 {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn compare_trials(before: &[f64], after: &[f64], noise: Noise) -> Option<Dif
 }
 
 /// Compares the mean of `trials` earlier trials with these of another start.
-pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: Noise) -> Option<Difference> {
+pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: DifferenceNoise) -> Option<Difference> {
     let own = match after.len() {
         0 | 1 => 0.0,
         _ => deviation(after)?,

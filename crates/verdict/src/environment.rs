@@ -13,7 +13,7 @@ pub(crate) const DIGEST: usize = 12;
 const DIFFERENCE: usize = 160;
 
 /// One field that a comparison must match.
-struct Field {
+struct EnvironmentField {
     name: &'static str,
     /// Value that is compared; `None` if unknown.
     key: Option<String>,
@@ -24,8 +24,8 @@ struct Field {
 }
 
 /// The fields that make two runs comparable. Kubernetes' version is recorded, but does not serve requests.
-fn fields(environment: &Environment) -> [Field; 9] {
-    let known = |name, value: Option<String>| Field {
+fn fields(environment: &Environment) -> [EnvironmentField; 9] {
+    let known = |name, value: Option<String>| EnvironmentField {
         name,
         shown: value.clone().unwrap_or_default(),
         key: value,
@@ -35,11 +35,11 @@ fn fields(environment: &Environment) -> [Field; 9] {
     let short = image.map_or(String::new(), |digest| format!(" ({})", cut(digest, 22)));
     [
         known("model", Some(environment.model.clone())),
-        Field {
+        EnvironmentField {
             may_be_unknown: true,
             ..known("revision", environment.revision.clone())
         },
-        Field {
+        EnvironmentField {
             shown: format!("{}{short}", environment.image),
             ..known("image", image.map(str::to_owned))
         },
@@ -48,7 +48,7 @@ fn fields(environment: &Environment) -> [Field; 9] {
         known("gpus", environment.gpus.map(|gpus| gpus.to_string())),
         known("gpuDriver", environment.gpu_driver.clone()),
         // Its operator does not serve requests: where it has no version, the image has one.
-        Field {
+        EnvironmentField {
             may_be_unknown: true,
             ..known("dynamo", environment.dynamo.clone())
         },

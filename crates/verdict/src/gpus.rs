@@ -12,7 +12,7 @@ mod recorder;
 mod series;
 mod summary;
 
-pub use field::{Field, Reading};
+pub use field::{Field, GpuReading};
 pub use record::{GpuRecord, GpuSummary, Mark};
 pub use recorder::Recorder;
 pub use series::{GpuSample, GpuSeries};

@@ -12,7 +12,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 
 use crate::diagnosis::cause::{Cause, SHOWN};
-use crate::difference::{self, Difference, Noise, THROUGHPUT, TTFT_P99};
+use crate::difference::{self, Difference, DifferenceNoise, THROUGHPUT, TTFT_P99};
 use crate::gate::show;
 use crate::{earlier, environment};
 
@@ -235,7 +235,7 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
 }
 
 impl Before<'_> {
-    fn change(&self, mean: Option<&String>, now: &[f64], noise: Noise) -> Option<Difference> {
+    fn change(&self, mean: Option<&String>, now: &[f64], noise: DifferenceNoise) -> Option<Difference> {
         let mean = Decimal::from_str(mean?).ok()?.to_f64()?;
         difference::compare_runs(mean, self.trials, now, noise)
     }

@@ -10,4 +10,4 @@ mod sketch;
 mod times;
 
 pub(crate) use times::if_understood;
-pub use times::{Distribution, Quantiles, RequestTimes, Share};
+pub use times::{CdfPoint, Distribution, Quantiles, RequestTimes};

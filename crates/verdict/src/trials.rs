@@ -20,6 +20,6 @@ pub use finished::{Finished, NEAR, finished};
 pub use noise::EARLIER_RUNS;
 pub use odds::{Odds, correlated_odds, curve, odds};
 pub use of_a_run::{mean_near_gate, ruling, soak_is_next};
-pub use path::{Path, Step, path};
+pub use path::{Path, PathStep, path};
 pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};
 pub use wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};

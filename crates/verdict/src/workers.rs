@@ -11,10 +11,10 @@ mod summary;
 mod work;
 
 pub use drift::Drift;
-pub use measured::Phase;
+pub use measured::MeasuredPhase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
-pub use speed::{AgainstPeers, Speed};
+pub use speed::{AgainstPeers, WorkerSpeed};
 pub use summary::{WorkerSummary, summarize};
 pub use work::EngineWork;
 

@@ -11,7 +11,7 @@ use perfval_verdict::gate::Share;
 use perfval_verdict::norms::Norm;
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::trials::Ruling;
-use perfval_verdict::workers::{Speed, WorkerSummary};
+use perfval_verdict::workers::{WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive as _;
 use serde_json::json;
@@ -100,7 +100,7 @@ fn worker(name: usize, speed: f64) -> WorkerSummary {
         mean_in_flight: 250.into(),
         rate_per_second: 17.into(),
         seconds_per_request: Some(15.into()),
-        speed: Some(Speed {
+        speed: Some(WorkerSpeed {
             token_ms: Decimal::from_f64(10.0 / speed.exp()).expect("finite").round_dp(3),
             batch: 250.into(),
             peers: None,

@@ -11,10 +11,11 @@ use perfval_verdict::generator::GeneratorCpu;
 use perfval_verdict::gpus::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark};
 use perfval_verdict::node_cpu::NodeCpu;
 use perfval_verdict::node_facts::NodeFacts;
-use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes, Share as Part};
+use perfval_verdict::requests::{CdfPoint, Distribution, Quantiles, RequestTimes};
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::workers::{
-    AgainstPeers, Drift, Engine, EngineWork, Pace, Reading, Sample, Scrape, Speed, Unit, WorkerSeries, WorkerSummary,
+    AgainstPeers, Drift, Engine, EngineWork, Pace, Reading, Sample, Scrape, Unit, WorkerSeries, WorkerSpeed,
+    WorkerSummary,
 };
 use perfval_verdict::{gpus, workers};
 use rust_decimal::Decimal;
@@ -121,7 +122,7 @@ fn worker(address: &str) -> WorkerSummary {
             mean: one,
             best: two,
         }),
-        speed: Some(Speed {
+        speed: Some(WorkerSpeed {
             token_ms: one,
             batch: one,
             peers: Some(AgainstPeers {
@@ -216,7 +217,7 @@ fn series(address: &str) -> WorkerSeries {
 }
 
 fn gpu_series() -> GpuSeries {
-    let mut reading = gpus::Reading::default();
+    let mut reading = gpus::GpuReading::default();
     for field in Field::ALL {
         reading.set(field, 1);
     }
@@ -237,7 +238,7 @@ fn requests() -> RequestTimes {
             p90: 1,
             p99: 1,
         }],
-        cdf: vec![Part(500, 1)],
+        cdf: vec![CdfPoint(500, 1)],
     };
     RequestTimes {
         count: 5,

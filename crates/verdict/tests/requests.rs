@@ -1,7 +1,7 @@
 //! Times of single requests: the parts of AIPerf's record that are kept, and the bounds of those in a result.
 
 use perfval_verdict::frame::{Framed, Payload, find, frame};
-use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes, Share};
+use perfval_verdict::requests::{CdfPoint, Distribution, Quantiles, RequestTimes};
 use perfval_verdict::saved::recorded;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -186,7 +186,7 @@ fn they_travel_in_the_log() {
             p99: 20_000
         }]
     );
-    assert!(points.cdf.contains(&Share(999, 20_000)));
+    assert!(points.cdf.contains(&CdfPoint(999, 20_000)));
 }
 
 proptest! {
@@ -203,7 +203,7 @@ proptest! {
 
         let mut sorted: Vec<i32> = requests.iter().map(|(_, us)| *us).collect();
         sorted.sort_unstable();
-        for Share(per_mille, us) in &times.request_latency.cdf {
+        for CdfPoint(per_mille, us) in &times.request_latency.cdf {
             let rank = (sorted.len() * usize::try_from(*per_mille).unwrap()).div_ceil(1000).max(1);
             prop_assert!(is_about(*us, f64::from(sorted[rank - 1]) / 1000.0), "{} {} {:?}", per_mille, us, sorted);
         }

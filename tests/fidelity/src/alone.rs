@@ -107,7 +107,7 @@ fn alone(
 ) -> PerfValidationStatus {
     own.speed = own
         .speed
-        .map(|speed| perfval_verdict::workers::Speed { peers: None, ..speed });
+        .map(|speed| perfval_verdict::workers::WorkerSpeed { peers: None, ..speed });
     let mut record = trial.record.clone();
     record.workers = vec![own];
     // Only what its engine did counts here.

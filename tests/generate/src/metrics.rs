@@ -1,6 +1,6 @@
 //! docs/metrics.md: the table of series that the registry is filled from.
 
-use perfval_operator::metrics::series::{self, Kind};
+use perfval_operator::metrics::series::{self, SeriesKind};
 
 use crate::page::section;
 
@@ -30,11 +30,11 @@ pub fn metrics() -> String {
     page
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: SeriesKind) -> &'static str {
     match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
-        Kind::Info => "info",
+        SeriesKind::Counter => "counter",
+        SeriesKind::Gauge => "gauge",
+        SeriesKind::Histogram => "histogram",
+        SeriesKind::Info => "info",
     }
 }

@@ -6,7 +6,7 @@ use perfval_api::{Help, Reason, Word};
 use perfval_cluster::Change;
 use perfval_operator::event_words::EventWord;
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_verdict::diagnosis::cause::{Cause, Effect};
+use perfval_verdict::diagnosis::cause::{Cause, CauseEffect};
 
 use crate::page::one_line;
 
@@ -98,7 +98,7 @@ fn cases() -> impl Iterator<Item = Case> {
         word: cause.word(),
         why: one_line(cause.why()),
         remedy: cause.remedy(),
-        effect: (cause.effect() != Effect::Reported).then(|| cause.effect().explanation().to_owned()),
+        effect: (cause.effect() != CauseEffect::Reported).then(|| cause.effect().explanation().to_owned()),
     });
     let changes = Change::ALL.into_iter().map(|change| Case {
         word: change.reason.word(),

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::{env, fs};
 
 use perfval_verdict::gpus::Field;
-use perfval_verdict::gpus::dcgm::{Scraped, read};
+use perfval_verdict::gpus::dcgm::{ScrapedGpu, read};
 
 /// What the exporter says of a node with two GPUs and these faults.
-fn gpus(faults: &str) -> Vec<Scraped> {
+fn gpus(faults: &str) -> Vec<ScrapedGpu> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-exporter");
     fs::create_dir_all(&folder).expect("a folder");
     let config = folder.join("mock-nvml.json");

@@ -94,7 +94,7 @@ pub struct NodePerformanceStatus {
     /// Digest of the run's environment. Two measurements can be compared only if their environments match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// Boot of the node (`status.nodeInfo.bootID`) in which the run ended. The first run after a boot may be slow.
+    /// Boot of the node (`status.nodeInfo.bootID`).
     #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// Product name of the GPUs.
@@ -126,6 +126,15 @@ pub struct NodePerformanceStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// Node of a `NodePerformance`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// Uid.
+    pub uid: String,
+    /// `status.nodeInfo.bootID`: another one after each boot. `None` if the kubelet has not reported it.
+    pub boot_id: Option<String>,
+}
+
 /// Run of a `PerfValidation`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -149,8 +158,7 @@ pub struct ValidationReference {
 pub struct GpuPerformance {
     /// UUID of the GPU. If a worker uses several, their UUIDs, separated by commas: nothing measures one of them alone.
     pub uuid: String,
-    /// Time from one token of a request to the next, on average over the last five trials of the newest run (µs). Absent
-    /// if that run did not measure this GPU.
+    /// Mean time from one token of a request to the next in the newest run (µs). Absent if that run did not measure this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
     /// Decode speed (percent of its own earlier runs in the same environment).

@@ -225,7 +225,7 @@ fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 pub enum DueReason {
     /// No run has given the node a verdict.
     NeverMeasured,
-    /// The newest run is slow in a comparison. Another run in a new deployment confirms the loss or not.
+    /// The newest run is slow in a comparison. A run in a new deployment confirms the loss or not.
     Confirmation,
     /// The verdict is older than `freshness.maxAge`, or than `freshness.measuredAfter`.
     Stale,

@@ -71,7 +71,7 @@ pub struct LogsArgs {
     pub name: Option<String>,
     /// Only these parts
     #[arg(short, long = "part", value_enum)]
-    pub parts: Vec<Part>,
+    pub parts: Vec<RunPart>,
     /// Only the workers on these GPUs, by device name (`describe` shows it)
     #[arg(long = "gpu", value_name = "GPU")]
     pub gpus: Vec<String>,
@@ -91,7 +91,7 @@ pub const OPERATOR_NAMESPACE: &str = "perfvalidation-system";
 
 /// A part of a run that prints a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub enum RunPart {
     /// Takes the requests and passes them to the workers.
     Frontend,
     /// Serve the model, each on a GPU of its own.

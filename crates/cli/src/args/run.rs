@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
-pub struct RunArgs {
+pub struct RunCommandArgs {
     /// Manifest of the validation; - is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["preset", "model", "image"])]
     pub filename: Option<PathBuf>,

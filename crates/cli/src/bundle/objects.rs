@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::session::Session;
 
 /// A kind of objects, at the versions that are tried, the newest first.
-pub struct Kind {
+pub struct ObjectKind {
     pub group: &'static str,
     pub versions: &'static [&'static str],
     pub name: &'static str,
@@ -27,13 +27,13 @@ pub enum By {
 }
 
 /// An object that events may be about.
-pub struct Subject {
+pub struct EventSubject {
     uid: String,
     kind: String,
     name: String,
 }
 
-impl Subject {
+impl EventSubject {
     pub fn from_validation(object: &PerfValidation) -> Self {
         Self {
             uid: object.uid().unwrap_or_default(),
@@ -67,8 +67,8 @@ const fn kind(
     versions: &'static [&'static str],
     name: &'static str,
     plural: &'static str,
-) -> Kind {
-    Kind {
+) -> ObjectKind {
+    ObjectKind {
         group,
         versions,
         name,
@@ -85,7 +85,7 @@ const TOO_MANY_EVENTS: &str =
     "the namespace has more than 20000 and the rest was not read; `kubectl get events` has all of them";
 
 /// Objects that a run creates, owners before their children. No Secrets.
-pub const CHILDREN: [Kind; 8] = [
+pub const CHILDREN: [ObjectKind; 8] = [
     kind("", &["v1"], "Pod", "pods"),
     kind("", &["v1"], "Service", "services"),
     kind("", &["v1"], "PersistentVolumeClaim", "persistentvolumeclaims"),
@@ -103,7 +103,7 @@ pub const CHILDREN: [Kind; 8] = [
         "DynamoGraphDeployment",
         "dynamographdeployments",
     ),
-    Kind {
+    ObjectKind {
         by: By::Owner,
         ..kind(
             "nvidia.com",
@@ -115,7 +115,7 @@ pub const CHILDREN: [Kind; 8] = [
 ];
 
 /// Objects of the whole cluster that sizing reads.
-const SIZED: [Kind; 5] = [
+const SIZED: [ObjectKind; 5] = [
     kind("", &["v1"], "Node", "nodes"),
     kind("", &["v1"], "Pod", "pods"),
     kind("resource.k8s.io", &["v1"], "ResourceSlice", "resourceslices"),
@@ -127,8 +127,8 @@ const SIZED: [Kind; 5] = [
 pub async fn listed_objects(
     session: &Session,
     object: &PerfValidation,
-    kind: &Kind,
-    listed: &[Subject],
+    kind: &ObjectKind,
+    listed: &[EventSubject],
 ) -> Result<Vec<Value>, String> {
     let name = object.name_any();
     let params = match kind.by {
@@ -150,7 +150,7 @@ pub async fn listed_objects(
 }
 
 /// The events about these objects, and the reason why others may be missing.
-pub async fn events(session: &Session, listed: &[Subject]) -> (Vec<Value>, Option<String>) {
+pub async fn events(session: &Session, listed: &[EventSubject]) -> (Vec<Value>, Option<String>) {
     let api: Api<DynamicObject> = Api::namespaced_with(
         session.client.clone(),
         &session.namespace,
@@ -219,7 +219,7 @@ fn strip(pod: &mut Value) {
 
 async fn list(
     session: &Session,
-    kind: &Kind,
+    kind: &ObjectKind,
     namespace: Option<&str>,
     params: &ListParams,
 ) -> Result<Vec<Value>, String> {

@@ -11,7 +11,7 @@ const GROWTH: f64 = 1.10;
 
 /// Measurement of one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct LoadPoint {
     /// Requests in flight per GPU.
     pub load: i32,
     /// Output tokens per second and GPU.
@@ -20,7 +20,7 @@ pub struct Point {
 
 /// Result of the points so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum SearchStep {
     /// Load to measure next.
     Measure(i32),
     /// Knee (requests in flight per GPU).
@@ -33,11 +33,11 @@ pub enum Step {
 
 /// Decides the next step: double the load until the throughput stops to grow, then halve the interval around the knee.
 /// `points` has different loads, in any order.
-pub fn next(points: &[Point], from: i32, to: i32) -> Step {
+pub fn next(points: &[LoadPoint], from: i32, to: i32) -> SearchStep {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.load);
     let [.., last] = &points[..] else {
-        return Step::Measure(from);
+        return SearchStep::Measure(from);
     };
     let peak = points.iter().map(|point| point.throughput).fold(0.0, f64::max);
     let half = points.iter().rev().find(|point| point.load * 2 <= last.load);
@@ -45,19 +45,19 @@ pub fn next(points: &[Point], from: i32, to: i32) -> Step {
     let wanted = mean_from(&points, peak * FULL) * NEARLY_ALL;
     let at = points.iter().position(|point| point.throughput >= wanted);
     if !flat && last.load < to && !is_searching(&points) {
-        return Step::Measure(last.load.saturating_mul(2).min(to));
+        return SearchStep::Measure(last.load.saturating_mul(2).min(to));
     }
     match at {
-        Some(0) => Step::AlreadyPast,
+        Some(0) => SearchStep::AlreadyPast,
         // Every smaller load has less: the end of the range is no knee.
-        Some(at) if at + 1 == points.len() && !flat && last.load >= to => Step::StillGrowing,
+        Some(at) if at + 1 == points.len() && !flat && last.load >= to => SearchStep::StillGrowing,
         Some(at) => between(&points[at - 1], &points[at], wanted),
-        None => Step::Measure(from),
+        None => SearchStep::Measure(from),
     }
 }
 
 /// Mean of the throughputs from a limit on.
-fn mean_from(points: &[Point], limit: f64) -> f64 {
+fn mean_from(points: &[LoadPoint], limit: f64) -> f64 {
     let full = points
         .iter()
         .map(|point| point.throughput)
@@ -67,18 +67,18 @@ fn mean_from(points: &[Point], limit: f64) -> f64 {
 }
 
 /// Loads that no doubling made show that the search around the knee has begun.
-fn is_searching(points: &[Point]) -> bool {
+fn is_searching(points: &[LoadPoint]) -> bool {
     points.windows(2).any(|pair| pair[1].load < pair[0].load * 2)
 }
 
 /// The middle of two loads beside the knee, or the knee between them.
-fn between(below: &Point, above: &Point, wanted: f64) -> Step {
+fn between(below: &LoadPoint, above: &LoadPoint, wanted: f64) -> SearchStep {
     let (low, high) = (f64::from(below.load), f64::from(above.load));
     if high <= low * CLOSE || above.load - below.load < 2 {
         let part = (wanted - below.throughput) / (above.throughput - below.throughput);
-        return Step::Knee(whole(low + part.clamp(0.0, 1.0) * (high - low)));
+        return SearchStep::Knee(whole(low + part.clamp(0.0, 1.0) * (high - low)));
     }
-    Step::Measure(whole((low * high).sqrt()))
+    SearchStep::Measure(whole((low * high).sqrt()))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "between two loads")]
@@ -91,15 +91,18 @@ mod tests {
     use super::*;
 
     /// Measures an engine until the search ends. Returns the step, and the loads in their order.
-    fn search(throughput: impl Fn(f64) -> f64, from: i32, to: i32) -> (Step, Vec<i32>) {
+    fn search(throughput: impl Fn(f64) -> f64, from: i32, to: i32) -> (SearchStep, Vec<i32>) {
         let mut points = Vec::new();
         loop {
             match next(&points, from, to) {
-                Step::Measure(load) => {
-                    assert!(points.iter().all(|point: &Point| point.load != load), "{load} again");
+                SearchStep::Measure(load) => {
+                    assert!(
+                        points.iter().all(|point: &LoadPoint| point.load != load),
+                        "{load} again"
+                    );
                     assert!((from..=to).contains(&load), "{load}");
                     let throughput = throughput(f64::from(load));
-                    points.push(Point { load, throughput });
+                    points.push(LoadPoint { load, throughput });
                 }
                 end => return (end, points.iter().map(|point| point.load).collect()),
             }
@@ -117,7 +120,7 @@ mod tests {
                     load.min(f64::from(knee)) * 90.0 * (1.0 + sign * noise)
                 };
                 let (step, loads) = search(engine, 8, 1024);
-                let Step::Knee(found) = step else {
+                let SearchStep::Knee(found) = step else {
                     panic!("{knee}: {step:?} after {loads:?}")
                 };
                 let off = f64::from(found) / f64::from(knee) - 1.0;
@@ -131,15 +134,17 @@ mod tests {
     fn the_knee_of_an_engine_that_saturates_softly_has_nearly_all_of_its_throughput() {
         let engine = |load: f64| 20_000.0 * (1.0 - (-load / 60.0).exp());
         let (step, _) = search(engine, 8, 1024);
-        let Step::Knee(found) = step else { panic!("{step:?}") };
+        let SearchStep::Knee(found) = step else {
+            panic!("{step:?}")
+        };
         let share = engine(f64::from(found)) / engine(1024.0);
         assert!((0.90..0.97).contains(&share), "{found}: {share}");
     }
 
     #[test]
     fn a_range_without_the_knee_is_reported() {
-        assert_eq!(search(|load| load, 8, 64).0, Step::StillGrowing);
-        assert_eq!(search(|_| 100.0, 8, 64).0, Step::AlreadyPast);
-        assert_eq!(search(|load| 1000.0 / load, 8, 64).0, Step::AlreadyPast);
+        assert_eq!(search(|load| load, 8, 64).0, SearchStep::StillGrowing);
+        assert_eq!(search(|_| 100.0, 8, 64).0, SearchStep::AlreadyPast);
+        assert_eq!(search(|load| 1000.0 / load, 8, 64).0, SearchStep::AlreadyPast);
     }
 }

@@ -19,7 +19,7 @@ const OF_FEW_RUNS: f64 = 0.75;
 const OF_THE_LARGEST_TTFT: f64 = 1.5;
 
 /// Measurement of one run.
-pub struct Measured {
+pub struct MeasuredRun {
     /// Node under test.
     pub node: String,
     /// GPUs in use.
@@ -33,7 +33,7 @@ pub struct Measured {
 }
 
 /// Numbers of a run that passed.
-pub fn measured(status: &PerfValidationStatus) -> Result<Measured, Error> {
+pub fn measured(status: &PerfValidationStatus) -> Result<MeasuredRun, Error> {
     let missing = || Error::Render("the run passed without numbers".to_owned());
     let placement = status.placement.as_ref().ok_or_else(missing)?;
     let trials = status
@@ -50,7 +50,7 @@ pub fn measured(status: &PerfValidationStatus) -> Result<Measured, Error> {
     if trials.is_empty() {
         return Err(missing());
     }
-    Ok(Measured {
+    Ok(MeasuredRun {
         node: placement.node.clone(),
         gpus: placement.gpus,
         throughput: trials.iter().sum::<f64>() / precise(trials.len().try_into().unwrap_or(1)),
@@ -60,12 +60,12 @@ pub fn measured(status: &PerfValidationStatus) -> Result<Measured, Error> {
 }
 
 /// One load in the table.
-pub fn line(load: i32, measured: &Measured) -> String {
+pub fn line(load: i32, measured: &MeasuredRun) -> String {
     format!("{load:<13}  {:<9.0}  {} ms\n", measured.throughput, measured.ttft)
 }
 
 /// The user's manifest with the load and the gates.
-pub fn calibrated(mut manifest: Value, load: i32, runs: &[Measured]) -> Result<Value, Error> {
+pub fn calibrated(mut manifest: Value, load: i32, runs: &[MeasuredRun]) -> Result<Value, Error> {
     let slowest = runs.iter().map(|run| run.throughput).fold(f64::INFINITY, f64::min);
     let share = if runs.len() >= ENOUGH_RUNS {
         OF_THE_SLOWEST_RUN
@@ -101,7 +101,7 @@ pub fn calibrated(mut manifest: Value, load: i32, runs: &[Measured]) -> Result<V
 }
 
 /// Prints the manifest, or writes it, with the numbers behind it.
-pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: &[Measured]) -> Result<(), Error> {
+pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: &[MeasuredRun]) -> Result<(), Error> {
     let trials: Vec<f64> = runs.iter().flat_map(|run| run.trials.iter().copied()).collect();
     let (least, most) = trials.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &trial| {
         (least.min(trial), most.max(trial))

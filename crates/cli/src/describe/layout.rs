@@ -6,13 +6,13 @@ use crate::draw::{Ink, wrap};
 pub const INDENT: &str = "  ";
 
 /// Settings of the page's text.
-pub struct Page {
+pub struct PageLayout {
     pub ink: Ink,
     pub columns: usize,
     pub now: DateTime<Utc>,
 }
 
-impl Page {
+impl PageLayout {
     /// A line above a part of the page.
     pub fn title(&self, text: &str) -> String {
         wrap(text, self.columns, "")

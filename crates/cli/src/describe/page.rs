@@ -7,12 +7,12 @@ use perfval_verdict::environment;
 use perfval_verdict::trials::claim;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::layout::{INDENT, Page};
+use super::layout::{INDENT, PageLayout};
 use super::parts::{evidence, next, trials, workers};
 use crate::draw::{BAR, age, span, wrap};
 use crate::table::Table;
 
-impl Page {
+impl PageLayout {
     /// The page of a validation.
     pub fn render(&self, object: &PerfValidation) -> String {
         let fresh = PerfValidationStatus::default();

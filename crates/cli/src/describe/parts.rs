@@ -3,12 +3,12 @@
 use kube::ResourceExt as _;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, WorkerLoad};
 
-use super::layout::{INDENT, Page};
+use super::layout::{INDENT, PageLayout};
 use crate::draw::{flow, span};
 use crate::table::Table;
 
 /// Every trial.
-pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {
+pub fn trials(page: &PageLayout, status: &PerfValidationStatus) -> String {
     if status.state.trials.is_empty() {
         return String::new();
     }
@@ -51,7 +51,7 @@ fn speed(worker: &WorkerLoad) -> String {
 }
 
 /// Work of each worker.
-pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
+pub fn workers(page: &PageLayout, status: &PerfValidationStatus) -> String {
     if status.state.workers.is_empty() {
         return String::new();
     }
@@ -91,7 +91,7 @@ pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
 }
 
 /// Places of all measurements.
-pub fn evidence(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
+pub fn evidence(page: &PageLayout, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let Some(results) = &status.results_ref else {
         return String::new();
     };
@@ -103,7 +103,7 @@ pub fn evidence(page: &Page, object: &PerfValidation, status: &PerfValidationSta
 }
 
 /// Commands to type next.
-pub fn next(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
+pub fn next(page: &PageLayout, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let name = object.name_any();
     let over = status.phase == Some(Phase::Completed);
     let lines: &[(&str, &str)] = match (over, status.verdict) {

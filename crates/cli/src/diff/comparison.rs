@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use perfval_api::{GateStatus, PlacementStatus, TrialState, Verdict, quantity};
-use perfval_verdict::difference::{Noise, THROUGHPUT, TTFT_P99, compare_trials};
+use perfval_verdict::difference::{DifferenceNoise, THROUGHPUT, TTFT_P99, compare_trials};
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use serde::Serialize;
 
-use crate::results::Outcome;
+use crate::results::RunOutcome;
 
 /// The comparison.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Comparison<'a> {
+pub struct RunComparison<'a> {
     pub before: Side<'a>,
     pub after: Side<'a>,
     pub metrics: [MetricChange; 2],
@@ -85,9 +85,9 @@ pub struct GateChange<'a> {
     pub change_percent: Option<Decimal>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> RunComparison<'a> {
     /// Compares two runs.
-    pub fn new(before: &'a Outcome, after: &'a Outcome) -> Self {
+    pub fn new(before: &'a RunOutcome, after: &'a RunOutcome) -> Self {
         let gates = after.gates.iter().map(|gate| {
             let earlier = before.gates.iter().find(|earlier| earlier.name == gate.name);
             let observed = |gate: &GateStatus| quantity::parse(gate.observed.as_deref()?);
@@ -115,7 +115,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn new(outcome: &'a Outcome) -> Self {
+    fn new(outcome: &'a RunOutcome) -> Self {
         let causes = outcome.trials.iter().flat_map(|trial| &trial.causes);
         Self {
             run: &outcome.label,
@@ -132,9 +132,9 @@ impl<'a> Side<'a> {
 impl MetricChange {
     fn new(
         name: &'static str,
-        noise: Noise,
-        before: &Outcome,
-        after: &Outcome,
+        noise: DifferenceNoise,
+        before: &RunOutcome,
+        after: &RunOutcome,
         number: fn(&TrialState) -> Option<&String>,
     ) -> Self {
         let difference = compare_trials(&values(before, number), &values(after, number), noise);
@@ -152,17 +152,17 @@ impl MetricChange {
 }
 
 /// A number of each trial that decides: a soak lasts ten times as long and is another measurement.
-fn measured(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Vec<Decimal> {
+fn measured(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) -> Vec<Decimal> {
     let deciding = outcome.measured().filter(|trial| !trial.soak);
     deciding.filter_map(|trial| quantity::parse(number(trial)?)).collect()
 }
 
-fn values(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
+fn values(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
     measured(outcome, number).iter().filter_map(Decimal::to_f64).collect()
 }
 
 impl Spread {
-    fn new(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
+    fn new(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
         let values = measured(outcome, number);
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {

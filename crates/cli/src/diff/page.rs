@@ -4,7 +4,7 @@ use perfval_api::text::number_of;
 use perfval_api::{GateStatus, Verdict};
 use rust_decimal::Decimal;
 
-use super::comparison::{Comparison, MetricChange, Side, Spread};
+use super::comparison::{MetricChange, RunComparison, Side, Spread};
 use crate::draw::wrap_on;
 use crate::table::Table;
 
@@ -12,8 +12,8 @@ use crate::table::Table;
 const NOTHING: &str = "none";
 
 /// The two as columns, and below what may be the reason; on a terminal within its columns.
-pub fn text(comparison: &Comparison<'_>, columns: Option<usize>) -> String {
-    let Comparison { before, after, .. } = comparison;
+pub fn text(comparison: &RunComparison<'_>, columns: Option<usize>) -> String {
+    let RunComparison { before, after, .. } = comparison;
     let mut table = Table::new(["", before.run, after.run, "CHANGE"]);
     let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
         table.row([what.to_owned(), of(before), of(after), String::new()]);

@@ -4,7 +4,7 @@ use crate::draw::wrap;
 
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Finding {
+pub enum CheckResult {
     /// It is there.
     Good,
     /// It works without, but worse.
@@ -18,7 +18,7 @@ pub enum Finding {
 /// One line of the answer.
 #[derive(Serialize)]
 pub struct Check {
-    pub found: Finding,
+    pub found: CheckResult,
     pub what: String,
     /// Command to type.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Check {
 impl Check {
     pub fn good(what: impl Into<String>) -> Self {
         Self {
-            found: Finding::Good,
+            found: CheckResult::Good,
             what: what.into(),
             next: None,
         }
@@ -36,7 +36,7 @@ impl Check {
 
     pub fn worse(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
-            found: Finding::Worse,
+            found: CheckResult::Worse,
             what: what.into(),
             next: Some(next.into()),
         }
@@ -45,7 +45,7 @@ impl Check {
     /// A check without an answer. `next` is a command with the same question, which so shows the obstacle.
     pub fn unknown(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
-            found: Finding::Unknown,
+            found: CheckResult::Unknown,
             what: what.into(),
             next: Some(next.into()),
         }
@@ -53,7 +53,7 @@ impl Check {
 
     pub fn missing(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
-            found: Finding::Missing,
+            found: CheckResult::Missing,
             what: what.into(),
             next: Some(next.into()),
         }
@@ -62,13 +62,13 @@ impl Check {
     /// As it is printed.
     pub fn text(&self, unicode: bool, columns: usize) -> String {
         let mark = match (self.found, unicode) {
-            (Finding::Good, true) => "✓",
-            (Finding::Worse, true) => "•",
-            (Finding::Missing, true) => "✗",
-            (Finding::Good, false) => "ok",
-            (Finding::Worse, false) => "--",
-            (Finding::Missing, false) => "NO",
-            (Finding::Unknown, _) => "?",
+            (CheckResult::Good, true) => "✓",
+            (CheckResult::Worse, true) => "•",
+            (CheckResult::Missing, true) => "✗",
+            (CheckResult::Good, false) => "ok",
+            (CheckResult::Worse, false) => "--",
+            (CheckResult::Missing, false) => "NO",
+            (CheckResult::Unknown, _) => "?",
         };
         let mut lines = wrap(&self.what, columns, "     ");
         lines.replace_range(..5, &format!("  {mark:<2} "));

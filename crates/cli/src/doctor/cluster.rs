@@ -155,7 +155,7 @@ async fn rights(asked: &Asked<'_>) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Finding;
+    use super::super::check::CheckResult;
     use super::*;
 
     #[test]
@@ -169,12 +169,12 @@ mod tests {
             };
             version_check(&version).found
         };
-        assert_eq!(found("1", "33"), Finding::Missing);
-        assert_eq!(found("1", "9"), Finding::Missing);
-        assert_eq!(found("1", "34"), Finding::Good);
+        assert_eq!(found("1", "33"), CheckResult::Missing);
+        assert_eq!(found("1", "9"), CheckResult::Missing);
+        assert_eq!(found("1", "34"), CheckResult::Good);
         // As managed clusters name theirs.
-        assert_eq!(found("1", "35+"), Finding::Good);
-        assert_eq!(found("1", "33+"), Finding::Missing);
-        assert_eq!(found("", ""), Finding::Unknown);
+        assert_eq!(found("1", "35+"), CheckResult::Good);
+        assert_eq!(found("1", "33+"), CheckResult::Missing);
+        assert_eq!(found("", ""), CheckResult::Unknown);
     }
 }

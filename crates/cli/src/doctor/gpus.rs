@@ -9,7 +9,7 @@ use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
 use perfval_run::dynamo::compatibility;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
-use perfval_sizing::{Obstacle, Seen, Sizing, explain};
+use perfval_sizing::{NodeObstacle, Seen, Sizing, explain};
 
 use super::architecture;
 use super::asked::Asked;
@@ -86,7 +86,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     }
     let with_gpus: Vec<_> = nodes
         .iter()
-        .filter(|node| node.obstacle != Some(Obstacle::NoGpus))
+        .filter(|node| node.obstacle != Some(NodeObstacle::NoGpus))
         .collect();
     let usable: i64 = with_gpus.iter().map(|node| node.usable).sum();
     let all: i64 = with_gpus.iter().map(|node| node.total).sum();
@@ -122,7 +122,7 @@ async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Ch
     let (reports, _) = explain(inventory, &asked.object.spec, &[]);
     let with_gpus = reports
         .iter()
-        .filter(|report| report.obstacle != Some(Obstacle::NoGpus));
+        .filter(|report| report.obstacle != Some(NodeObstacle::NoGpus));
     let labels = with_gpus.map(|report| {
         let node = nodes.iter().find(|node| *node.name == *report.node);
         node.and_then(|node| node.label(ARCHITECTURE_LABEL))

@@ -33,13 +33,13 @@ struct JudgedFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<i64>,
     metrics: &'a Metrics,
-    gates: Vec<JudgedGate<'a>>,
+    gates: Vec<GateReport<'a>>,
     findings: Vec<&'a Finding>,
 }
 
 /// A gate and its threshold as written.
 #[derive(Serialize)]
-struct JudgedGate<'a> {
+struct GateReport<'a> {
     #[serde(flatten)]
     gate: &'a GateStatus,
     threshold: &'a str,
@@ -48,7 +48,7 @@ struct JudgedGate<'a> {
 impl<'a> JudgeReport<'a> {
     /// Lays out the judgement.
     pub fn new(spec: &'a PerfValidationSpec, judgement: &'a Judgement, trials: &'a [RecordedTrial]) -> Self {
-        let with_threshold = |gate: &'a GateStatus| JudgedGate {
+        let with_threshold = |gate: &'a GateStatus| GateReport {
             gate,
             threshold: (spec.gates.iter())
                 .find(|of_spec| of_spec.name == gate.name)
@@ -114,7 +114,7 @@ impl fmt::Display for JudgeReport<'_> {
             )?;
         }
         for trial in &self.trials {
-            for JudgedGate { gate, threshold } in &trial.gates {
+            for GateReport { gate, threshold } in &trial.gates {
                 writeln!(
                     f,
                     "{:<5} {:<24} {:>14} {:>14} {:>14}  {}",

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 const LONGEST: usize = 2000;
 
 /// A line of a log.
-pub struct Line {
+pub struct LogLine {
     /// When it was printed. Nodes may write their own offsets, which order nothing as texts.
     pub at: Option<DateTime<FixedOffset>>,
     /// The same, as the kubelet writes it.
@@ -19,8 +19,8 @@ pub struct Line {
 
 /// Lines of a log for which `counts` is true: it gets whole lines, before they are cut. A kubelet has dated them; a
 /// line without a time in front continues the line before, and has its time.
-pub fn lines(log: &str, from: &str, counts: impl Fn(&str) -> bool) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub fn lines(log: &str, from: &str, counts: impl Fn(&str) -> bool) -> Vec<LogLine> {
+    let mut lines: Vec<LogLine> = Vec::new();
     let mut before = (None, "");
     for line in log.lines() {
         let (time, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -34,7 +34,7 @@ pub fn lines(log: &str, from: &str, counts: impl Fn(&str) -> bool) -> Vec<Line> 
         if !counts(text) {
             continue;
         }
-        lines.push(Line {
+        lines.push(LogLine {
             at: before.0,
             time: before.1.to_owned(),
             from: from.to_owned(),

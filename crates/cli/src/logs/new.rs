@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use tokio::time::Instant;
 
-use super::line::Line;
+use super::line::LogLine;
 use super::source::{Extent, Source};
 use crate::screen::Screen;
 
@@ -54,7 +54,7 @@ impl New {
     }
 
     /// Those lines that were not printed yet.
-    pub fn take(&mut self, source: &Source, lines: Vec<Line>) -> Vec<Line> {
+    pub fn take(&mut self, source: &Source, lines: Vec<LogLine>) -> Vec<LogLine> {
         self.read.insert((key(source), source.previous));
         self.printed.entry(key(source)).or_default().new_of(lines)
     }
@@ -72,7 +72,7 @@ impl New {
     }
 
     /// Lines as they are printed: labels of one width, which only grows.
-    pub fn text(&mut self, lines: &[Line]) -> String {
+    pub fn text(&mut self, lines: &[LogLine]) -> String {
         let longest = lines.iter().map(|line| line.from.chars().count()).max();
         self.width = self.width.max(longest.unwrap_or_default());
         let width = self.width;
@@ -84,13 +84,13 @@ impl New {
 }
 
 impl Printed {
-    fn new_of(&mut self, lines: Vec<Line>) -> Vec<Line> {
-        let key = |line: &Line| (line.at, line.text.clone());
-        let is_new = |line: &Line| {
+    fn new_of(&mut self, lines: Vec<LogLine>) -> Vec<LogLine> {
+        let key = |line: &LogLine| (line.at, line.text.clone());
+        let is_new = |line: &LogLine| {
             let settled = line.at.is_some() && line.at <= self.settled;
             !settled && !self.lines.contains(&key(line))
         };
-        let new: Vec<Line> = lines.into_iter().filter(is_new).collect();
+        let new: Vec<LogLine> = lines.into_iter().filter(is_new).collect();
         self.lines.extend(new.iter().map(key));
         let newest = self.lines.last().and_then(|(at, _)| *at);
         let Some(limit) = newest.and_then(|newest| newest.checked_sub_signed(UNSETTLED)) else {

@@ -7,11 +7,11 @@ use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::{Run, Settings};
 
-use crate::args::Part;
+use crate::args::RunPart;
 use crate::error::Error;
 use crate::session::Session;
 
-use super::line::{Line, lines};
+use super::line::{LogLine, lines};
 use super::operator::is_about;
 
 /// Label of the operator's pods, as the manifests and the chart set it.
@@ -26,7 +26,7 @@ const BYTES: i64 = 8 << 20;
 /// Logs to read.
 pub struct Wanted<'a> {
     /// These parts; none: all.
-    pub parts: &'a [Part],
+    pub parts: &'a [RunPart],
     /// Workers on these GPUs; none: all.
     pub gpus: &'a [String],
     /// Namespace of the operator.
@@ -65,11 +65,14 @@ pub async fn sources(
     object: &PerfValidation,
     wanted: &Wanted<'_>,
 ) -> Result<(Vec<Source>, Vec<String>), Error> {
-    let asked = |part: Part| wanted.parts.is_empty() || wanted.parts.contains(&part);
+    let asked = |part: RunPart| wanted.parts.is_empty() || wanted.parts.contains(&part);
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let settings = Settings::default();
     let id = Run::new(object, &settings).id();
-    if [Part::Frontend, Part::Worker, Part::Benchmark].into_iter().any(asked) {
+    if [RunPart::Frontend, RunPart::Worker, RunPart::Benchmark]
+        .into_iter()
+        .any(asked)
+    {
         let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
         let of_run = ListParams::default().labels(&format!("{NAME_LABEL}={},{RUN_LABEL}={id}", object.name_any()));
         let pods = api
@@ -82,13 +85,13 @@ pub async fn sources(
             };
             let mut devices = label.rsplit(' ').next().unwrap_or_default().split(',');
             let is_wanted = |device: &str| wanted.gpus.iter().any(|wanted| wanted == device);
-            let on_gpu = wanted.gpus.is_empty() || (part == Part::Worker && devices.any(is_wanted));
+            let on_gpu = wanted.gpus.is_empty() || (part == RunPart::Worker && devices.any(is_wanted));
             if asked(part) && on_gpu {
                 found.extend(containers(pod, &label, false));
             }
         }
     }
-    if asked(Part::Operator) && wanted.gpus.is_empty() {
+    if asked(RunPart::Operator) && wanted.gpus.is_empty() {
         let api: Api<Pod> = Api::namespaced(session.client.clone(), wanted.operator_namespace);
         match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
             Ok(pods) => found.extend(pods.items.iter().flat_map(|pod| containers(pod, "operator", true))),
@@ -102,9 +105,9 @@ pub async fn sources(
 }
 
 /// Part of a run that a pod is, and its label: workers by their GPUs.
-fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
+fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(RunPart, String)> {
     match pod.labels().get(COMPONENT_LABEL)?.as_str() {
-        "frontend" => Some((Part::Frontend, "frontend".to_owned())),
+        "frontend" => Some((RunPart::Frontend, "frontend".to_owned())),
         "worker" => {
             let workers = object
                 .status
@@ -113,11 +116,11 @@ fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
             let worker = workers.iter().find(|worker| worker.pod == pod.name_any());
             let device = worker.and_then(WorkerPod::device_names);
             Some((
-                Part::Worker,
+                RunPart::Worker,
                 format!("worker {}", device.unwrap_or_else(|| pod.name_any())),
             ))
         }
-        "benchmark" => Some((Part::Benchmark, "benchmark".to_owned())),
+        "benchmark" => Some((RunPart::Benchmark, "benchmark".to_owned())),
         _ => None,
     }
 }
@@ -172,7 +175,7 @@ pub async fn read(
     object: &PerfValidation,
     source: &Source,
     extent: Extent,
-) -> Result<Vec<Line>, String> {
+) -> Result<Vec<LogLine>, String> {
     let (tail_lines, since_seconds) = match extent {
         // Of a log that is shared most lines are of others.
         Extent::Last(lines) if source.shared => (Some(lines.saturating_mul(20)), None),

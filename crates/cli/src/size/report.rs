@@ -3,7 +3,7 @@
 use std::fmt;
 
 use perfval_api::{Allocation, Reason};
-use perfval_sizing::{NodeReport, Obstacle, Plan, Sizing};
+use perfval_sizing::{NodeObstacle, NodeReport, Plan, Sizing};
 use serde::Serialize;
 
 use super::error::Error;
@@ -81,7 +81,7 @@ impl SizeReport {
 }
 
 fn is_without_gpus(node: &NodeReport) -> bool {
-    node.obstacle == Some(Obstacle::NoGpus)
+    node.obstacle == Some(NodeObstacle::NoGpus)
 }
 
 impl fmt::Display for SizeReport {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::in_namespace;
 use crate::observe::deployments_at;
-use crate::{Cluster, Error, Failure};
+use crate::{CallFailure, Cluster, Error};
 
 impl Cluster {
     /// Creates an object of a built-in kind.
@@ -67,6 +67,6 @@ impl Cluster {
     }
 }
 
-fn already_exists(failure: &Failure) -> bool {
-    matches!(failure, Failure::Call(kube::Error::Api(status)) if status.is_already_exists())
+fn already_exists(failure: &CallFailure) -> bool {
+    matches!(failure, CallFailure::Call(kube::Error::Api(status)) if status.is_already_exists())
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::in_namespace;
 use crate::observe::dynamo;
-use crate::{Class, Cluster, Error, Failure};
+use crate::{CallFailure, Class, Cluster, Error};
 
 impl Cluster {
     pub(super) async fn delete_child(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
@@ -57,7 +57,7 @@ impl Cluster {
             Err(error) => Err(Error::Delete {
                 kind: format!("{:?}", stray.id.kind),
                 name: format!("{}/{}", stray.namespace, stray.id.name),
-                failure: Failure::Call(kube::Error::SerdeError(error)),
+                failure: CallFailure::Call(kube::Error::SerdeError(error)),
             }),
         }
     }
@@ -101,7 +101,7 @@ impl Cluster {
     }
 
     /// Deletes the object with this uid. An absent object, or another one of the same name, is no failure.
-    pub(crate) async fn delete_exactly<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
+    pub(crate) async fn delete_exactly<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
     where
         K: Clone + DeserializeOwned + Debug,
     {
@@ -111,7 +111,7 @@ impl Cluster {
         }
     }
 
-    async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
+    async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
     where
         K: Clone + DeserializeOwned + Debug,
     {
@@ -128,14 +128,14 @@ fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
     })
 }
 
-fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), Failure>) -> Result<(), Error> {
+fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), CallFailure>) -> Result<(), Error> {
     match answer {
         Err(failure) if !is_gone(&failure) => Err(refused(run, kind, name, failure)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-fn refused(run: &Run<'_>, kind: &str, name: &str, failure: Failure) -> Error {
+fn refused(run: &Run<'_>, kind: &str, name: &str, failure: CallFailure) -> Error {
     Error::Delete {
         kind: kind.to_owned(),
         name: in_namespace(run, name),
@@ -145,6 +145,6 @@ fn refused(run: &Run<'_>, kind: &str, name: &str, failure: Failure) -> Error {
 
 /// Returns true if there is no object of that name, or a namesake with another uid: in both cases the run's own is
 /// gone.
-fn is_gone(failure: &Failure) -> bool {
+fn is_gone(failure: &CallFailure) -> bool {
     failure.is_not_found() || failure.class() == Class::Conflict
 }

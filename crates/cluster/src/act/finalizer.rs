@@ -6,7 +6,7 @@ use perfval_run::Run;
 use serde_json::{Value, json};
 
 use super::in_namespace;
-use crate::{Cluster, Error, FIELD_MANAGER, Failure};
+use crate::{CallFailure, Cluster, Error, FIELD_MANAGER};
 
 impl Cluster {
     pub(super) async fn ensure_finalizer(&self, run: &Run<'_>) -> Result<Option<ObjectMeta>, Error> {
@@ -54,12 +54,12 @@ impl Cluster {
         }
     }
 
-    async fn patch_finalizers(&self, run: &Run<'_>, mut operations: Value) -> Result<ObjectMeta, Failure> {
+    async fn patch_finalizers(&self, run: &Run<'_>, mut operations: Value) -> Result<ObjectMeta, CallFailure> {
         if let Some(all) = operations.as_array_mut() {
             all.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": run.uid()}));
         }
         let patch =
-            serde_json::from_value(operations).map_err(|error| Failure::Call(kube::Error::SerdeError(error)))?;
+            serde_json::from_value(operations).map_err(|error| CallFailure::Call(kube::Error::SerdeError(error)))?;
         let params = PatchParams {
             field_manager: Some(FIELD_MANAGER.into()),
             ..PatchParams::default()

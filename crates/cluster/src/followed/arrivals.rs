@@ -110,7 +110,7 @@ pub(crate) fn key(object: &impl ResourceExt) -> String {
 
 /// State of a watch.
 #[derive(Clone)]
-enum State {
+enum WatchState {
     /// A list is under way, or its watch begins.
     Listing,
     /// The list is here, and every change follows.
@@ -123,7 +123,7 @@ enum State {
 
 /// Changes of a watch since the last look. They wait here, because a look may hold the inventory for seconds.
 pub(crate) struct Arrivals<T> {
-    state: watch::Sender<State>,
+    state: watch::Sender<WatchState>,
     /// Rings when a look needs a kind that has failed or expired.
     wanted: Notify,
     arrived: Mutex<Arrived<T>>,
@@ -155,7 +155,7 @@ impl<T> Default for Arrived<T> {
 impl<T> Default for Arrivals<T> {
     fn default() -> Self {
         Self {
-            state: watch::Sender::new(State::Listing),
+            state: watch::Sender::new(WatchState::Listing),
             wanted: Notify::new(),
             arrived: Mutex::default(),
         }
@@ -165,7 +165,7 @@ impl<T> Default for Arrivals<T> {
 impl<T: Counted> Arrivals<T> {
     /// A list begins. What came before it does not count.
     pub(crate) fn begin(&self) {
-        self.state.send_replace(State::Listing);
+        self.state.send_replace(WatchState::Listing);
     }
 
     /// A list ended. It counts once its watch has begun.
@@ -180,12 +180,12 @@ impl<T: Counted> Arrivals<T> {
 
     /// A watch began.
     pub(crate) fn follow(&self) {
-        self.state.send_replace(State::Followed);
+        self.state.send_replace(WatchState::Followed);
     }
 
     /// The watch that began then cannot go on. Waits until a look needs the kind again.
     pub(crate) async fn expire(&self, began: Instant) {
-        self.state.send_replace(State::Expired(began));
+        self.state.send_replace(WatchState::Expired(began));
         self.wanted.notified().await;
     }
 
@@ -202,7 +202,7 @@ impl<T: Counted> Arrivals<T> {
 
     /// The attempt that began then has failed. Waits until a look needs the kind again.
     pub(crate) async fn fail(&self, began: Instant, why: Unread) {
-        self.state.send_replace(State::Failed(began, why));
+        self.state.send_replace(WatchState::Failed(began, why));
         *self.lock() = Arrived::default();
         self.wanted.notified().await;
     }
@@ -211,23 +211,23 @@ impl<T: Counted> Arrivals<T> {
     /// end of an attempt. Objects that will be replaced are dropped: two copies of 100,000 pods take 20 MB.
     pub(crate) fn want(&self, asked: Instant, all: &mut Seen<Vec<T>>) {
         let is_over = self.state.send_if_modified(|state| {
-            let is_over = matches!(state, State::Failed(began, _) | State::Expired(began) if *began < asked);
+            let is_over = matches!(state, WatchState::Failed(began, _) | WatchState::Expired(began) if *began < asked);
             if is_over {
-                *state = State::Listing;
+                *state = WatchState::Listing;
             }
             is_over
         });
         if is_over {
             self.wanted.notify_one();
         }
-        if matches!(*self.state.borrow(), State::Listing) {
+        if matches!(*self.state.borrow(), WatchState::Listing) {
             *all = Seen::NotAsked;
         }
     }
 
     /// No task follows the kind any more.
     pub(crate) fn give_up(&self, why: Unread) {
-        self.state.send_replace(State::Failed(Instant::now(), why));
+        self.state.send_replace(WatchState::Failed(Instant::now(), why));
     }
 
     /// Waits until the kind is followed or has failed.
@@ -236,21 +236,21 @@ impl<T: Counted> Arrivals<T> {
         let _ = self
             .state
             .subscribe()
-            .wait_for(|state| !matches!(state, State::Listing))
+            .wait_for(|state| !matches!(state, WatchState::Listing))
             .await;
     }
 
     /// Returns true if each change arrives.
     pub(crate) fn is_followed(&self) -> bool {
-        matches!(*self.state.borrow(), State::Followed)
+        matches!(*self.state.borrow(), WatchState::Followed)
     }
 
     /// Takes what has arrived into the inventory.
     pub(crate) fn take(&self, all: &mut Seen<Vec<T>>) {
         *all = match &*self.state.borrow() {
-            State::Listing => Seen::Unknown(format!("list {}: no answer yet", T::PLURAL)),
-            State::Failed(_, why) => seen(Err(why.clone())),
-            State::Followed | State::Expired(_) => {
+            WatchState::Listing => Seen::Unknown(format!("list {}: no answer yet", T::PLURAL)),
+            WatchState::Failed(_, why) => seen(Err(why.clone())),
+            WatchState::Followed | WatchState::Expired(_) => {
                 let mut arrived = self.lock();
                 match (arrived.listed.take(), std::mem::take(all)) {
                     (Some(mut now), _) | (None, Seen::Present(mut now)) => {

@@ -12,7 +12,7 @@ use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
 use perfval_api::meta::FIELD_MANAGER;
 pub use perfval_run::dynamo::names::{GROUP, KIND};
-use perfval_run::observed::{Admission, DynamoApi};
+use perfval_run::observed::{DryRunResult, DynamoApi};
 use perfval_run::readiness::Pods;
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
@@ -20,7 +20,7 @@ use perfval_sizing::Seen;
 use crate::call::{Read, Unread, read, seen};
 use crate::copies::RunCopies;
 use crate::installed::Installed;
-use crate::{Cluster, Failure};
+use crate::{CallFailure, Cluster};
 
 /// Plural of the deployments, as in URLs.
 pub const PLURAL: &str = "dynamographdeployments";
@@ -76,7 +76,7 @@ impl Cluster {
     async fn served(&self, version: &str) -> Read<Option<ApiResource>> {
         let kind = GroupVersionKind::gvk(GROUP, version, KIND);
         let found = match self.bounded(pinned_kind(&self.client, &kind)).await {
-            Err(Failure::Call(kube::Error::Discovery(DiscoveryError::MissingKind(_)))) => return Ok(None),
+            Err(CallFailure::Call(kube::Error::Discovery(DiscoveryError::MissingKind(_)))) => return Ok(None),
             answer => answer,
         };
         match read(&format!("discover {GROUP}/{version}"), found) {
@@ -129,14 +129,14 @@ impl Cluster {
     }
 
     /// Sends the deployment as a dry run: schema with unknown fields refused, webhooks, quota.
-    pub(super) async fn dry_run(&self, run: &Run<'_>, body: &DynamicObject) -> Read<Admission> {
+    pub(super) async fn dry_run(&self, run: &Run<'_>, body: &DynamicObject) -> Read<DryRunResult> {
         let call = format!("dry run of {KIND} {}/{}", run.namespace(), body.name_any());
         let unknown = |why: String| Unread::Unknown(format!("{call}: {why}"));
         let api_version = body.types.as_ref().map_or("", |types| types.api_version.as_str());
         let api = self.deployments_as(run, &deployments_at(api_version));
         let request = strict_dry_run(&api, body).map_err(unknown)?;
         match self.bounded(self.client.request::<DynamicObject>(request)).await {
-            Ok(_) => Ok(Admission::Accepted),
+            Ok(_) => Ok(DryRunResult::Accepted),
             Err(failure) => judge(&failure).ok_or_else(|| unknown(failure.to_string())),
         }
     }
@@ -165,15 +165,15 @@ fn strict_dry_run(api: &Api<DynamicObject>, body: &DynamicObject) -> Result<http
 }
 
 /// A refusal of the object is an answer; a refusal of the caller, a kind that is not served and a server in trouble are none.
-fn judge(failure: &Failure) -> Option<Admission> {
-    let Failure::Call(kube::Error::Api(status)) = failure else {
+fn judge(failure: &CallFailure) -> Option<DryRunResult> {
+    let CallFailure::Call(kube::Error::Api(status)) = failure else {
         return None;
     };
     match status.code {
-        409 if status.is_already_exists() => Some(Admission::Accepted),
+        409 if status.is_already_exists() => Some(DryRunResult::Accepted),
         // Quota and policy answer 403 too; RBAC alone uses these words.
         403 if status.message.contains("cannot create resource") => None,
-        400 | 403 | 413 | 422 => Some(Admission::Rejected(status.message.clone())),
+        400 | 403 | 413 | 422 => Some(DryRunResult::Rejected(status.message.clone())),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use kube::api::{Api, PostParams};
 
 use super::dynamo::{GROUP, PLURAL};
-use crate::{Cluster, Failure};
+use crate::{CallFailure, Cluster};
 
 /// Question about a right of the caller. Every authenticated user may ask by default.
 pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
@@ -19,7 +19,7 @@ pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
 
 impl Cluster {
     /// Returns true if runs are allowed in a namespace. One right stands for all of its role, which is bound whole.
-    pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, Failure> {
+    pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, CallFailure> {
         if self.allowed.includes(namespace) {
             return Ok(true);
         }

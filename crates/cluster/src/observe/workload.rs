@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 pub(super) const PROMPT: Duration = Duration::from_secs(10);
 
 /// Pods of a run, reports on them, and their logs.
-pub(super) struct Workload {
+pub(super) struct WorkloadSeen {
     pub(super) pods: Seen<Vec<Pod>>,
     pub(super) reports: PodReports,
     pub(super) node: Seen<NodeSeen>,
@@ -45,12 +45,12 @@ pub(super) struct Workload {
 impl Cluster {
     /// Pods of any run of this object, and, where a phase waits for them, the warnings on those pods of this
     /// run that are on their way.
-    pub(super) async fn workload(&self, run: &Run<'_>, copies: &RunCopies) -> Workload {
+    pub(super) async fn workload(&self, run: &Run<'_>, copies: &RunCopies) -> WorkloadSeen {
         let pods = match copies.list() {
             Some(pods) => Seen::Present(pods),
             None => seen(self.pods_of(run).await),
         };
-        let mut workload = Workload {
+        let mut workload = WorkloadSeen {
             reports: PodReports::default(),
             node: Seen::NotAsked,
             error_logs: Vec::new(),

@@ -1,7 +1,7 @@
 //! The commit of a pass.
 
 use perfval_api::{PerfValidationStatus, Phase};
-use perfval_cluster::{Class, Recorded};
+use perfval_cluster::{Class, StatusWrite};
 use perfval_run::Run;
 use perfval_testkit::api_server::Fault;
 
@@ -14,7 +14,7 @@ async fn an_equal_status_is_not_written() {
     let run = Run::new(&object, &world.settings);
     world.server.forget_calls();
     let recorded = world.cluster.record(&run, run.status()).await.unwrap();
-    assert!(matches!(recorded, Recorded::Unchanged));
+    assert!(matches!(recorded, StatusWrite::Unchanged));
     assert_eq!(world.server.calls(), []);
 }
 
@@ -25,7 +25,7 @@ async fn a_status_is_written_whole_and_absent_fields_are_removed() {
     let run = Run::new(&object, &world.settings);
     let mut status = run.status().clone();
     status.message = Some("counting".into());
-    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+    let StatusWrite::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
         panic!()
     };
     assert_eq!(written.status.as_ref(), Some(&status));
@@ -33,7 +33,7 @@ async fn a_status_is_written_whole_and_absent_fields_are_removed() {
 
     let run = Run::new(&written, &world.settings);
     status.message = None;
-    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+    let StatusWrite::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
         panic!()
     };
     assert_eq!(written.status, Some(status));
@@ -49,7 +49,7 @@ async fn a_write_without_effect_changes_nothing() {
     let mut status = run.status().clone();
     status.message = Some("a field of a newer CRD".into());
     let first = world.cluster.record(&run, &status).await.unwrap();
-    assert!(matches!(first, Recorded::Unchanged), "{first:?}");
+    assert!(matches!(first, StatusWrite::Unchanged), "{first:?}");
     assert_eq!(
         world.object().metadata.resource_version,
         object.metadata.resource_version
@@ -57,7 +57,7 @@ async fn a_write_without_effect_changes_nothing() {
 
     // The kept fields are written.
     status.reason = Some("Running".into());
-    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+    let StatusWrite::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
         panic!()
     };
     let kept = written.status.unwrap();
@@ -78,13 +78,13 @@ async fn a_decision_on_an_old_copy_counts_for_nothing() {
     };
     assert!(matches!(
         world.cluster.record(&run, &back).await.unwrap(),
-        Recorded::Conflict
+        StatusWrite::Conflict
     ));
     assert_eq!(world.object().status.unwrap().phase, Some(Phase::Evaluating));
 
     world.server.delete("perfvalidations", NAMESPACE, NAME);
     assert!(
-        matches!(world.cluster.record(&run, &back).await.unwrap(), Recorded::Conflict),
+        matches!(world.cluster.record(&run, &back).await.unwrap(), StatusWrite::Conflict),
         "gone"
     );
 }
@@ -127,12 +127,12 @@ async fn a_write_whose_answer_is_lost_shows_as_a_conflict_and_then_as_done() {
     assert_eq!(error.class(), Class::Transient);
     assert!(matches!(
         world.cluster.record(&run, &status).await.unwrap(),
-        Recorded::Conflict
+        StatusWrite::Conflict
     ));
     let object = world.object();
     let run = Run::new(&object, &world.settings);
     assert!(matches!(
         world.cluster.record(&run, &status).await.unwrap(),
-        Recorded::Unchanged
+        StatusWrite::Unchanged
     ));
 }

@@ -15,7 +15,7 @@ use crate::shift::CommonShift;
 const LISTED: usize = 3;
 
 /// Facts on which the conditions depend.
-pub(super) struct Situation<'a> {
+pub(super) struct BaselineSituation<'a> {
     pub(super) baseline: &'a PerfBaseline,
     /// Approved baseline of the same environment that is used instead.
     pub(super) preferred: Option<String>,
@@ -30,10 +30,10 @@ pub(super) struct Situation<'a> {
 }
 
 /// Status, reason and message.
-type Word = (&'static str, &'static str, String);
+type ConditionText = (&'static str, &'static str, String);
 
 /// Conditions `Learned`, `Approved` and `Shifted`.
-pub(super) fn conditions(situation: &Situation<'_>, now: DateTime<Utc>) -> Vec<Condition> {
+pub(super) fn conditions(situation: &BaselineSituation<'_>, now: DateTime<Utc>) -> Vec<Condition> {
     let baseline = situation.baseline;
     let earlier = baseline.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let words = [
@@ -47,7 +47,7 @@ pub(super) fn conditions(situation: &Situation<'_>, now: DateTime<Utc>) -> Vec<C
     conditions.collect()
 }
 
-fn learned(situation: &Situation<'_>) -> Word {
+fn learned(situation: &BaselineSituation<'_>) -> ConditionText {
     let Some(newest) = situation.newest else {
         let Some((nodes, gpus)) = situation.measured else {
             return ("False", "OtherEnvironment", not_measured(situation));
@@ -74,7 +74,7 @@ fn learned(situation: &Situation<'_>) -> Word {
     ("True", "Learned", message)
 }
 
-fn approved(situation: &Situation<'_>) -> Word {
+fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
     let command = format!("kubectl perfval approve {}", situation.baseline.name_any());
     if let Some(preferred) = &situation.preferred {
         let why = if situation.approved.is_some() {
@@ -114,7 +114,7 @@ fn approved(situation: &Situation<'_>) -> Word {
     }
 }
 
-fn shifted(situation: &Situation<'_>) -> Word {
+fn shifted(situation: &BaselineSituation<'_>) -> ConditionText {
     let Some(approved) = situation.approved.filter(|_| situation.preferred.is_none()) else {
         let message = "No revision of this baseline is in use, so there is nothing to compare the nodes with.";
         return ("Unknown", "NotApproved", message.to_owned());
@@ -146,7 +146,7 @@ fn shifted(situation: &Situation<'_>) -> Word {
     ("True", "CentreMoved", message)
 }
 
-fn not_measured(situation: &Situation<'_>) -> String {
+fn not_measured(situation: &BaselineSituation<'_>) -> String {
     let digest = &situation.baseline.spec.environment.digest;
     let others: Vec<&str> = situation.others.iter().copied().take(LISTED).collect();
     let more = if situation.others.len() > LISTED { ", …" } else { "" };

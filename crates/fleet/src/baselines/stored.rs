@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::fleet::{BaselineMetric, BaselineMetricName, BaselineRevision, BaselineSpread};
 use perfval_api::quantity;
 
-use crate::baseline::{Baseline, Norm};
+use crate::baseline::{Baseline, SpeedNorm};
 
 /// Revision of a learned baseline.
 pub(super) fn revision(learned: &Baseline, number: i64, now: DateTime<Utc>) -> BaselineRevision {
@@ -42,13 +42,13 @@ pub(super) fn provided(metrics: &[BaselineMetric], number: i64, now: DateTime<Ut
 }
 
 /// Norm of the stored decode speed. A number that is none, or a centre that is not above 0, makes no norm.
-pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<Norm> {
+pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<SpeedNorm> {
     let metric = metrics
         .iter()
         .find(|metric| metric.name == BaselineMetricName::DecodeSpeed)?;
     let spread = metric.spread.as_ref();
     let gpu = spread.and_then(|spread| spread.gpu_percent.as_deref());
-    Some(Norm {
+    Some(SpeedNorm {
         centre: number(&metric.centre).filter(|centre| *centre > 0.0)?,
         node_percent: spread.and_then(|spread| number(&spread.node_percent)),
         gpu_percent: gpu.and_then(number),

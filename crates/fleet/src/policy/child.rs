@@ -25,11 +25,11 @@ const PART: usize = 20;
 
 /// Validations of one policy on one node.
 #[derive(Default)]
-pub(super) struct History<'a> {
+pub(super) struct NodeHistory<'a> {
     pub(super) all: Vec<&'a ValidationFacts>,
 }
 
-impl<'a> History<'a> {
+impl<'a> NodeHistory<'a> {
     /// Those that are over, newest first.
     pub(super) fn ended(&self) -> Vec<&'a ValidationFacts> {
         let all = self.all.iter().copied();

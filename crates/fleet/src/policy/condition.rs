@@ -6,7 +6,7 @@ use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
 use super::comparison::NodeComparison;
-use super::facts::Refusal;
+use super::facts::CreateRefusal;
 use crate::condition::number;
 
 /// Longest message of the API server that a condition repeats (characters).
@@ -65,7 +65,7 @@ impl PolicyReason {
 const LEAST_VALUES: usize = 100;
 
 /// Facts on which the condition `Ready` depends.
-pub(super) struct Situation<'a> {
+pub(super) struct PolicySituation<'a> {
     pub(super) nodes: &'a PolicyNodes,
     /// Number of nodes that an older policy has, the first of them, and the name of that policy.
     pub(super) overlap: Option<(i64, &'a str, String)>,
@@ -75,11 +75,11 @@ pub(super) struct Situation<'a> {
     pub(super) has_budget: bool,
     /// Cron texts and time zones that cannot be used.
     pub(super) errors: &'a [String],
-    pub(super) refusal: Option<&'a Refusal>,
+    pub(super) refusal: Option<&'a CreateRefusal>,
 }
 
 /// Condition `Ready` of a policy whose nodes are known.
-pub(super) fn ready(policy: &PerfValidationPolicy, situation: &Situation<'_>, now: DateTime<Utc>) -> Condition {
+pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>, now: DateTime<Utc>) -> Condition {
     let (reason, message) = explain(policy, situation);
     condition(policy, READY, (reason.status(), reason.as_str()), message, now)
 }
@@ -113,7 +113,7 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
     condition(policy, COMPARISON_RELIABLE, (status, reason), message, now)
 }
 
-fn explain(policy: &PerfValidationPolicy, situation: &Situation<'_>) -> (PolicyReason, String) {
+fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (PolicyReason, String) {
     let nodes = situation.nodes;
     if policy.spec.suspend {
         let remedy = "No new validation starts. Write spec.suspend: false to continue.";

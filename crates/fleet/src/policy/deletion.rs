@@ -7,8 +7,8 @@ use perfval_api::Verdict;
 use perfval_api::fleet::PerfValidationPolicySpec;
 
 use super::budget::midnight;
-use super::child::History;
-use super::facts::{NodeFacts, RunState, ValidationFacts};
+use super::child::NodeHistory;
+use super::facts::{RunState, SelectedNode, ValidationFacts};
 
 /// Time for which a validation may wait for GPUs.
 const PATIENCE: TimeDelta = TimeDelta::minutes(10);
@@ -31,7 +31,7 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    fn new(validation: &ValidationFacts, set_back: Option<&NodeFacts>) -> Self {
+    fn new(validation: &ValidationFacts, set_back: Option<&SelectedNode>) -> Self {
         Self {
             namespace: validation.namespace.clone(),
             name: validation.name.clone(),
@@ -45,8 +45,8 @@ impl Deletion {
 /// policy's nodes by hostname.
 pub(super) fn list_deletions(
     spec: &PerfValidationPolicySpec,
-    nodes: &HashMap<&str, &NodeFacts>,
-    histories: &HashMap<&str, History<'_>>,
+    nodes: &HashMap<&str, &SelectedNode>,
+    histories: &HashMap<&str, NodeHistory<'_>>,
     children: &[&ValidationFacts],
     now: DateTime<Utc>,
 ) -> Vec<Deletion> {
@@ -75,7 +75,7 @@ pub(super) fn list_deletions(
 /// of the next attempt follow from it. Those of today stay while a budget counts their GPU minutes.
 fn surplus<'a>(
     spec: &PerfValidationPolicySpec,
-    histories: &HashMap<&str, History<'a>>,
+    histories: &HashMap<&str, NodeHistory<'a>>,
     now: DateTime<Utc>,
 ) -> HashSet<&'a str> {
     let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());

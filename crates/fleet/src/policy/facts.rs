@@ -14,7 +14,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Node with GPUs that matches the selector of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeFacts {
+pub struct SelectedNode {
     /// Name of the node.
     pub name: String,
     /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
@@ -184,7 +184,7 @@ impl ValidationFacts {
 
 /// Answer of the API server to the last attempt to create a validation of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CreateRefusal {
     /// True if the namespace does not exist.
     pub is_namespace_missing: bool,
     /// Message of the API server.

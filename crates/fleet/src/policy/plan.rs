@@ -8,15 +8,15 @@ use perfval_api::fleet::{Budget, DueReason, NodeOrder, Outlier, PerfValidationPo
 use perfval_api::{PerfValidation, Verdict};
 
 use super::budget::{Meter, count_minutes};
-use super::child::History;
+use super::child::NodeHistory;
 use super::comparison::MOST;
-use super::condition::{Situation, ready, reliable};
+use super::condition::{PolicySituation, ready, reliable};
 use super::deletion::{Deletion, list_deletions};
-use super::facts::{NodeFacts, RunState, ValidationFacts};
-use super::schedule::{Times, duration};
-use super::share::Share;
+use super::facts::{RunState, SelectedNode, ValidationFacts};
+use super::schedule::{PolicyTimes, duration};
+use super::share::NodeShare;
 use super::snapshot::{PolicyFacts, Snapshot};
-use crate::risk::{RiskFactor, Waiting, order};
+use crate::risk::{RiskFactor, WaitingNode, order};
 
 /// Steps of the estimated end: a finer estimate would only cause writes.
 const ESTIMATE_SECONDS: i64 = 600;
@@ -25,7 +25,7 @@ const OVERDUE: f64 = 2.0;
 
 /// Next steps of one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct PolicyDecision {
     /// Validations to create, in this order.
     pub create: Vec<PerfValidation>,
     /// Validations to delete.
@@ -38,21 +38,21 @@ pub struct Decision {
 pub(super) struct Planner<'a> {
     snapshot: &'a Snapshot<'a>,
     facts: &'a PolicyFacts<'a>,
-    share: &'a Share<'a>,
+    share: &'a NodeShare<'a>,
     children: &'a [&'a ValidationFacts],
-    by_hostname: HashMap<&'a str, History<'a>>,
+    by_hostname: HashMap<&'a str, NodeHistory<'a>>,
     /// Nodes by hostname.
-    nodes: HashMap<&'a str, &'a NodeFacts>,
+    nodes: HashMap<&'a str, &'a SelectedNode>,
     max_age: TimeDelta,
-    times: Times,
+    times: PolicyTimes,
 }
 
 /// Due node that could be validated now.
-struct Candidate<'a> {
-    node: &'a NodeFacts,
+struct DueNode<'a> {
+    node: &'a SelectedNode,
     hostname: &'a str,
     reason: DueReason,
-    waiting: Waiting,
+    waiting: WaitingNode,
 }
 
 /// Sorted nodes of a policy.
@@ -61,17 +61,17 @@ struct Sorted<'a> {
     nodes: PolicyNodes,
     /// Reasons of nodes without a fresh verdict and without an active validation.
     due: Vec<DueReason>,
-    candidates: Vec<Candidate<'a>>,
+    candidates: Vec<DueNode<'a>>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
         snapshot: &'a Snapshot<'a>,
         facts: &'a PolicyFacts<'a>,
-        share: &'a Share<'a>,
+        share: &'a NodeShare<'a>,
         children: &'a [&'a ValidationFacts],
     ) -> Self {
-        let mut by_hostname: HashMap<&str, History<'_>> = HashMap::new();
+        let mut by_hostname: HashMap<&str, NodeHistory<'_>> = HashMap::new();
         for child in children {
             if let Some(hostname) = child.hostname() {
                 by_hostname.entry(hostname).or_default().all.push(child);
@@ -89,11 +89,11 @@ impl<'a> Planner<'a> {
                 .filter_map(|node| Some((node.hostname.as_deref()?, *node)))
                 .collect(),
             max_age: duration(&facts.policy.spec.freshness.max_age),
-            times: Times::new(&facts.policy.spec, snapshot.now),
+            times: PolicyTimes::new(&facts.policy.spec, snapshot.now),
         }
     }
 
-    pub(super) fn decide(&self, active: &HashSet<&str>) -> Decision {
+    pub(super) fn decide(&self, active: &HashSet<&str>) -> PolicyDecision {
         let (spec, now) = (&self.facts.policy.spec, self.snapshot.now);
         let minutes = count_minutes(self.children, now);
         let selected = i64::try_from(self.share.own.len()).unwrap_or(i64::MAX);
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
         let mut create = Vec::new();
         if is_open {
             self.order(&mut sorted.candidates);
-            let empty = History::default();
+            let empty = NodeHistory::default();
             for candidate in &sorted.candidates {
                 if meter.allows(candidate.reason) {
                     meter.add(Some(candidate.reason));
@@ -124,7 +124,7 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        let situation = Situation {
+        let situation = PolicySituation {
             nodes: &sorted.nodes,
             overlap: self
                 .share
@@ -140,7 +140,7 @@ impl<'a> Planner<'a> {
             .map(|limit| limit.unwrap_or(selected))
             .max()
             .unwrap_or(selected);
-        Decision {
+        PolicyDecision {
             create,
             delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, now),
             status: PerfValidationPolicyStatus {
@@ -159,7 +159,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Newest verdict of a node. The object of the node may be some seconds behind the validation.
-    fn verdict(&self, node: &NodeFacts) -> Option<(DateTime<Utc>, Verdict)> {
+    fn verdict(&self, node: &SelectedNode) -> Option<(DateTime<Utc>, Verdict)> {
         let recorded = self.snapshot.measured.get(&node.name);
         let recorded = recorded.map(|status| (status.measured_at, status.verdict));
         let history = node.hostname.as_deref().and_then(|host| self.by_hostname.get(host));
@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
             .max_by_key(|(at, _)| *at)
     }
 
-    fn due(&self, node: &NodeFacts, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
+    fn due(&self, node: &SelectedNode, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
         match verdict {
             None => Some(DueReason::NeverMeasured),
             Some((at, _)) if self.is_stale(at) => Some(DueReason::Stale),
@@ -192,7 +192,7 @@ impl<'a> Planner<'a> {
 
     /// Returns true if the newest run of a node, with the time of its end, is to be confirmed. The comparison may be older than
     /// that run. A run with the load of somebody else could not be confirmed by the template's.
-    fn is_suspicious(&self, node: &NodeFacts, newest: DateTime<Utc>) -> bool {
+    fn is_suspicious(&self, node: &SelectedNode, newest: DateTime<Utc>) -> bool {
         let compared = self.facts.comparison.suspects.get(&node.name);
         let recorded = self.snapshot.measured.get(&node.name);
         let policy = recorded.and_then(|status| status.validation.policy.as_deref());
@@ -205,7 +205,7 @@ impl<'a> Planner<'a> {
     }
 
     fn sort(&self, active: &HashSet<&str>) -> Sorted<'a> {
-        let empty = History::default();
+        let empty = NodeHistory::default();
         let suspicious: BTreeSet<&str> = self
             .facts
             .comparison
@@ -255,7 +255,7 @@ impl<'a> Planner<'a> {
             }
             let is_risky = suspicious.contains(node.name.as_str())
                 || verdict.is_some_and(|(_, verdict)| verdict != Verdict::Passed);
-            sorted.candidates.push(Candidate {
+            sorted.candidates.push(DueNode {
                 node,
                 hostname,
                 reason,
@@ -266,9 +266,9 @@ impl<'a> Planner<'a> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds")]
-    fn waiting(&self, node: &NodeFacts, verdict: Option<(DateTime<Utc>, Verdict)>, is_risky: bool) -> Waiting {
+    fn waiting(&self, node: &SelectedNode, verdict: Option<(DateTime<Utc>, Verdict)>, is_risky: bool) -> WaitingNode {
         let weighs_risk = self.facts.policy.spec.order == NodeOrder::RiskAndAge;
-        Waiting {
+        WaitingNode {
             node: node.name.clone(),
             age: verdict.map_or(f64::INFINITY, |(at, _)| (self.snapshot.now - at).num_seconds() as f64),
             factors: if weighs_risk && is_risky {
@@ -282,8 +282,8 @@ impl<'a> Planner<'a> {
     /// Puts the most urgent node first: by reason, then by risk and age. Puts nodes whose validation gave up last, the longest ago
     /// first.
     #[expect(clippy::cast_precision_loss, reason = "seconds")]
-    fn order(&self, candidates: &mut [Candidate<'a>]) {
-        let mut waiting: Vec<Waiting> = candidates.iter().map(|candidate| candidate.waiting.clone()).collect();
+    fn order(&self, candidates: &mut [DueNode<'a>]) {
+        let mut waiting: Vec<WaitingNode> = candidates.iter().map(|candidate| candidate.waiting.clone()).collect();
         order(&mut waiting, OVERDUE * self.max_age.num_seconds() as f64);
         let places: HashMap<&str, usize> = waiting
             .iter()

@@ -8,7 +8,7 @@ use perfval_api::fleet::{Budget, PerfValidationPolicySpec};
 
 /// Times of one policy at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Times {
+pub(super) struct PolicyTimes {
     /// Last time of `spec.schedule`, while its deadline has not passed.
     pub(super) last: Option<DateTime<Utc>>,
     /// True for a budget that applies now, in the order of the spec.
@@ -17,7 +17,7 @@ pub(super) struct Times {
     pub(super) errors: Vec<String>,
 }
 
-impl Times {
+impl PolicyTimes {
     /// Reads all times of a spec. A budget whose window cannot be read applies always, so that an error never starts more.
     pub(super) fn new(spec: &PerfValidationPolicySpec, now: DateTime<Utc>) -> Self {
         let mut times = Self::default();

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use kube::core::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
 
-use super::facts::NodeFacts;
+use super::facts::SelectedNode;
 use super::snapshot::PolicyFacts;
 use crate::condition::created_at;
 
 /// Nodes of a policy.
 #[derive(Default)]
-pub(super) struct Share<'a> {
+pub(super) struct NodeShare<'a> {
     /// Nodes of no older policy, sorted by name.
-    pub(super) own: Vec<&'a NodeFacts>,
+    pub(super) own: Vec<&'a SelectedNode>,
     pub(super) overlap: Option<Overlap<'a>>,
 }
 
@@ -26,16 +26,16 @@ pub(super) struct Overlap<'a> {
 }
 
 /// Gives each node to the oldest policy that selects it; of equally old ones to the first by name.
-pub(super) fn share<'a>(policies: &'a [PolicyFacts<'a>]) -> Vec<Share<'a>> {
+pub(super) fn share<'a>(policies: &'a [PolicyFacts<'a>]) -> Vec<NodeShare<'a>> {
     let mut by_age: Vec<usize> = (0..policies.len()).collect();
     by_age.sort_by_key(|at| {
         let policy = policies[*at].policy;
         (created_at(&policy.metadata), policy.name_any())
     });
     let mut owners: HashMap<&str, usize> = HashMap::new();
-    let mut shares: Vec<Share<'a>> = policies.iter().map(|_| Share::default()).collect();
+    let mut shares: Vec<NodeShare<'a>> = policies.iter().map(|_| NodeShare::default()).collect();
     for at in by_age {
-        let mut nodes: Vec<&NodeFacts> = policies[at].nodes.iter().collect();
+        let mut nodes: Vec<&SelectedNode> = policies[at].nodes.iter().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         for node in nodes {
             let owner = *owners.entry(&node.name).or_insert(at);

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
 
 use super::comparison::NodeComparison;
-use super::facts::{NodeFacts, Refusal, ValidationFacts};
+use super::facts::{CreateRefusal, SelectedNode, ValidationFacts};
 
 /// Cluster as policies see it.
 pub struct Snapshot<'a> {
@@ -25,11 +25,11 @@ pub struct PolicyFacts<'a> {
     /// Policy.
     pub policy: &'a PerfValidationPolicy,
     /// Nodes with GPUs that its selector matches.
-    pub nodes: &'a [NodeFacts],
+    pub nodes: &'a [SelectedNode],
     /// Comparison of these nodes.
     pub comparison: &'a NodeComparison,
     /// Last refusal of a validation.
-    pub refusal: Option<&'a Refusal>,
+    pub refusal: Option<&'a CreateRefusal>,
     /// Nodes that go to the back, with the time at which their validation gave up.
     pub set_back: &'a BTreeMap<String, DateTime<Utc>>,
 }

@@ -2,7 +2,7 @@
 
 use perfval_api::fleet::{Outlier, OutlierReason};
 use perfval_fleet::baseline::Approved;
-use perfval_fleet::prior::Spread;
+use perfval_fleet::prior::PriorSpread;
 
 use crate::policy::{PolicyFleet, PolicyPass};
 use crate::tally::{Goal, Tally, share};
@@ -30,7 +30,7 @@ pub struct Found {
 #[derive(Clone, Copy)]
 pub struct Loss {
     pub shape: Shape,
-    pub spread: Spread,
+    pub spread: PriorSpread,
     pub fault: Fault,
     /// Own runs that were learned before. The first run of a machine is not learned.
     pub runs: usize,
@@ -137,7 +137,7 @@ pub struct Healthy {
 }
 
 /// Healthy fleet of 250 nodes, 5 passes learned and 40 counted.
-pub fn healthy(shape: Shape, spread: Spread) -> Healthy {
+pub fn healthy(shape: Shape, spread: PriorSpread) -> Healthy {
     let mut fleet = PolicyFleet::new(250, spread, shape, 5200).learn(6);
     let nodes = fleet.fleet.len();
     let mut found = Healthy::default();
@@ -159,7 +159,7 @@ fn of(hits: usize, of: usize) -> Tally {
 }
 
 /// Passes until a drift of 3 % is reported, after 20 healthy passes: the median and the largest of five.
-pub fn drift(fault: Fault, spread: Spread) -> (usize, usize) {
+pub fn drift(fault: Fault, spread: PriorSpread) -> (usize, usize) {
     let mut fleet = PolicyFleet::new(60, spread, Shape::Gaussian, 5300).learn(20);
     let mut first = [LONGEST + 1; 5];
     for number in 1..=LONGEST {
@@ -211,10 +211,10 @@ pub fn racked(shape: Shape) -> (Tally, Tally) {
 }
 
 /// Fleets of three nodes after some own runs: those with a false name, and slow nodes that are found.
-pub fn three(shape: Shape, spread: Spread, runs: usize, fault: Fault, fleets: u64) -> (Tally, Tally) {
+pub fn three(shape: Shape, spread: PriorSpread, runs: usize, fault: Fault, fleets: u64) -> (Tally, Tally) {
     let (mut wrong, mut right) = (Tally::default(), Tally::default());
     for seed in 0..fleets {
-        let mut fleet = PolicyFleet::new(3, spread, shape, 6000 + seed).learn(runs);
+        let mut fleet = PolicyFleet::new(3, spread, shape, 6000 + seed).learn(if runs > 0 { runs + 1 } else { 0 });
         let passed = fleet.pass(&|at, _| if at == 1 { fault } else { Fault::None });
         let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
         let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);

@@ -4,7 +4,7 @@ use crate::cases::{self, Found, Healthy, Loss};
 use crate::table::Page;
 use crate::tally::{Goal, Tally};
 use crate::world::{Fault, QUIET, ROUGH, Shape, USUAL, word};
-use perfval_fleet::prior::Spread;
+use perfval_fleet::prior::PriorSpread;
 
 /// Passes in which a drift of 3 % should be reported, in the median.
 const DRIFT: usize = 8;
@@ -89,7 +89,7 @@ impl Page {
         }
     }
 
-    fn fleets(&self) -> Vec<(Shape, Spread)> {
+    fn fleets(&self) -> Vec<(Shape, PriorSpread)> {
         let usual = self.shapes.iter().map(|shape| (*shape, USUAL));
         let rough = [Shape::Gaussian, Shape::Heavy].map(|shape| (shape, ROUGH));
         usual
@@ -164,7 +164,7 @@ impl Page {
         }
     }
 
-    fn three(&mut self, shape: Shape, spread: Spread) {
+    fn three(&mut self, shape: Shape, spread: PriorSpread) {
         for (runs, words) in [(0, "three nodes"), (5, "three nodes, 5 own runs")] {
             let (wrong, _) = cases::three(shape, spread, runs, Fault::None, 500);
             let what = format!("{words}, all healthy: fleets with a false name");
@@ -175,7 +175,7 @@ impl Page {
         }
     }
 
-    fn healthy_fleet(&mut self, shape: Shape, spread: Spread) {
+    fn healthy_fleet(&mut self, shape: Shape, spread: PriorSpread) {
         let Healthy {
             acted,
             reported,

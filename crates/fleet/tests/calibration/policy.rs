@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::fleet::{
-    ComparisonRules, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, PerfBaseline,
+    ComparisonRules, NodeIdentity, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, PerfBaseline,
     PerfValidationPolicy, ValidationReference,
 };
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines;
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, NodeIdentity, decide as record};
+use perfval_fleet::node::{NodeChange, decide as record};
 use perfval_fleet::policy::{
-    NodeComparison, NodeFacts, Outline, PolicyFacts, RunState, Snapshot, ValidationFacts, compare_nodes, decide,
+    NodeComparison, Outline, PolicyFacts, RunState, SelectedNode, Snapshot, ValidationFacts, compare_nodes, decide,
 };
 use serde_json::json;
 
 use crate::world::{Fault, Fleet, Shape, name};
-use perfval_fleet::prior::Spread;
+use perfval_fleet::prior::PriorSpread;
 
 /// Age at which all verdicts are stale.
 const WEEK: TimeDelta = TimeDelta::hours(168);
@@ -54,7 +54,7 @@ pub struct PolicyPass {
 }
 
 impl PolicyPass {
-    /// Outliers that a second deployment confirmed.
+    /// Outliers that new deployments confirmed.
     pub fn reported(&self) -> impl Iterator<Item = &Outlier> {
         let outliers = self.comparison.outliers.iter();
         outliers.filter(|outlier| outlier.confidence >= Some(OutlierConfidence::Confirmed))
@@ -68,7 +68,7 @@ impl PolicyPass {
 }
 
 impl PolicyFleet {
-    pub fn new(nodes: usize, spread: Spread, shape: Shape, seed: u64) -> Self {
+    pub fn new(nodes: usize, spread: PriorSpread, shape: Shape, seed: u64) -> Self {
         let policy = json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy",
             "metadata": {"name": "p", "uid": "uid-p", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -169,12 +169,12 @@ impl PolicyFleet {
 
     /// Lets the policy decide. Deletes what it deletes, and returns what it creates.
     fn follow(&mut self, comparison: &NodeComparison) -> Vec<PerfValidation> {
-        let node = |at: usize| NodeFacts {
+        let node = |at: usize| SelectedNode {
             name: name(at),
             hostname: Some(name(at)),
             is_free: true,
         };
-        let nodes: Vec<NodeFacts> = (0..self.fleet.len()).map(node).collect();
+        let nodes: Vec<SelectedNode> = (0..self.fleet.len()).map(node).collect();
         let facts = PolicyFacts {
             policy: &self.policy,
             nodes: &nodes,
@@ -256,7 +256,7 @@ impl PolicyFleet {
             boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
         };
         let change = record(&measured, &identity, self.objects.get(hostname).into_iter());
-        let Change::Write(object) = change else {
+        let NodeChange::Write(object) = change else {
             panic!("{change:?}")
         };
         self.objects.insert(hostname.clone(), *object);

@@ -2,7 +2,7 @@
 
 use perfval_fleet::centre::trimmed_mean;
 use perfval_fleet::numbers::loss;
-use perfval_fleet::prior::Spread;
+use perfval_fleet::prior::PriorSpread;
 
 /// GPUs of a node.
 pub const GPUS: usize = 8;
@@ -20,7 +20,7 @@ const RECORDED_NOISE: [i16; 31] = [
 ];
 
 /// True spread as in the first row of the simulated designs: one trial varies by 2.0 % in common, and by 1.5 % per GPU.
-pub const USUAL: Spread = Spread {
+pub const USUAL: PriorSpread = PriorSpread {
     trial: 0.0175,
     pass: 0.010,
     noise: 0.015,
@@ -28,7 +28,7 @@ pub const USUAL: Spread = Spread {
     node: 0.010,
 };
 /// Half of the noise, and healthy GPUs within 1 %.
-pub const QUIET: Spread = Spread {
+pub const QUIET: PriorSpread = PriorSpread {
     trial: 0.0087,
     pass: 0.005,
     noise: 0.007,
@@ -36,14 +36,14 @@ pub const QUIET: Spread = Spread {
     node: 0.005,
 };
 /// As on the noisiest host on record: the decode speed of five starts varied by 7 % (docs/evidence/silicon.md).
-pub const ROUGH: Spread = Spread {
+pub const ROUGH: PriorSpread = PriorSpread {
     trial: 0.036,
     pass: 0.060,
     ..USUAL
 };
 
 /// Word of the page for a spread.
-pub fn word(spread: Spread) -> &'static str {
+pub fn word(spread: PriorSpread) -> &'static str {
     if spread == QUIET {
         "quiet"
     } else if spread == ROUGH {
@@ -128,12 +128,12 @@ struct Truth {
 #[derive(Clone)]
 pub struct Fleet {
     nodes: Vec<Truth>,
-    spread: Spread,
+    spread: PriorSpread,
     pub dice: Dice,
 }
 
 impl Fleet {
-    pub fn new(nodes: usize, spread: Spread, shape: Shape, seed: u64) -> Self {
+    pub fn new(nodes: usize, spread: PriorSpread, shape: Shape, seed: u64) -> Self {
         let mut dice = Dice::new(seed, shape);
         let truth = |at: usize, dice: &mut Dice| Truth {
             name: name(at),

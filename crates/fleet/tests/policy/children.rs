@@ -1,12 +1,12 @@
 //! Validations of a policy: names, objects, pauses, and the end of each.
 
 use chrono::TimeDelta;
-use perfval_fleet::policy::Decision;
+use perfval_fleet::policy::PolicyDecision;
 use serde_json::json;
 
 use crate::{World, ago, ended, names, now, phase, policy, targets};
 
-fn deleted(decision: &Decision) -> Vec<(&str, Option<&str>)> {
+fn deleted(decision: &PolicyDecision) -> Vec<(&str, Option<&str>)> {
     let deleted = decision.delete.iter();
     deleted
         .map(|deletion| (deletion.name.as_str(), deletion.set_back.as_deref()))

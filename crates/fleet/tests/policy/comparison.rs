@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use perfval_api::PerfValidation;
-use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason};
+use perfval_api::fleet::{
+    NodeIdentity, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason,
+};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{Change, NodeIdentity, decide};
+use perfval_fleet::node::{NodeChange, decide};
 use perfval_fleet::policy::{NodeComparison, compare_nodes};
 use serde_json::{Value, json};
 
@@ -85,7 +87,7 @@ impl Fleet {
         let status = object.status.as_ref().expect("a status");
         let measured = Measurement::read(&object, status).expect("a measurement");
         let change = decide(&measured, &NodeIdentity::default(), self.objects.values());
-        if let Change::Write(written) | Change::Replace(written) = change {
+        if let NodeChange::Write(written) | NodeChange::Replace(written) = change {
             self.objects.insert(measured.node, *written);
         }
     }

@@ -2,13 +2,13 @@
 
 use chrono::TimeDelta;
 use perfval_fleet::calibration::Calibration;
-use perfval_fleet::policy::{Refusal, unreadable};
+use perfval_fleet::policy::{CreateRefusal, unreadable};
 use serde_json::json;
 
 use crate::{World, ago, ended, now, phase, ready};
 
-fn refusal(is_namespace_missing: bool) -> Refusal {
-    Refusal {
+fn refusal(is_namespace_missing: bool) -> CreateRefusal {
+    CreateRefusal {
         is_namespace_missing,
         message: "403 Forbidden: no quota".to_owned(),
         until: now() + TimeDelta::minutes(1),

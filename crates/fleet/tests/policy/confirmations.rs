@@ -1,7 +1,7 @@
 //! Confirmations of nodes whose newest run is slow.
 
 use chrono::TimeDelta;
-use perfval_fleet::policy::Decision;
+use perfval_fleet::policy::PolicyDecision;
 use serde_json::json;
 
 use crate::{World, ago, ended, now, phase, ready, targets};
@@ -22,7 +22,7 @@ fn world(nodes: usize, suspected: &[usize], change: &serde_json::Value) -> World
     world
 }
 
-fn reasons(decision: &Decision) -> Vec<&str> {
+fn reasons(decision: &PolicyDecision) -> Vec<&str> {
     let annotations = decision
         .create
         .iter()

@@ -17,7 +17,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
 use perfval_fleet::policy::{
-    Decision, NodeComparison, NodeFacts, Outline, PolicyFacts, Refusal, Snapshot, ValidationFacts, decide,
+    CreateRefusal, NodeComparison, Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts,
+    decide,
 };
 use serde_json::{Value, json};
 
@@ -57,8 +58,8 @@ fn policy(name: &str, change: &Value) -> PerfValidationPolicy {
     .expect("a policy")
 }
 
-fn node(name: &str) -> NodeFacts {
-    NodeFacts {
+fn node(name: &str) -> SelectedNode {
+    SelectedNode {
         name: name.to_owned(),
         hostname: Some(name.to_owned()),
         is_free: true,
@@ -76,11 +77,11 @@ fn measured(verdict: &str, at: DateTime<Utc>) -> NodePerformanceStatus {
 /// Cluster with policies that all select all nodes.
 struct World {
     policies: Vec<PerfValidationPolicy>,
-    nodes: Vec<NodeFacts>,
+    nodes: Vec<SelectedNode>,
     measured: BTreeMap<String, NodePerformanceStatus>,
     validations: Vec<ValidationFacts>,
     comparison: NodeComparison,
-    refusal: Option<Refusal>,
+    refusal: Option<CreateRefusal>,
     set_back: BTreeMap<String, DateTime<Utc>>,
     now: DateTime<Utc>,
 }
@@ -99,7 +100,7 @@ impl World {
         }
     }
 
-    fn decide_all(&self) -> Vec<Decision> {
+    fn decide_all(&self) -> Vec<PolicyDecision> {
         let facts = self.policies.iter().map(|policy| PolicyFacts {
             policy,
             nodes: &self.nodes,
@@ -116,7 +117,7 @@ impl World {
         })
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> PolicyDecision {
         self.decide_all().swap_remove(0)
     }
 
@@ -166,7 +167,7 @@ fn names(created: &[PerfValidation]) -> Vec<String> {
 }
 
 /// Nodes of created validations, in order.
-fn targets(decision: &Decision) -> Vec<&str> {
+fn targets(decision: &PolicyDecision) -> Vec<&str> {
     let targets = decision.create.iter();
     targets
         .filter_map(|child| child.spec.placement.node_selector.get("kubernetes.io/hostname"))
@@ -174,7 +175,7 @@ fn targets(decision: &Decision) -> Vec<&str> {
         .collect()
 }
 
-fn ready(decision: &Decision) -> (&str, &str, &str) {
+fn ready(decision: &PolicyDecision) -> (&str, &str, &str) {
     let condition = &decision.status.conditions[0];
     (&condition.status, &condition.reason, &condition.message)
 }

@@ -1,6 +1,6 @@
 //! Times at which nodes are due, and windows of budgets.
 
-use perfval_fleet::policy::Decision;
+use perfval_fleet::policy::PolicyDecision;
 use serde_json::{Value, json};
 
 use crate::{World, ago, ready, targets};
@@ -13,7 +13,7 @@ fn world(change: &Value) -> World {
     world
 }
 
-fn reasons(decision: &Decision) -> Vec<String> {
+fn reasons(decision: &PolicyDecision) -> Vec<String> {
     let annotations = decision.create.iter().map(|child| child.metadata.annotations.clone());
     annotations
         .map(|all| all.expect("annotations")["perfvalidation.dev/due-reason"].clone())

@@ -1,7 +1,7 @@
 //! Writes an obstacle into the status of its object.
 
 use perfval_api::PerfValidationStatus;
-use perfval_cluster::{Class, Recorded};
+use perfval_cluster::{Class, StatusWrite};
 use perfval_run::{Event, Run};
 use tracing::warn;
 
@@ -57,11 +57,11 @@ pub(crate) async fn record_blocked(
 
 async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidationStatus, event: Option<Event>) {
     match Box::pin(context.cluster.record(run, status)).await {
-        Ok(Recorded::Written(written)) => {
+        Ok(StatusWrite::Written(written)) => {
             context.own_writes.add(run.object, *written);
             context.announce(run, event);
         }
-        Ok(Recorded::Unchanged | Recorded::Conflict) => {}
+        Ok(StatusWrite::Unchanged | StatusWrite::Conflict) => {}
         Err(error) => warn!(
             error = &error as &dyn std::error::Error,
             "the obstacle could not be written into the status"

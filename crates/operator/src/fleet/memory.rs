@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt as _;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_fleet::policy::{NodeComparison, Refusal, ValidationFacts};
+use perfval_fleet::policy::{CreateRefusal, NodeComparison, ValidationFacts};
 use tokio::time::Instant;
 
 use super::baseline::Baselines;
@@ -40,7 +40,7 @@ pub(super) struct Memory {
 #[derive(Default)]
 pub(super) struct OfPolicy {
     generation: Option<i64>,
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refusal: Option<CreateRefusal>,
     refusals: u32,
     pub(super) set_back: BTreeMap<String, DateTime<Utc>>,
     /// Fingerprint of the measurements behind the comparison, and the time of the comparison.
@@ -108,7 +108,7 @@ impl OfPolicy {
     pub(super) fn refuse(&mut self, message: String, is_namespace_missing: bool, now: DateTime<Utc>) {
         let pause = (PAUSE * (1 << self.refusals.min(8))).min(LONGEST_PAUSE);
         self.refusals += 1;
-        self.refusal = Some(Refusal {
+        self.refusal = Some(CreateRefusal {
             is_namespace_missing,
             message,
             until: now + pause,

@@ -13,7 +13,7 @@ use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
 use perfval_cluster::Written;
 use perfval_fleet::measurement::{Measurement, is_measured};
-use perfval_fleet::node::{self, Change};
+use perfval_fleet::node::{self, NodeChange};
 use perfval_run::Run;
 use perfval_sizing::Seen;
 use tokio::time::{sleep, timeout};
@@ -136,9 +136,9 @@ async fn write(
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().cloned().map(Arc::new));
     let (object, outdated) = match node::decide(measured, &identity, all.iter().map(|object| &**object)) {
-        Change::Nothing => return context.measured.drop(measured),
-        Change::Write(object) => (object, None),
-        Change::Replace(object) => {
+        NodeChange::Nothing => return context.measured.drop(measured),
+        NodeChange::Write(object) => (object, None),
+        NodeChange::Replace(object) => {
             let outdated = all.iter().find(|known| known.name_any() == measured.node);
             (object, outdated.and_then(|known| known.uid()))
         }

@@ -16,7 +16,7 @@ use perfval_api::fleet::{
 use perfval_cluster::{Class, Creation};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::policy::{
-    Decision, NodeFacts, Outline, PolicyFacts, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
+    Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
 };
 use perfval_run::not_allowed;
 use tokio::sync::Notify;
@@ -166,7 +166,7 @@ fn decide_all(
     memory: &mut Memory,
     policies: &[Arc<PerfValidationPolicy>],
     measured: &[Arc<NodePerformance>],
-) -> Vec<Decision> {
+) -> Vec<PolicyDecision> {
     let Some(nodes) = memory.surveyed.as_ref().map(|surveyed| surveyed.nodes.clone()) else {
         return Vec::new();
     };
@@ -228,7 +228,7 @@ fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFac
 fn compare(
     known: &mut OfPolicy,
     policy: &PerfValidationPolicy,
-    nodes: &[NodeFacts],
+    nodes: &[SelectedNode],
     (measured, approved): (&BTreeMap<String, &NodePerformanceStatus>, &Approved),
     fingerprint: u64,
 ) {
@@ -241,7 +241,7 @@ fn compare(
     known.compared = Some((fingerprint, Instant::now()));
 }
 
-async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPolicy, decision: Decision) {
+async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPolicy, decision: PolicyDecision) {
     let (cluster, now) = (&context.cluster, context.cluster.now());
     for deletion in decision.delete.into_iter().take(AT_ONCE) {
         let (namespace, name) = (&deletion.namespace, &deletion.name);

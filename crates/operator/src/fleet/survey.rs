@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
 use perfval_cluster::Survey;
-use perfval_fleet::policy::{NodeFacts, Selection};
+use perfval_fleet::policy::{SelectedNode, Selection};
 use perfval_sizing::Fleet;
 use tokio::time::{Instant, timeout};
 
@@ -22,7 +22,7 @@ pub(super) struct Surveyed {
     /// Policies in the order of `nodes`, with their generations.
     policies: Vec<(String, Option<i64>)>,
     /// Nodes.
-    pub(super) nodes: Arc<[Vec<NodeFacts>]>,
+    pub(super) nodes: Arc<[Vec<SelectedNode>]>,
 }
 
 impl Surveyed {
@@ -61,14 +61,14 @@ pub(super) async fn survey(context: &Context, policies: &[Arc<PerfValidationPoli
 }
 
 /// Nodes that each policy selects.
-fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec<Vec<NodeFacts>>, String> {
+fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec<Vec<SelectedNode>>, String> {
     let fleet = Fleet::new(survey.inventory());
     let select = |policy: &Arc<PerfValidationPolicy>| {
         let spec = &policy.spec.validation_template.spec;
         let of_run = survey.for_spec(spec).ok_or("the device class was not read")?;
         let selection = Selection::new(&policy.spec.node_selector);
         let nodes = fleet.survey(of_run, spec, |node| selection.matches(|key| node.label(key)))?;
-        let facts = nodes.into_iter().map(|node| NodeFacts {
+        let facts = nodes.into_iter().map(|node| SelectedNode {
             name: node.name,
             hostname: node.hostname,
             is_free: node.is_free,

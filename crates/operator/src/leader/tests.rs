@@ -20,20 +20,30 @@ fn a_record_is_judged_by_its_holder_and_our_own_clock() {
     };
     let negative = record("them", -3);
     let table = [
-        ("no one ever led", None, 0, Claim::Acquire),
-        ("a record without holder", Some(&unnamed), 0, Claim::Acquire),
-        ("released", Some(&released), 0, Claim::Acquire),
-        ("ours", Some(&mine), 3, Claim::Renew),
-        ("ours, long silent: still no one else's", Some(&mine), 300, Claim::Renew),
-        ("theirs, just seen", Some(&theirs), 0, Claim::Yield(at(15))),
-        ("theirs, nearly expired", Some(&theirs), 14, Claim::Yield(at(15))),
-        ("theirs, expired", Some(&theirs), 15, Claim::Acquire),
-        ("theirs, without duration", Some(&no_duration), 14, Claim::Yield(at(15))),
+        ("no one ever led", None, 0, LeaseAction::Acquire),
+        ("a record without holder", Some(&unnamed), 0, LeaseAction::Acquire),
+        ("released", Some(&released), 0, LeaseAction::Acquire),
+        ("ours", Some(&mine), 3, LeaseAction::Renew),
+        (
+            "ours, long silent: still no one else's",
+            Some(&mine),
+            300,
+            LeaseAction::Renew,
+        ),
+        ("theirs, just seen", Some(&theirs), 0, LeaseAction::Yield(at(15))),
+        ("theirs, nearly expired", Some(&theirs), 14, LeaseAction::Yield(at(15))),
+        ("theirs, expired", Some(&theirs), 15, LeaseAction::Acquire),
+        (
+            "theirs, without duration",
+            Some(&no_duration),
+            14,
+            LeaseAction::Yield(at(15)),
+        ),
         (
             "theirs, with a senseless duration",
             Some(&negative),
             14,
-            Claim::Yield(at(15)),
+            LeaseAction::Yield(at(15)),
         ),
     ];
     for (case, lease, elapsed, expected) in table {

@@ -12,24 +12,24 @@ use super::samples::Samples;
 use super::series;
 
 #[derive(Clone, Debug, EncodeLabelSet)]
-struct Node {
+struct NodeLabel {
     node: Arc<str>,
 }
 
 #[derive(Debug, EncodeLabelSet)]
-struct Judged {
+struct NodeVerdict {
     node: Arc<str>,
     verdict: &'static str,
 }
 
 #[derive(Debug, EncodeLabelSet)]
-struct OfPolicy {
+struct PolicyLabels {
     policy: Arc<str>,
     state: &'static str,
 }
 
 #[derive(Debug, EncodeLabelSet)]
-struct Odd {
+struct OutlierLabels {
     policy: Arc<str>,
     node: Arc<str>,
     reason: &'static str,
@@ -46,17 +46,17 @@ pub(super) struct FleetSeries {
 
 #[derive(Debug)]
 struct NodeSeries {
-    verdict: Samples<Judged, i64>,
-    measured_at: Samples<Node, i64>,
-    of_gate: Samples<Node, f64>,
-    of_own_past: Samples<Node, f64>,
-    of_peers: Samples<Node, f64>,
+    verdict: Samples<NodeVerdict, i64>,
+    measured_at: Samples<NodeLabel, i64>,
+    of_gate: Samples<NodeLabel, f64>,
+    of_own_past: Samples<NodeLabel, f64>,
+    of_peers: Samples<NodeLabel, f64>,
 }
 
 #[derive(Debug)]
 struct PolicySeries {
-    nodes: Samples<OfPolicy, i64>,
-    outliers: Samples<Odd, i64>,
+    nodes: Samples<PolicyLabels, i64>,
+    outliers: Samples<OutlierLabels, i64>,
 }
 
 impl FleetSeries {
@@ -107,7 +107,7 @@ impl NodeSeries {
             of_peers: Samples::new(&series::NODE_OF_PEERS),
         };
         for (node, status) in nodes {
-            let of = Node { node: node.into() };
+            let of = NodeLabel { node: node.into() };
             for (ratio, percent) in [
                 (&mut all.of_gate, status.percent_of_gate),
                 (&mut all.of_own_past, status.percent_of_own_past),
@@ -118,7 +118,7 @@ impl NodeSeries {
                 }
             }
             all.measured_at.add(of.clone(), status.measured_at.timestamp());
-            let judged = Judged {
+            let judged = NodeVerdict {
                 node: of.node,
                 verdict: status.verdict.as_str(),
             };
@@ -147,7 +147,7 @@ impl PolicySeries {
                 ("Busy", nodes.busy),
             ] {
                 let policy = policy.clone();
-                all.nodes.add(OfPolicy { policy, state }, count);
+                all.nodes.add(PolicyLabels { policy, state }, count);
             }
             // A suspicion may be chance, and an alert follows from the series.
             let is_sure = |outlier: &&Outlier| outlier.confidence != Some(OutlierConfidence::Suspected);
@@ -157,7 +157,7 @@ impl PolicySeries {
                 .map(|outlier| (outlier.node.as_str(), outlier.reason.as_str()))
                 .collect();
             for (node, reason) in odd {
-                let odd = Odd {
+                let odd = OutlierLabels {
                     policy: policy.clone(),
                     node: node.into(),
                     reason,

@@ -3,12 +3,12 @@
 use prometheus_client::encoding::EncodeLabelSet;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Outcome {
+pub(super) struct OutcomeLabel {
     pub(super) outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Reason {
+pub(super) struct ReasonLabel {
     pub(super) reason: &'static str,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct InPhase {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Judged {
+pub(super) struct VerdictLabels {
     pub(super) verdict: &'static str,
     pub(super) reason: &'static str,
 }

@@ -31,7 +31,7 @@ struct OnNode {
 }
 
 #[derive(Debug, EncodeLabelSet)]
-struct Judged {
+struct ObjectVerdict {
     namespace: Arc<str>,
     name: Arc<str>,
     node: Arc<str>,
@@ -76,7 +76,7 @@ struct EachObject {
     ttft_p99: Samples<OnNode, f64>,
     errors: Samples<OnNode, f64>,
     slowest_worker: Samples<OnNode, f64>,
-    verdict: Samples<Judged, i64>,
+    verdict: Samples<ObjectVerdict, i64>,
     verdict_time: Samples<OnNode, i64>,
     slow_gpu: Samples<SlowGpu, i64>,
     unsaved_results: Samples<OnNode, i64>,
@@ -208,7 +208,7 @@ impl EachObject {
             self.slow_gpu.add(gpu, 1);
         }
         let OnNode { namespace, name, node } = on;
-        let judged = Judged {
+        let judged = ObjectVerdict {
             namespace,
             name,
             node,

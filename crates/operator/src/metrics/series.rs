@@ -11,7 +11,7 @@ pub struct Series {
     pub(super) base: &'static str,
     pub(super) unit: Option<&'static str>,
     /// Its type.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// Its labels.
     pub labels: &'static [&'static str],
     /// Meaning of the series.
@@ -20,7 +20,7 @@ pub struct Series {
 
 /// Type of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -36,9 +36,9 @@ impl Series {
     pub fn name(&self) -> String {
         let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
         let suffix = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram => "",
+            SeriesKind::Counter => "_total",
+            SeriesKind::Info => "_info",
+            SeriesKind::Gauge | SeriesKind::Histogram => "",
         };
         format!("{PREFIX}_{}{unit}{suffix}", self.base)
     }
@@ -52,7 +52,7 @@ impl Series {
     }
 }
 
-const fn series(kind: Kind, base: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+const fn series(kind: SeriesKind, base: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
     let unit = None;
     Series {
         base,
@@ -81,39 +81,49 @@ const IN_PHASE: &[&str] = &["namespace", "name", "phase"];
 
 pub(super) const RECONCILE_DURATION: Series = with_unit(
     "seconds",
-    series(Kind::Histogram, "reconcile_duration", &["outcome"], "Time of one pass"),
+    series(
+        SeriesKind::Histogram,
+        "reconcile_duration",
+        &["outcome"],
+        "Time of one pass",
+    ),
 );
 pub(super) const RECONCILE_ERRORS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "reconcile_errors",
     &["reason"],
     "Passes that ended in an error",
 );
 pub(super) const PHASE_DURATION: Series = with_unit(
     "seconds",
-    series(Kind::Histogram, "phase_duration", &["phase"], "Time spent in a phase"),
+    series(
+        SeriesKind::Histogram,
+        "phase_duration",
+        &["phase"],
+        "Time spent in a phase",
+    ),
 );
 pub(super) const RUNS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "runs",
     &["verdict", "reason"],
     "Runs that reached a verdict",
 );
 pub(super) const TRIALS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "trials",
     &["outcome"],
     "Trials that were measured: Pass, Miss or Invalid",
 );
 pub(super) const ACTIVE_RUNS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "active_runs",
     &["phase"],
     "Objects whose run is not over, by phase",
 );
-pub(super) const QUEUE_LENGTH: Series = series(Kind::Gauge, "queue_length", &[], "Runs that wait for GPUs");
+pub(super) const QUEUE_LENGTH: Series = series(SeriesKind::Gauge, "queue_length", &[], "Runs that wait for GPUs");
 pub(super) const PLANNED_RUNS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "planned_runs",
     &[],
     "Runs that wait for GPUs and that the planner has looked at",
@@ -121,7 +131,7 @@ pub(super) const PLANNED_RUNS: Series = series(
 pub(super) const QUEUE_WAIT: Series = with_unit(
     "seconds",
     series(
-        Kind::Histogram,
+        SeriesKind::Histogram,
         "queue_wait",
         &[],
         "Time from asking for GPUs to having a confirmed plan",
@@ -130,7 +140,7 @@ pub(super) const QUEUE_WAIT: Series = with_unit(
 pub(super) const LAST_THROUGHPUT: Series = with_unit(
     "tokens_per_second",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "last_throughput",
         RESULT,
         "Output tokens per second of the deciding trial of the last run that measured",
@@ -139,7 +149,7 @@ pub(super) const LAST_THROUGHPUT: Series = with_unit(
 pub(super) const LAST_TTFT_P99: Series = with_unit(
     "seconds",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "last_time_to_first_token_p99",
         RESULT,
         "Time to first token, 99th percentile, of the same trial",
@@ -148,7 +158,7 @@ pub(super) const LAST_TTFT_P99: Series = with_unit(
 pub(super) const LAST_ERROR: Series = with_unit(
     "ratio",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "last_error",
         RESULT,
         "Share of the requests of the same trial that failed or came back short, 0 to 1; absent while the next run has not measured",
@@ -157,14 +167,14 @@ pub(super) const LAST_ERROR: Series = with_unit(
 pub(super) const LAST_SLOWEST_WORKER: Series = with_unit(
     "ratio",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "last_slowest_worker",
         RESULT,
         "Decode speed of the slowest worker of the same trial over its peers' median, where the engines report it; absent while the next run has not measured",
     ),
 );
 pub(super) const LAST_VERDICT: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "last_verdict",
     &["namespace", "name", "node", "verdict"],
     "1 for the verdict of the last run that has one; of a policy's validations only Error and Inconclusive have results here",
@@ -172,20 +182,20 @@ pub(super) const LAST_VERDICT: Series = series(
 pub(super) const LAST_VERDICT_TIME: Series = with_unit(
     "timestamp_seconds",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "last_verdict",
         RESULT,
         "Unix time of the end of the run with this verdict",
     ),
 );
 pub(super) const SLOW_GPU: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "slow_gpu",
     &["namespace", "name", "node", "gpu_uuid"],
     "1 for each GPU that the last run found slow (cause SlowWorker), until the next run begins; the UUID is empty where the driver publishes none",
 );
 pub(super) const UNSAVED_RESULTS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "unsaved_results",
     RESULT,
     "1 where the last run measured and its full results could not be saved",
@@ -193,7 +203,7 @@ pub(super) const UNSAVED_RESULTS: Series = series(
 pub(super) const PHASE_SINCE: Series = with_unit(
     "timestamp_seconds",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "phase_since",
         IN_PHASE,
         "Unix time at which the run entered its phase; absent once it is over",
@@ -202,38 +212,43 @@ pub(super) const PHASE_SINCE: Series = with_unit(
 pub(super) const PHASE_LIMIT: Series = with_unit(
     "timestamp_seconds",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "phase_limit",
         IN_PHASE,
         "Unix time at which the limit of this phase passes; absent where it has none",
     ),
 );
 pub(super) const LEFTOVERS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "leftovers",
     &["namespace", "name", "node", "state"],
     "1 while a run has something left in the cluster: Kept on request, or Overdue because it could not be removed in time",
 );
 pub(super) const HELD_GPUS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "held_gpus",
     OBJECT,
     "GPUs of the plan that a run holds, until they are confirmed free again",
 );
 pub(super) const NODE_VERDICT: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "node_verdict",
     &["node", "verdict"],
     "1 for the verdict of the newest run that measured the node",
 );
 pub(super) const NODE_MEASURED_TIME: Series = with_unit(
     "timestamp_seconds",
-    series(Kind::Gauge, "node_measured", NODE, "Unix time of the end of that run"),
+    series(
+        SeriesKind::Gauge,
+        "node_measured",
+        NODE,
+        "Unix time of the end of that run",
+    ),
 );
 pub(super) const NODE_OF_GATE: Series = with_unit(
     "ratio",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "node_of_gate",
         NODE,
         "Result of the tightest enforced gate on an average over its threshold; below 1 is a miss",
@@ -242,7 +257,7 @@ pub(super) const NODE_OF_GATE: Series = with_unit(
 pub(super) const NODE_OF_OWN_PAST: Series = with_unit(
     "ratio",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "node_of_own_past",
         NODE,
         "Decode speed of the slowest GPU over that of its own earlier runs; absent until it has five",
@@ -251,64 +266,69 @@ pub(super) const NODE_OF_OWN_PAST: Series = with_unit(
 pub(super) const NODE_OF_PEERS: Series = with_unit(
     "ratio",
     series(
-        Kind::Gauge,
+        SeriesKind::Gauge,
         "node_of_peers",
         NODE,
         "Decode speed of the slowest GPU over the median of the node's other GPUs",
     ),
 );
 pub(super) const NODE_OUTLIER: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "node_outlier",
     &["policy", "node", "reason"],
     "1 for each outlier in the status of a policy that is not only Suspected, at most 20 per policy",
 );
 pub(super) const POLICY_NODES: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "policy_nodes",
     &["policy", "state"],
     "Nodes of a policy: Selected, and of these Fresh, Stale, NeverMeasured, Failed, Running and Busy",
 );
 pub(super) const API_REQUESTS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "api_requests",
     &["verb", "resource", "code"],
     "Calls of the API server, by HTTP status; none: no answer came",
 );
 pub(super) const API_TIMEOUTS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "api_timeouts",
     &[],
     "Calls of the API server without an answer in time",
 );
 pub(super) const WATCH_ERRORS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "watch_errors",
     &["kind"],
     "Watches of validations and their objects that broke and were started again",
 );
 pub(super) const MISSING_RIGHTS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "missing_rights",
     &[],
     "Rights that the operator needs and does not have; /readyz names them",
 );
 pub(super) const ORPHANS: Series = series(
-    Kind::Gauge,
+    SeriesKind::Gauge,
     "orphaned_objects",
     &[],
     "Objects whose PerfValidation was removed by force; Events on them name each",
 );
 pub(super) const LATE_OBJECTS: Series = series(
-    Kind::Counter,
+    SeriesKind::Counter,
     "late_objects",
     &[],
     "Objects of runs that were over, and confirmed to have left nothing, when they came; each is removed",
 );
-pub(super) const LOST_EVENTS: Series = series(Kind::Counter, "lost_events", &[], "Events that could not be published");
-pub(super) const LEADER: Series = series(Kind::Gauge, "leader", &[], "1 while this process holds the lease");
+pub(super) const LOST_EVENTS: Series = series(
+    SeriesKind::Counter,
+    "lost_events",
+    &[],
+    "Events that could not be published",
+);
+pub(super) const LEADER: Series = series(SeriesKind::Gauge, "leader", &[], "1 while this process holds the lease");
 pub(super) const BUILD: Series = series(
-    Kind::Info,
+    SeriesKind::Info,
     "build",
     &["version", "revision"],
     "Version and commit of this operator",

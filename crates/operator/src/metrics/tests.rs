@@ -58,8 +58,8 @@ fn over(name: &str, leftovers: &str) -> PerfValidation {
 }
 
 /// Everything that can happen has happened.
-fn eventful() -> Metrics {
-    let metrics = Metrics::new(true);
+fn eventful() -> OperatorMetrics {
+    let metrics = OperatorMetrics::new(true);
     metrics.reconciled("ok", Duration::from_millis(30));
     metrics.failed("Timeout");
     metrics.left(Phase::Sizing, Duration::from_secs(3));
@@ -135,7 +135,7 @@ fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
         labels.remove("le");
         let of = series::ALL.iter().find(|series| {
             let suffixes: &[&str] = match series.kind {
-                series::Kind::Histogram => &["_bucket", "_sum", "_count"],
+                series::SeriesKind::Histogram => &["_bucket", "_sum", "_count"],
                 _ => &[""],
             };
             suffixes
@@ -149,10 +149,10 @@ fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
             .trim_end_matches("_info")
             .to_owned();
         let kind = match of.kind {
-            series::Kind::Counter => "counter",
-            series::Kind::Gauge => "gauge",
-            series::Kind::Histogram => "histogram",
-            series::Kind::Info => "info",
+            series::SeriesKind::Counter => "counter",
+            series::SeriesKind::Gauge => "gauge",
+            series::SeriesKind::Histogram => "histogram",
+            series::SeriesKind::Info => "info",
         };
         assert_eq!(announced.get(&family).map(String::as_str), Some(kind), "{line}");
         found.entry(of.name()).or_default().extend(labels.into_keys());
@@ -211,7 +211,7 @@ fn the_values_are_in_base_units() {
 
 #[test]
 fn what_has_not_happened_yet_is_zero() {
-    let text = Metrics::new(true).text([]);
+    let text = OperatorMetrics::new(true).text([]);
     for line in [
         "perfvalidation_phase_duration_seconds_count{phase=\"Evaluating\"} 0",
         "perfvalidation_trials_total{outcome=\"Miss\"} 0",
@@ -223,11 +223,11 @@ fn what_has_not_happened_yet_is_zero() {
 
 #[test]
 fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
-    let metrics = Metrics::new(true);
+    let metrics = OperatorMetrics::new(true);
     assert!(metrics.text([measuring("h100")]).contains("name=\"h100\""));
     assert!(!metrics.text([]).contains("h100"), "it is gone");
 
-    let text = Metrics::new(false).text([measuring("h100")]);
+    let text = OperatorMetrics::new(false).text([measuring("h100")]);
     assert!(!text.contains("h100"), "{text}");
     assert!(
         text.contains("perfvalidation_active_runs{phase=\"Benchmarking\"} 1"),
@@ -248,7 +248,7 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
             ]},
         }),
     );
-    let text = Metrics::new(true).text([next]);
+    let text = OperatorMetrics::new(true).text([next]);
     for line in [
         "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\",node=\"n2\"} 100.0",
         "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\",node=\"n2\"} 0.25",
@@ -261,14 +261,14 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
 
 #[test]
 fn an_unknown_reason_does_not_become_a_label() {
-    let metrics = Metrics::new(true);
+    let metrics = OperatorMetrics::new(true);
     metrics.judged(Verdict::Error, "pod perf/x-7f9c is gone");
     assert!(metrics.text([]).contains("reason=\"Other\"} 1"));
 }
 
 #[test]
 fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
-    let text = Metrics::new(true).text([over("h200", "Overdue"), over("kept", "Kept")]);
+    let text = OperatorMetrics::new(true).text([over("h200", "Overdue"), over("kept", "Kept")]);
     let of = "namespace=\"perf\",name=\"h200\",node=\"n1\"";
     for line in [
         format!("perfvalidation_slow_gpu{{{of},gpu_uuid=\"GPU-a\"}} 1"),
@@ -287,11 +287,11 @@ fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
 #[test]
 fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     let mut object = over("h100-n1-x7", "Overdue");
-    let own = Metrics::new(true).text([object.clone()]);
+    let own = OperatorMetrics::new(true).text([object.clone()]);
     let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100",
         "uid": "p", "controller": true}]);
     object.metadata.owner_references = serde_json::from_value(owner).unwrap();
-    let text = Metrics::new(true).text([object.clone()]);
+    let text = OperatorMetrics::new(true).text([object.clone()]);
     let has = |text: &str, series: &str| text.contains(&format!("\nperfvalidation_{series}"));
     for series in [
         "slow_gpu{",
@@ -306,7 +306,7 @@ fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     }
     // The alert on these ends a day after the run.
     object.status.as_mut().unwrap().verdict = Some(Verdict::Error);
-    let text = Metrics::new(true).text([object]);
+    let text = OperatorMetrics::new(true).text([object]);
     assert!(text.contains("verdict=\"Error\"} 1"), "{text}");
 }
 
@@ -314,7 +314,7 @@ fn results_of_a_policy_are_shown_by_its_nodes_alone() {
 fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
     let mut object = over("h200", "Overdue");
     object.status.as_mut().unwrap().diagnosis.clear();
-    let text = Metrics::new(true).text([object, measuring("h100")]);
+    let text = OperatorMetrics::new(true).text([object, measuring("h100")]);
     assert!(!text.contains("slow_gpu{"), "{text}");
 }
 
@@ -322,7 +322,7 @@ fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
 fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     let mut object = over("plugin", "Overdue");
     object.status.as_mut().unwrap().state.trials.clear();
-    let text = Metrics::new(true).text([object]);
+    let text = OperatorMetrics::new(true).text([object]);
     let line = "perfvalidation_slow_gpu{namespace=\"perf\",name=\"plugin\",node=\"n1\",gpu_uuid=\"\"} 1";
     assert!(text.lines().any(|found| found == line), "{text}");
 }
@@ -350,7 +350,7 @@ fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
 
 #[test]
 fn nodes_and_policies_have_series_until_they_are_gone() {
-    let metrics = Metrics::new(true);
+    let metrics = OperatorMetrics::new(true);
     let (mut node, policy) = fleet();
     node.percent_of_own_past = None;
     metrics.nodes([("n1".to_owned(), &node)].into_iter());

@@ -43,19 +43,19 @@ pub(super) enum Access {
 
 /// The readers whose tokens were checked. Clones share them.
 #[derive(Clone)]
-pub struct Readers(Arc<Shared>);
+pub struct Readers(Arc<SharedReaders>);
 
-struct Shared {
+struct SharedReaders {
     client: Client,
     asking: Semaphore,
-    known: Mutex<Known>,
+    known: Mutex<KnownTokens>,
 }
 
 type Digest = [u8; 32];
 
 /// Answers of the API server by the digests of the tokens. Refusals have a place of their own, so that they drive out no right.
 #[derive(Default)]
-struct Known {
+struct KnownTokens {
     granted: HashMap<Digest, Instant>,
     refused: HashMap<Digest, (Instant, Access)>,
     warned: Option<Instant>,
@@ -64,7 +64,7 @@ struct Known {
 impl Readers {
     /// Readers that this client checks. It creates reviews, so no fence may stop it in a follower.
     pub fn new(client: Client) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedReaders {
             client,
             asking: Semaphore::new(AT_ONCE),
             known: Mutex::default(),
@@ -175,7 +175,7 @@ impl Readers {
         is_due
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownTokens> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

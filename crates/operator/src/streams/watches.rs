@@ -16,7 +16,7 @@ use perfval_cluster::{Copied, Copies};
 use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
 
-use crate::metrics::Metrics;
+use crate::metrics::OperatorMetrics;
 use crate::stored::Stored;
 
 /// Time-out of a watch, after which it starts again: a watch that is silent for longer is dead.
@@ -32,7 +32,7 @@ pub(super) fn config() -> watcher::Config {
 pub(super) struct Watches {
     pub(super) client: Client,
     pub(super) namespace: Option<String>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<OperatorMetrics>,
     pub(super) copies: Copies,
 }
 
@@ -95,7 +95,7 @@ fn labelled() -> watcher::Config {
 
 /// Logs, counts and swallows errors: the watcher restarts without help.
 pub(super) fn without_errors<T: Send>(
-    metrics: Arc<Metrics>,
+    metrics: Arc<OperatorMetrics>,
     kind: &'static str,
     stream: impl Stream<Item = watcher::Result<T>> + Send,
 ) -> impl Stream<Item = T> + Send {

@@ -22,7 +22,7 @@ const FILE_BYTES: u64 = 64 << 10;
 
 /// The pass of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pass {
+pub struct PassRecord {
     pub uid: String,
     /// Digest of the object's spec.
     pub asked: String,
@@ -40,7 +40,7 @@ pub struct Deaths {
 
 /// The annotation's value.
 #[derive(Serialize, Deserialize)]
-struct Counted {
+struct DeathCounts {
     version: String,
     objects: BTreeMap<String, Deaths>,
 }
@@ -57,7 +57,7 @@ pub fn asked(object: &ObjectMeta) -> String {
     format!("{:016x}", digest.finish())
 }
 
-impl Pass {
+impl PassRecord {
     pub fn new(object: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Self {
@@ -94,7 +94,7 @@ pub fn read(lease: &ObjectMeta) -> BTreeMap<String, Deaths> {
         .annotations
         .as_ref()
         .and_then(|annotations| annotations.get(ANNOTATION));
-    let counted: Option<Counted> = text.and_then(|text| serde_json::from_str(text).ok());
+    let counted: Option<DeathCounts> = text.and_then(|text| serde_json::from_str(text).ok());
     let counted = counted.filter(|counted| counted.version == version::long());
     counted.map(|counted| counted.objects).unwrap_or_default()
 }
@@ -107,7 +107,7 @@ pub fn write(deaths: &BTreeMap<String, Deaths>, lease: &mut ObjectMeta) {
         }
         return;
     }
-    let counted = Counted {
+    let counted = DeathCounts {
         version: version::long().to_owned(),
         objects: deaths.clone(),
     };
@@ -128,19 +128,22 @@ pub struct PassFile {
 
 impl PassFile {
     /// Opens the file, and reads what a process before has left in it.
-    pub fn open(path: &Path) -> io::Result<(Self, Vec<Pass>)> {
+    pub fn open(path: &Path) -> io::Result<(Self, Vec<PassRecord>)> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();
         (&file).take(FILE_BYTES).read_to_end(&mut bytes)?;
-        let passes = String::from_utf8_lossy(&bytes).lines().filter_map(Pass::read).collect();
+        let passes = String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter_map(PassRecord::read)
+            .collect();
         let length = bytes.len();
         Ok((Self { file, length }, passes))
     }
 
     /// Replaces its content by one write, so that a death in the middle leaves the old or the new passes: a shorter
     /// content is filled up with empty lines.
-    pub fn write(&mut self, passes: &[Pass]) -> io::Result<()> {
+    pub fn write(&mut self, passes: &[PassRecord]) -> io::Result<()> {
         let lines = passes
             .iter()
             .map(|pass| format!("{} {} {}\n", pass.uid, pass.asked, pass.name));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use perfval_operator::health::{Health, serve};
-use perfval_operator::metrics::Metrics;
+use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_testkit::api_server::{ApiServer, Fault};
@@ -25,7 +25,7 @@ async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
     let server = ApiServer::new();
     server.put(manifest("waits"));
     let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned())]);
-    let health = Health::new(Arc::new(Metrics::new(true)), objects.clone(), Rights::default());
+    let health = Health::new(Arc::new(OperatorMetrics::new(true)), objects.clone(), Rights::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let end = CancellationToken::new();
@@ -81,7 +81,7 @@ async fn a_missing_right_is_named_by_leader_and_follower() {
     let server = ApiServer::new();
     server.fail(Fault::refuse("list", "perfvalidations", 403));
     let (objects, _scopes) = objects::watched(vec![None]);
-    let (metrics, rights) = (Arc::new(Metrics::new(true)), Rights::default());
+    let (metrics, rights) = (Arc::new(OperatorMetrics::new(true)), Rights::default());
     let _looking = crate::rights::looking(&server, &rights, &metrics);
     let health = Health::new(metrics, objects, rights.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -27,8 +27,8 @@ use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_operator::context::Context;
 use perfval_operator::fleet;
-use perfval_operator::metrics::Metrics;
-use perfval_operator::objects::{self, Objects, Scope};
+use perfval_operator::metrics::OperatorMetrics;
+use perfval_operator::objects::{self, Objects, WatchScope};
 use perfval_operator::planner;
 use perfval_operator::rights::Rights;
 use perfval_operator::streams;
@@ -65,7 +65,7 @@ fn context_through(
     client: &Client,
     objects: Objects,
     rights: Rights,
-) -> (Context, Arc<Metrics>, Wakeups) {
+) -> (Context, Arc<OperatorMetrics>, Wakeups) {
     let (cluster, answers) = Cluster::new(
         client.clone(),
         client.clone(),
@@ -77,7 +77,7 @@ fn context_through(
         ..Settings::default()
     };
     let reporter = unreadable_objects::Reporter::new(self::client(server), "test".to_owned());
-    let metrics = Arc::new(Metrics::new(true));
+    let metrics = Arc::new(OperatorMetrics::new(true));
     let context = Context::new(cluster, settings, metrics.clone(), objects, reporter, rights);
     (context, metrics, answers)
 }
@@ -86,7 +86,7 @@ fn context_through(
 struct Operator {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<OperatorMetrics>,
 }
 
 impl Operator {
@@ -95,11 +95,11 @@ impl Operator {
         Self::start_in(server, objects, scopes)
     }
 
-    fn start_in(server: &ApiServer, objects: Objects, scopes: Vec<Scope>) -> Self {
+    fn start_in(server: &ApiServer, objects: Objects, scopes: Vec<WatchScope>) -> Self {
         Self::start_with(server, objects, scopes, Rights::default())
     }
 
-    fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<Scope>, rights: Rights) -> Self {
+    fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<WatchScope>, rights: Rights) -> Self {
         Self::start_through(server, &client(server), objects, scopes, rights)
     }
 
@@ -108,7 +108,7 @@ impl Operator {
         server: &ApiServer,
         client: &Client,
         objects: Objects,
-        scopes: Vec<Scope>,
+        scopes: Vec<WatchScope>,
         rights: Rights,
     ) -> Self {
         let (context, metrics, answers) = context_through(server, client, objects.clone(), rights);
@@ -121,7 +121,7 @@ impl Operator {
         client: &Client,
         suspects: Suspects,
         objects: Objects,
-        scopes: Vec<Scope>,
+        scopes: Vec<WatchScope>,
     ) -> Self {
         let (context, metrics, answers) = context_through(server, client, objects.clone(), Rights::default());
         Self::start_context(
@@ -137,10 +137,10 @@ impl Operator {
     fn start_context(
         server: &ApiServer,
         context: Context,
-        metrics: Arc<Metrics>,
+        metrics: Arc<OperatorMetrics>,
         answers: Wakeups,
         objects: Objects,
-        scopes: Vec<Scope>,
+        scopes: Vec<WatchScope>,
     ) -> Self {
         let stop = CancellationToken::new();
         let context = Arc::new(context);
@@ -167,7 +167,7 @@ impl Operator {
         Self { stop, tasks, metrics }
     }
 
-    fn metrics(&self) -> &Metrics {
+    fn metrics(&self) -> &OperatorMetrics {
         &self.metrics
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::client::ClientBuilder;
 use perfval_cluster::{PERMISSIONS, Scope};
 use perfval_operator::calls::Counting;
-use perfval_operator::metrics::Metrics;
+use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rbac::Duties;
 use perfval_operator::rights::Rights;
@@ -24,7 +24,7 @@ fn duties() -> Duties {
     }
 }
 
-pub(crate) fn looking(server: &ApiServer, rights: &Rights, metrics: &Arc<Metrics>) -> AbortOnDropHandle<()> {
+pub(crate) fn looking(server: &ApiServer, rights: &Rights, metrics: &Arc<OperatorMetrics>) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(rights.clone().watch(
         server.client(),
         duties().rights(),
@@ -33,7 +33,7 @@ pub(crate) fn looking(server: &ApiServer, rights: &Rights, metrics: &Arc<Metrics
     )))
 }
 
-fn missing(metrics: &Metrics) -> String {
+fn missing(metrics: &OperatorMetrics) -> String {
     let text = metrics.text([]);
     let line = text
         .lines()
@@ -48,7 +48,7 @@ async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
     let server = ApiServer::new();
     server.fail(Fault::refuse("patch", "perfvalidations/status", 403));
     server.fail(Fault::refuse("watch", "jobs", 403));
-    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
     assert_eq!(rights.complaint(), None, "not known yet");
     let _looking = looking(&server, &rights, &metrics);
     eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
@@ -71,7 +71,7 @@ async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
     let server = ApiServer::new();
-    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
     let _looking = looking(&server, &rights, &metrics);
     let reviews = |server: &ApiServer| {
         let calls = server.calls().into_iter();
@@ -108,7 +108,7 @@ async fn what_is_unknown_is_not_missing() {
     ] {
         let server = ApiServer::new();
         server.fail(fault);
-        let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+        let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
         let _looking = looking(&server, &rights, &metrics);
         rights.doubt();
         // The second round begins once the first one is over: eight questions at a time, and each may take five seconds.
@@ -172,7 +172,7 @@ fn reported(server: &ApiServer) -> Vec<Value> {
 async fn an_object_gets_one_event_and_its_run_goes_on_when_the_right_is_granted() {
     let server = with_gpus(4);
     server.fail(Fault::refuse("list", "nodes", 403));
-    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
     let _looking = looking(&server, &rights, &metrics);
     eventually(&server, "known", |_| rights.complaint().is_some()).await;
     let (objects, scopes) = objects::watched(vec![None]);

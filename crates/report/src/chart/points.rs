@@ -1,10 +1,10 @@
 use std::fmt::Write as _;
 
-use crate::timeline::Line;
+use crate::timeline::ChartLine;
 
 /// At most about `limit` points: of each group the lowest and the highest stay, in their order, so that no stall is smoothed
 /// away.
-pub(super) fn thin(line: &Line, limit: usize) -> Line {
+pub(super) fn thin(line: &ChartLine, limit: usize) -> ChartLine {
     let all: usize = line.iter().map(Vec::len).sum();
     let group = (2 * all).div_ceil(limit.max(2));
     if all <= limit {
@@ -26,7 +26,7 @@ pub(super) fn thin(line: &Line, limit: usize) -> Line {
 }
 
 /// The parts of a line as the `d` of a path; a part of one point is a short stroke, which would not be seen otherwise.
-pub(super) fn path(line: &Line, place: impl Fn((f64, f64)) -> (f64, f64)) -> String {
+pub(super) fn path(line: &ChartLine, place: impl Fn((f64, f64)) -> (f64, f64)) -> String {
     let mut path = String::new();
     for part in line {
         for (index, point) in part.iter().enumerate() {
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_stall_of_one_second_survives() {
         let second = |second: i32| (f64::from(second), if second == 777 { 0.0 } else { 100.0 });
-        let line: Line = vec![(0..2000).map(second).collect()];
+        let line: ChartLine = vec![(0..2000).map(second).collect()];
         let thin = thin(&line, 100);
         assert!(thin[0].len() <= 102, "{}", thin[0].len());
         assert!(thin[0].contains(&(777.0, 0.0)));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_no_line() {
-        let line: Line = vec![vec![(0.0, 1.0), (1.0, 2.0)], vec![(5.0, 3.0)]];
+        let line: ChartLine = vec![vec![(0.0, 1.0), (1.0, 2.0)], vec![(5.0, 3.0)]];
         assert_eq!(path(&line, |point| point), "M0 1L1 2M5 3h1");
     }
 }

@@ -12,7 +12,7 @@ const ALIKE: usize = 3;
 
 /// Nodes with their newest measurements.
 #[derive(Clone, Debug)]
-pub struct Fleet {
+pub struct FleetReport {
     /// Measured nodes, the worst first.
     pub(super) measured: Vec<(String, NodePerformanceStatus)>,
     /// Nodes with GPUs and without a measurement, each with the obstacle.
@@ -21,7 +21,7 @@ pub struct Fleet {
 }
 
 /// Nodes with the same environment.
-pub(super) struct Environment<'a> {
+pub(super) struct FleetEnvironment<'a> {
     pub digest: &'a str,
     pub product: Option<&'a str>,
     pub nodes: usize,
@@ -32,7 +32,7 @@ pub(super) struct Environment<'a> {
     pub token_microseconds: Option<i64>,
 }
 
-impl Fleet {
+impl FleetReport {
     /// Takes measured nodes in the order in which the page lists them, and nodes without a measurement with their obstacles.
     pub fn new<'a>(
         rows: impl IntoIterator<Item = &'a NodePerformance>,
@@ -56,7 +56,7 @@ impl Fleet {
     }
 
     /// Environments, the one with most nodes first.
-    pub(super) fn environments(&self) -> Vec<Environment<'_>> {
+    pub(super) fn environments(&self) -> Vec<FleetEnvironment<'_>> {
         let digests: BTreeSet<&str> = self.measured.iter().map(|(_, status)| digest(status)).collect();
         let of = |wanted: &'_ str| -> Vec<&NodePerformanceStatus> {
             let rows = self.measured.iter().map(|(_, status)| status);
@@ -70,7 +70,7 @@ impl Fleet {
             }
             let gpus = rows.iter().flat_map(|status| &status.gpus);
             let times: Vec<i64> = gpus.filter_map(|gpu| gpu.token_microseconds).collect();
-            Environment {
+            FleetEnvironment {
                 digest,
                 product: rows.iter().find_map(|status| status.product.as_deref()),
                 nodes: rows.len(),
@@ -83,7 +83,7 @@ impl Fleet {
                 token_microseconds: Some(times).filter(|times| times.len() >= ALIKE).and_then(median),
             }
         };
-        let mut all: Vec<Environment<'_>> = digests.into_iter().map(summary).collect();
+        let mut all: Vec<FleetEnvironment<'_>> = digests.into_iter().map(summary).collect();
         all.sort_by_key(|environment| (std::cmp::Reverse(environment.nodes), environment.digest));
         all
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
 
-use super::data::{Environment, Fleet, digest, percent_of_median};
+use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
 use crate::html::document;
 use crate::html::parts::{or_dash, scrolling};
 
@@ -18,14 +18,14 @@ const SECTIONS: [(&str, &str); 4] = [
     ("never", "Never measured"),
 ];
 
-impl Fleet {
+impl FleetReport {
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
     pub fn html(&self) -> String {
         write(self)
     }
 }
 
-fn write(fleet: &Fleet) -> String {
+fn write(fleet: &FleetReport) -> String {
     let failed = fleet.count(Verdict::Failed);
     let title = format!("{} nodes measured, {failed} failed", fleet.measured.len());
     let environments = fleet.environments();
@@ -62,7 +62,7 @@ fn section(index: usize, content: &Markup) -> Markup {
     }
 }
 
-fn coverage(fleet: &Fleet) -> Markup {
+fn coverage(fleet: &FleetReport) -> Markup {
     let measured = fleet.measured.len();
     let all = measured + fleet.never.len();
     let oldest = fleet.measured.iter().map(|(_, status)| status.measured_at).min();
@@ -78,7 +78,7 @@ fn coverage(fleet: &Fleet) -> Markup {
 }
 
 /// One row per node, one cell per GPU.
-fn heat_map(fleet: &Fleet, environments: &[Environment<'_>]) -> Markup {
+fn heat_map(fleet: &FleetReport, environments: &[FleetEnvironment<'_>]) -> Markup {
     let medians: BTreeMap<&str, i64> = environments
         .iter()
         .filter_map(|environment| Some((environment.digest, environment.token_microseconds?)))
@@ -128,7 +128,7 @@ fn cell(gpu: &GpuPerformance, median: i64) -> Markup {
     html! { td class=(class) title=(gpu.uuid) { (or_dash(shown.as_deref())) } }
 }
 
-fn ranking(fleet: &Fleet) -> Markup {
+fn ranking(fleet: &FleetReport) -> Markup {
     let percent = |value: Option<i64>| value.map(|value| format!("{value} %"));
     let table = html! {
         table {
@@ -164,7 +164,7 @@ fn class_of(verdict: Verdict) -> &'static str {
     }
 }
 
-fn compared(environments: &[Environment<'_>]) -> Markup {
+fn compared(environments: &[FleetEnvironment<'_>]) -> Markup {
     let table = html! {
         table {
             caption { "Nodes with the same model, image, settings, driver and number of GPUs. Compare nodes only within one environment" }
@@ -188,13 +188,13 @@ fn compared(environments: &[Environment<'_>]) -> Markup {
     scrolling("Environments", &table)
 }
 
-fn verdicts(environment: &Environment<'_>) -> String {
+fn verdicts(environment: &FleetEnvironment<'_>) -> String {
     let counted = environment.verdicts.iter();
     let counted: Vec<String> = counted.map(|(verdict, count)| format!("{count} {verdict}")).collect();
     counted.join(", ")
 }
 
-fn never(fleet: &Fleet) -> Markup {
+fn never(fleet: &FleetReport) -> Markup {
     if fleet.never.is_empty() {
         return html! { p { "Every node with GPUs that could be listed has a measurement." } };
     }
@@ -208,7 +208,7 @@ fn never(fleet: &Fleet) -> Markup {
 }
 
 /// `5m`, `3h` or `2d`.
-fn age(fleet: &Fleet, at: chrono::DateTime<chrono::Utc>) -> String {
+fn age(fleet: &FleetReport, at: chrono::DateTime<chrono::Utc>) -> String {
     let minutes = (fleet.now - at).num_minutes().max(0);
     match minutes {
         ..60 => format!("{minutes}m"),

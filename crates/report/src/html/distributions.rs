@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use perfval_api::{Metric, Statistic, TrialOutcome};
-use perfval_verdict::requests::{Distribution as OfRequests, Share};
+use perfval_verdict::requests::{CdfPoint, Distribution};
 
 use super::parts::{or_dash, scrolling};
 use super::requests::{request_distribution, thousandth};
-use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, absent, short};
+use crate::chart::{Axis, Chart, ChartShape, Drawn, Rule, RulePosition, absent, short};
 use crate::facts::{Facts, Trial};
 
 /// Metrics with a distribution, and their headings.
@@ -41,7 +41,7 @@ const COLUMNS: [(Statistic, &str); 5] = [
 ];
 
 /// One trial's distribution.
-struct Distribution {
+struct TrialDistribution {
     trial: i64,
     class: &'static str,
     /// By AIPerf's export.
@@ -64,13 +64,13 @@ pub(super) fn all(facts: &Facts) -> Markup {
     }
 }
 
-fn distributions(trials: &[Trial], metric: Metric) -> Vec<Distribution> {
+fn distributions(trials: &[Trial], metric: Metric) -> Vec<TrialDistribution> {
     let of = |trial: &Trial| {
         let values = trial.report()?.metrics.get(&metric)?;
         let read = values
             .iter()
             .filter_map(|(statistic, value)| Some((*statistic, value.to_string().parse().ok()?)));
-        Some(Distribution {
+        Some(TrialDistribution {
             trial: trial.status.number,
             class: match trial.status.outcome {
                 Some(TrialOutcome::Miss) => "line miss",
@@ -87,8 +87,8 @@ fn distributions(trials: &[Trial], metric: Metric) -> Vec<Distribution> {
     trials.iter().filter_map(of).collect()
 }
 
-fn shares(requests: Option<&OfRequests>) -> Vec<(f64, f64)> {
-    let point = |Share(per_mille, us): &Share| (thousandth(*us), 100.0 * thousandth(*per_mille));
+fn shares(requests: Option<&Distribution>) -> Vec<(f64, f64)> {
+    let point = |CdfPoint(per_mille, us): &CdfPoint| (thousandth(*us), 100.0 * thousandth(*per_mille));
     requests.map_or_else(Vec::new, |found| found.cdf.iter().map(point).collect())
 }
 
@@ -102,7 +102,7 @@ fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
     };
     let largest = all().map(|(_, value)| *value).fold(0.0, f64::max);
     // One request that is far too fast would take half of a logarithmic axis.
-    let low = |found: &Distribution| {
+    let low = |found: &TrialDistribution| {
         found
             .values
             .get(&Statistic::P1)
@@ -125,7 +125,7 @@ fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
         Axis::spanning("ms", smallest, largest),
         Axis::from_zero("% of requests", 100.0),
     );
-    let points = |found: &Distribution| {
+    let points = |found: &TrialDistribution| {
         let exported = QUANTILES
             .iter()
             .filter_map(|(statistic, part)| Some((*found.values.get(statistic)?, part * 100.0)));
@@ -151,8 +151,8 @@ fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
     }
 }
 
-fn described(found: &[Distribution]) -> String {
-    let one = |found: &Distribution| {
+fn described(found: &[TrialDistribution]) -> String {
+    let one = |found: &TrialDistribution| {
         let value = |statistic| {
             found
                 .values
@@ -186,7 +186,7 @@ fn gates(facts: &Facts, metric: Metric, axis: &Axis) -> (Vec<Rule>, Vec<String>)
         );
         if axis.holds(value) {
             rules.push(Rule {
-                at: At::X(value),
+                at: RulePosition::X(value),
                 class: "boundary",
                 label,
             });
@@ -198,8 +198,8 @@ fn gates(facts: &Facts, metric: Metric, axis: &Axis) -> (Vec<Rule>, Vec<String>)
 }
 
 /// The trials side by side, in order of time.
-fn by_trial(found: &[Distribution], metric: Metric, title: &str) -> Chart {
-    let value = |found: &Distribution, statistic| found.values.get(&statistic).copied();
+fn by_trial(found: &[TrialDistribution], metric: Metric, title: &str) -> Chart {
+    let value = |found: &TrialDistribution, statistic| found.values.get(&statistic).copied();
     let largest = found
         .iter()
         .filter_map(|found| value(found, Statistic::P99))
@@ -226,16 +226,16 @@ fn by_trial(found: &[Distribution], metric: Metric, title: &str) -> Chart {
         {
             chart
                 .shapes
-                .push(Shape::Spread(x, [lowest, low, middle, high, highest], found.class));
+                .push(ChartShape::Spread(x, [lowest, low, middle, high, highest], found.class));
         }
         chart
             .shapes
-            .extend(value(found, Statistic::P99).map(|p99| Shape::Dot(x, p99, "tail")));
+            .extend(value(found, Statistic::P99).map(|p99| ChartShape::Dot(x, p99, "tail")));
     }
     chart
 }
 
-fn table(found: &[Distribution], title: &str) -> Markup {
+fn table(found: &[TrialDistribution], title: &str) -> Markup {
     let table = html! {
         table {
             caption { (title) " (ms)" }

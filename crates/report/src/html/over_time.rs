@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
-use crate::chart::{At, Axis, Band, Chart, Drawn, Rule, absent, short};
-use crate::timeline::{Line, Span, Timeline, Worker};
+use crate::chart::{Axis, Band, Chart, Drawn, Rule, RulePosition, absent, short};
+use crate::timeline::{ChartLine, Span, Timeline, WorkerTimeline};
 
 /// Marks that get a line of their own; more hide the drawing.
 const MARKS: usize = 20;
@@ -9,9 +9,9 @@ const MARKS: usize = 20;
 const UNSAMPLED: &str = "no samples of the workers are in the results";
 
 /// Latency that the engines count, its anchor and its heading.
-type Latency = (&'static str, &'static str, fn(&Worker) -> &Line);
+type EngineLatency = (&'static str, &'static str, fn(&WorkerTimeline) -> &ChartLine);
 
-const LATENCIES: [Latency; 3] = [
+const LATENCIES: [EngineLatency; 3] = [
     (
         "first",
         "Before the first token: queue and prefill in the engine",
@@ -30,7 +30,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
     let mut chart = wide(timeline, "throughput-chart", &title, timeline.unit.per_second(), &line);
     let shown = timeline.marks.iter().take(MARKS);
     let rules = (1..).zip(shown.clone()).map(|(number, mark): (usize, _)| Rule {
-        at: At::X(second(mark.at)),
+        at: RulePosition::X(second(mark.at)),
         class: "mark",
         label: number.to_string(),
     });
@@ -70,7 +70,7 @@ enum Together {
 }
 
 /// All workers as one line, second by second.
-fn together(timeline: &Timeline, how: Together, of: impl Fn(&Worker) -> &Line) -> Line {
+fn together(timeline: &Timeline, how: Together, of: impl Fn(&WorkerTimeline) -> &ChartLine) -> ChartLine {
     let points: Vec<Vec<(f64, f64)>> = timeline
         .workers
         .iter()
@@ -107,7 +107,7 @@ fn together(timeline: &Timeline, how: Together, of: impl Fn(&Worker) -> &Line) -
 }
 
 /// A drawing over all seconds of the run.
-fn wide(timeline: &Timeline, id: &str, title: &str, unit: &str, line: &Line) -> Chart {
+fn wide(timeline: &Timeline, id: &str, title: &str, unit: &str, line: &ChartLine) -> Chart {
     let values = || line.iter().flatten().map(|point| point.1);
     let largest = values().fold(0.0, f64::max);
     let mut chart = Chart::new(

@@ -4,7 +4,7 @@ use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes};
 
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::{Facts, Trial};
-use crate::timeline::Line;
+use crate::timeline::ChartLine;
 
 use super::over_time::second;
 
@@ -132,7 +132,7 @@ fn drawn(trials: &[Placed<'_>], (anchor, title, metric): (&str, &str, Metric)) -
 }
 
 fn line(trials: &[Placed<'_>], metric: Metric, (class, value): Drawing) -> Drawn {
-    let of_trial = |trial: &Placed<'_>| -> Line {
+    let of_trial = |trial: &Placed<'_>| -> ChartLine {
         let point = |found: &Quantiles| (trial.x(found), thousandth(value(found)));
         let parts = trial.parts(metric);
         parts.iter().map(|part| part.iter().map(point).collect()).collect()

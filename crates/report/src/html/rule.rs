@@ -1,9 +1,9 @@
 use maud::{Markup, html};
 use perfval_api::{TrialOutcome, TrialRule};
-use perfval_verdict::trials::{Path, Ruling, Step, path};
+use perfval_verdict::trials::{Path, PathStep, Ruling, path};
 
 use super::parts::scrolling;
-use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, short};
+use crate::chart::{Axis, Chart, ChartShape, Drawn, Rule, RulePosition, short};
 use crate::facts::Facts;
 use crate::words;
 
@@ -32,14 +32,14 @@ pub(super) fn path_of_the_run(facts: &Facts) -> Markup {
 }
 
 fn chart(path: &Path, boundary: f64) -> Chart {
-    let deciding: Vec<&Step> = path.steps.iter().filter(|step| !step.soak).collect();
+    let deciding: Vec<&PathStep> = path.steps.iter().filter(|step| !step.soak).collect();
     let evidence = deciding
         .iter()
         .flat_map(|step| [Some(step.by_outcomes), step.by_distances])
         .flatten();
     let farthest = evidence.map(f64::abs).fold(boundary, f64::max);
     let last = path.steps.iter().map(|step| step.trial).max().unwrap_or(1);
-    let x = |step: &Step| f64::from(i32::try_from(step.trial).unwrap_or(i32::MAX));
+    let x = |step: &PathStep| f64::from(i32::try_from(step.trial).unwrap_or(i32::MAX));
     let mut chart = Chart::new(
         "path",
         "Evidence after each trial",
@@ -58,12 +58,12 @@ fn chart(path: &Path, boundary: f64) -> Chart {
         described.join(", ")
     );
     let rule = |at, label: &str| Rule {
-        at: At::Y(at),
+        at: RulePosition::Y(at),
         class: "boundary",
         label: label.to_owned(),
     };
     chart.rules = vec![rule(boundary, "healthy above"), rule(-boundary, "degraded below")];
-    let line = |class, value: &dyn Fn(&Step) -> Option<f64>| Drawn {
+    let line = |class, value: &dyn Fn(&PathStep) -> Option<f64>| Drawn {
         class,
         line: vec![
             deciding
@@ -79,9 +79,9 @@ fn chart(path: &Path, boundary: f64) -> Chart {
     chart.shapes = deciding
         .iter()
         .map(|step| match step.outcome {
-            TrialOutcome::Pass => Shape::Dot(x(step), step.by_outcomes, "pass"),
-            TrialOutcome::Miss => Shape::Cross(x(step), step.by_outcomes, "miss"),
-            TrialOutcome::Invalid => Shape::Square(x(step), step.by_outcomes, "invalid"),
+            TrialOutcome::Pass => ChartShape::Dot(x(step), step.by_outcomes, "pass"),
+            TrialOutcome::Miss => ChartShape::Cross(x(step), step.by_outcomes, "miss"),
+            TrialOutcome::Invalid => ChartShape::Square(x(step), step.by_outcomes, "invalid"),
         })
         .collect();
     chart

@@ -6,7 +6,7 @@ use super::over_time::second;
 use super::parts::{or_dash, scrolling};
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
-use crate::timeline::{Gpu, Line, Timeline, Worker};
+use crate::timeline::{ChartLine, GpuTimeline, Timeline, WorkerTimeline};
 
 const SIZE: (f64, f64) = (270.0, 145.0);
 
@@ -64,7 +64,7 @@ pub(super) fn side_by_side(facts: &Facts, timeline: &Timeline) -> Markup {
 }
 
 /// Findings whose evidence contains this worker or one of its GPUs.
-fn named(facts: &Facts, worker: &Worker) -> Vec<String> {
+fn named(facts: &Facts, worker: &WorkerTimeline) -> Vec<String> {
     let names: Vec<&str> = [&worker.name]
         .into_iter()
         .chain(&worker.gpus)
@@ -93,7 +93,7 @@ fn one(
     index: usize,
     kind: &str,
     unit: &str,
-    of: &dyn Fn(&Worker) -> &Line,
+    of: &dyn Fn(&WorkerTimeline) -> &ChartLine,
     findings: &[String],
 ) -> Markup {
     let worker = &timeline.workers[index];
@@ -110,7 +110,7 @@ fn one(
         &worker.name,
         Axis::from_zero(unit, largest),
     );
-    let others: Vec<&Line> = (timeline.workers.iter().enumerate())
+    let others: Vec<&ChartLine> = (timeline.workers.iter().enumerate())
         .filter(|(other, _)| *other != index)
         .map(|(_, worker)| of(worker))
         .collect();
@@ -156,7 +156,7 @@ fn small(timeline: &Timeline, id: &str, title: &str, y: Axis) -> Chart {
     chart
 }
 
-fn mean(line: &Line) -> String {
+fn mean(line: &ChartLine) -> String {
     let values: Vec<f64> = line.iter().flatten().map(|point| point.1).collect();
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     if count == 0 {
@@ -166,10 +166,10 @@ fn mean(line: &Line) -> String {
 }
 
 /// The median of several lines, at the seconds of any of them.
-fn median(lines: &[&Line]) -> Line {
+fn median(lines: &[&ChartLine]) -> ChartLine {
     let mut points: Vec<(f64, f64)> = lines.iter().flat_map(|line| line.iter().flatten().copied()).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mut parts: Line = vec![Vec::new()];
+    let mut parts: ChartLine = vec![Vec::new()];
     let mut before = f64::MIN;
     for group in points.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
         // Between two trials nothing is drawn.
@@ -227,12 +227,12 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
 }
 
 fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f64) -> Markup {
-    let line = |gpu: &Gpu| -> Line {
+    let line = |gpu: &GpuTimeline| -> ChartLine {
         let found = gpu.lines.iter().find(|(known, _)| *known == field);
         let scaled = |part: &Vec<(f64, f64)>| part.iter().map(|point| (point.0, point.1 / per)).collect();
         found.map_or_else(Vec::new, |(_, line)| line.iter().map(scaled).collect())
     };
-    let lines: Vec<Line> = timeline.gpus.iter().map(line).collect();
+    let lines: Vec<ChartLine> = timeline.gpus.iter().map(line).collect();
     let largest = lines
         .iter()
         .flatten()

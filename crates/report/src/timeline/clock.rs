@@ -1,20 +1,20 @@
 use perfval_verdict::gpus::{Field, GpuSeries};
-use perfval_verdict::workers::{Phase, Reading, Sample, Scrape, WorkerSeries};
+use perfval_verdict::workers::{MeasuredPhase, Reading, Sample, Scrape, WorkerSeries};
 
-use super::line::{Line, Mark};
+use super::line::{ChartLine, TimelineMark};
 
 /// Drawn fields of a GPU.
 const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];
 
 /// From a trial's own seconds to those of the run.
 #[derive(Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct TrialClock {
     pub trial: i64,
-    pub shown: Phase,
+    pub shown: MeasuredPhase,
     pub shift: i64,
 }
 
-impl Clock {
+impl TrialClock {
     pub fn at(self, second: i64) -> i64 {
         second + self.shift
     }
@@ -32,8 +32,8 @@ impl Clock {
         series: &WorkerSeries,
         window: i64,
         value: impl Fn(&Reading, &Reading, i64) -> Option<f64>,
-    ) -> Line {
-        let mut parts: Line = vec![Vec::new()];
+    ) -> ChartLine {
+        let mut parts: ChartLine = vec![Vec::new()];
         let all: Vec<(i64, Reading)> = readings(series).collect();
         for (index, (second, now)) in all.iter().enumerate() {
             let earlier = all[..index].iter().rev().find(|(since, _)| second - since >= window);
@@ -54,7 +54,7 @@ impl Clock {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "clocks, watts and degrees")]
-    pub fn gpu(self, lines: &mut Vec<(Field, Line)>, samples: &GpuSeries) {
+    pub fn gpu(self, lines: &mut Vec<(Field, ChartLine)>, samples: &GpuSeries) {
         for field in SHOWN {
             let known = samples.samples.iter().filter(|sample| self.shown.contains(sample.0));
             let points: Vec<(f64, f64)> = known
@@ -70,11 +70,11 @@ impl Clock {
         }
     }
 
-    pub fn mark(self, second: i64, mut text: String) -> Mark {
+    pub fn mark(self, second: i64, mut text: String) -> TimelineMark {
         if second < self.shown.first {
             text.push_str(", before the load began");
         }
-        Mark {
+        TimelineMark {
             trial: self.trial,
             at: self.at(second.clamp(self.shown.first, self.shown.last)),
             text,

@@ -1,16 +1,16 @@
 use perfval_verdict::gpus::{self, GpuSummary};
 use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary};
 
-use super::clock::{Clock, readings};
-use super::line::Mark;
+use super::clock::{TrialClock, readings};
+use super::line::TimelineMark;
 
 /// Silence, restarts and standing still of one worker while there was load.
 pub(super) fn worker_marks(
-    clock: Clock,
+    clock: TrialClock,
     name: &str,
     series: &WorkerSeries,
     summary: Option<&WorkerSummary>,
-) -> Vec<Mark> {
+) -> Vec<TimelineMark> {
     let mut marks = silences(clock, name, series);
     marks.extend(restarts(clock, name, series));
     // The summary decides if it stood still, by the usual pace of this worker; here the position is found.
@@ -21,7 +21,7 @@ pub(super) fn worker_marks(
     marks
 }
 
-fn restarts(clock: Clock, name: &str, series: &WorkerSeries) -> Vec<Mark> {
+fn restarts(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<TimelineMark> {
     let all: Vec<(i64, Reading)> = readings(series).collect();
     let anew = all.windows(2).filter(|pair| {
         let (then, now) = (pair[0].1, pair[1].1);
@@ -49,8 +49,8 @@ fn longest_stillness(series: &WorkerSeries) -> Option<i64> {
     longest.map(|(_, began)| began)
 }
 
-fn silences(clock: Clock, name: &str, series: &WorkerSeries) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = Vec::new();
+fn silences(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<TimelineMark> {
+    let mut marks: Vec<TimelineMark> = Vec::new();
     let mut running: Option<(i64, i64)> = None;
     for Sample(second, scrape) in &series.samples {
         let silent = *scrape == Scrape::Nothing(Silence::TimedOut) && clock.shown.contains(*second);
@@ -76,7 +76,7 @@ fn silence(name: &str, count: i64) -> String {
 }
 
 /// Marks that a GPU reported, with their seconds.
-pub(super) fn gpu_marks(clock: Clock, gpu: &GpuSummary) -> Vec<Mark> {
+pub(super) fn gpu_marks(clock: TrialClock, gpu: &GpuSummary) -> Vec<TimelineMark> {
     let uuid = &gpu.uuid;
     let events = [
         (gpu.xid, "XID error"),

@@ -10,7 +10,7 @@ mod recorded;
 mod requests;
 mod sources;
 
-use perfval_report::Report;
+use perfval_report::RunReport;
 
 use recorded::Saved;
 
@@ -27,6 +27,6 @@ fn runs() -> Vec<Saved> {
     ]
 }
 
-fn report(run: &Saved) -> Report {
-    Report::new(&run.object, Some(&run.results)).expect("a report")
+fn report(run: &Saved) -> RunReport {
+    RunReport::new(&run.object, Some(&run.results)).expect("a report")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perfval_report::{Export, Report, RequestTimes};
+use perfval_report::{Export, RequestTimes, RunReport};
 use perfval_verdict::gate::Share;
 use serde_json::json;
 
@@ -28,7 +28,9 @@ fn of_exports(trials: usize, all: &RequestTimes) -> String {
     let mut object = asking("Sequential");
     object.spec.trials = serde_json::from_value(json!({"rule": "All", "max": trials})).expect("trials");
     let share = Some(Share { gpus: 1, node_gpus: 8 });
-    Report::from_exports(&object, share, &exports).expect("a report").html()
+    RunReport::from_exports(&object, share, &exports)
+        .expect("a report")
+        .html()
 }
 
 /// The drawing with this caption.
@@ -83,7 +85,7 @@ fn a_run_in_a_cluster_is_drawn_as_its_export_is() {
             "{cdf}: more than the eleven quantiles that AIPerf exports"
         );
     }
-    let alone = Report::from_results(&run.results).expect("a report").html();
+    let alone = RunReport::from_results(&run.results).expect("a report").html();
     for title in TITLES {
         assert_eq!(figure(&alone, title), figure(&page, title));
     }

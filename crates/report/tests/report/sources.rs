@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
 use perfval_api::{PerfValidation, Verdict};
-use perfval_report::{Error, Export, Report};
+use perfval_report::{Error, Export, RunReport};
 use perfval_verdict::frame::Payload;
 use perfval_verdict::gate::Share;
 use perfval_verdict::node_facts::NodeFacts;
@@ -41,7 +41,7 @@ fn exports_are_judged_as_the_operator_would() {
         requests: None,
     });
     let share = Some(Share { gpus: 4, node_gpus: 8 });
-    let report = Report::from_exports(&asking("Sequential"), share, &exports).expect("a report");
+    let report = RunReport::from_exports(&asking("Sequential"), share, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Passed));
     let page = report.html();
     for text in [
@@ -58,10 +58,10 @@ fn exports_are_judged_as_the_operator_would() {
     assert!(!report.junit().contains("1970"), "{}", report.junit());
     super::pipelines::against_the_schema(&report.ctrf());
 
-    let single = Report::from_exports(&asking("Single"), share, &exports).expect("a report");
+    let single = RunReport::from_exports(&asking("Single"), share, &exports).expect("a report");
     assert!(single.html().contains("1 of 2 exports were judged"));
     assert_eq!(
-        Report::from_exports(&asking("Single"), share, &[]).err(),
+        RunReport::from_exports(&asking("Single"), share, &[]).err(),
         Some(Error::NoExport)
     );
 }
@@ -73,7 +73,7 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
         bytes: b"{\"schema_version\": \"1.4\",",
         requests: None,
     }];
-    let report = Report::from_exports(&asking("Single"), None, &exports).expect("a report");
+    let report = RunReport::from_exports(&asking("Single"), None, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Error));
     assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
 }
@@ -108,7 +108,7 @@ fn the_machine_of_the_load_generator_and_the_commit_that_it_loaded_are_shown() {
         let mut results = run.results.clone();
         let trials = results.binary_data.as_mut().expect("trials");
         trials.insert("trial-1.json.gz".to_owned(), ByteString(packed));
-        Report::new(&run.object, Some(&results)).expect("a report").html()
+        RunReport::new(&run.object, Some(&results)).expect("a report").html()
     };
     let facts = "Intel(R) Xeon(R) Platinum 8480C, kernel 6.18.44";
     let here = page(&node);
@@ -125,7 +125,7 @@ fn the_machine_of_the_load_generator_and_the_commit_that_it_loaded_are_shown() {
 #[test]
 fn a_config_map_alone_is_enough_for_all_but_the_manifest() {
     let run = recorded::slow();
-    let report = Report::from_results(&run.results).expect("a report");
+    let report = RunReport::from_results(&run.results).expect("a report");
     let whole = super::report(&run);
     assert_eq!(report.verdict(), whole.verdict());
     let page = report.html();
@@ -155,7 +155,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         .as_mut()
         .expect("trials")
         .insert("trial-1.json.gz".to_owned(), ByteString(b"{}".to_vec()));
-    let changed = Report::new(&object, Some(&results)).expect("a report").html();
+    let changed = RunReport::new(&object, Some(&results)).expect("a report").html();
     assert!(changed.contains("was changed after it was written"), "noted");
     assert!(changed.contains("Trial 1 left nothing to judge"), "{changed}");
     object
@@ -164,14 +164,14 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         .and_then(|status| status.run.as_mut())
         .expect("a run")
         .number = 3;
-    let error = Report::new(&object, Some(&results)).expect_err("another run");
+    let error = RunReport::new(&object, Some(&results)).expect_err("another run");
     assert!(
         error.to_string().contains("is of run 1, and the object is at run 3"),
         "{error}"
     );
     // A run that judges the trials of run 1 again.
     object.status.as_mut().expect("a status").state.judged_run = Some(1);
-    assert!(Report::new(&object, Some(&results)).is_ok());
+    assert!(RunReport::new(&object, Some(&results)).is_ok());
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn what_is_no_results_config_map_is_refused_by_its_name() {
         let data = summary.map(|text| [("summary.json".to_owned(), text.to_owned())].into());
         run.results.data = data;
         for error in [
-            Report::from_results(&run.results).err(),
-            Report::new(&run.object, Some(&run.results)).err(),
+            RunReport::from_results(&run.results).err(),
+            RunReport::new(&run.object, Some(&run.results)).err(),
         ] {
             let error = error.expect("an error").to_string();
             assert!(error.contains(why) && error.contains("ConfigMap perf/"), "{error}");
@@ -203,19 +203,19 @@ fn an_older_summary_is_read_as_far_as_it_goes() {
         "trials": [{"number": 1, "outcome": "Pass", "startedAt": "2026-11-01T00:00:00Z"}],
     });
     run.results.data = Some([("summary.json".to_owned(), old.to_string())].into());
-    let page = Report::from_results(&run.results).expect("a report").html();
+    let page = RunReport::from_results(&run.results).expect("a report").html();
     assert!(page.contains("perf/old") && page.contains("No gate was judged"));
 }
 
 #[test]
 fn without_results_there_are_the_numbers_of_the_status() {
     let mut run = recorded::slow();
-    let page = Report::new(&run.object, None).expect("a report").html();
+    let page = RunReport::new(&run.object, None).expect("a report").html();
     assert!(page.contains("is not here: there are the numbers of the status"));
     assert!(page.contains("no samples of the workers are in the results"));
     assert!(page.contains("⚑") || page.contains("SlowWorker"));
     run.object.status = None;
-    let error = Report::new(&run.object, None).expect_err("no run");
+    let error = RunReport::new(&run.object, None).expect_err("no run");
     assert!(
         error.to_string().contains("perf/h200-slow-gpu has no run yet"),
         "{error}"

@@ -16,7 +16,7 @@ use crate::decision::Effect;
 use crate::diagnosis::pods::Trouble;
 use crate::diagnosis::{ended, log};
 use crate::job::Standing;
-use crate::observed::{Admission, Need, Needs};
+use crate::observed::{DryRunResult, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::Contender;
 use crate::run::Run;
@@ -143,14 +143,14 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
 /// filled, which may take hours; otherwise the deployment is created in the same pass.
 fn refused(pass: &mut Pass<'_>) -> Option<Step> {
     match &pass.seen.dry_run {
-        Seen::Present(Admission::Accepted) => {
+        Seen::Present(DryRunResult::Accepted) => {
             pass.not_ready(None);
             if fills_cache(pass.run.spec()) {
                 pass.status.state.accepted_at = Some(pass.now);
             }
             None
         }
-        Seen::Present(Admission::Rejected(words)) => {
+        Seen::Present(DryRunResult::Rejected(words)) => {
             let why = Why::new(
                 Reason::DeploymentRejected,
                 format!("the API server refuses the deployment: {words}"),

@@ -13,7 +13,7 @@ use super::definition::{Definition, Timed, give_up};
 use crate::attendance::Limit;
 use crate::observed::Needs;
 use crate::pass::{Pass, Step};
-use crate::queue::{self, Place, Turn};
+use crate::queue::{self, QueuePlace, Turn};
 use crate::{status, teardown, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
@@ -113,7 +113,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
 }
 
 /// In the queue: where, behind whom, and for how long. The text changes seldom, because each change is a write.
-fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
+fn queued(pass: &mut Pass<'_>, place: &QueuePlace) -> Step {
     if place.not_sized {
         pass.look_again_in(SETTLE);
     }
@@ -147,14 +147,14 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
 }
 
 /// Description of the runs ahead, within the names that this run's readers may see.
-fn behind(pass: &Pass<'_>, place: &Place) -> String {
+fn behind(pass: &Pass<'_>, place: &QueuePlace) -> String {
     let naming = pass.run.settings.naming(pass.run.namespace());
     naming.all(Holder::Run, place.behind.iter().map(String::as_str))
 }
 
 /// Returns true if a place differs enough from the written one: at the head every step counts, far behind a tenth
 /// does.
-fn worth_saying(before: i64, written: DateTime<Utc>, place: &Place, now: DateTime<Utc>) -> bool {
+fn worth_saying(before: i64, written: DateTime<Utc>, place: &QueuePlace, now: DateTime<Utc>) -> bool {
     let moved = (before - place.ahead).abs();
     now >= time::after(written, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
 }

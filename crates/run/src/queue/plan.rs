@@ -8,7 +8,7 @@ use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::CacheVolume;
 use perfval_sizing::{Granted, HeldNodes, Sizing};
 
-use super::{Contender, Line, PackedSpec, Place, Turn};
+use super::{Contender, Line, PackedSpec, QueuePlace, Turn};
 
 /// Most earlier runs whose names are in a message.
 const NAMED: usize = 3;
@@ -60,7 +60,7 @@ pub fn plan<'l, 'v>(
             continue;
         };
         if given == GIVEN {
-            let place = Place {
+            let place = QueuePlace {
                 not_sized: true,
                 ..ahead.place(line.usual, MORE.to_owned())
             };
@@ -163,8 +163,8 @@ impl Ahead {
         }
     }
 
-    fn place(&self, usual: Option<Duration>, message: String) -> Place {
-        Place {
+    fn place(&self, usual: Option<Duration>, message: String) -> QueuePlace {
+        QueuePlace {
             ahead: self.count,
             behind: self.named.clone(),
             estimate: usual.filter(|_| self.at_work > 0).map(|usual| {

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::sync::OnceLock;
 
-use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading};
+use perfval_verdict::gpus::{Field, GpuReading, GpuSample, GpuSeries};
 use serde_json::{Value, json};
 
 /// The payload of a trial of a minute on eight GPUs, made of a recorded one: real AIPerf on real H200s, with the engines'
@@ -65,7 +65,7 @@ fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
     let mut series: GpuSeries =
         serde_json::from_value(json!({"uuid": format!("GPU-{gpu:032x}"), "index": gpu, "samples": []})).expect("JSON");
     for second in 0..80 {
-        let mut sample = GpuSample(second, Reading::default());
+        let mut sample = GpuSample(second, GpuReading::default());
         for field in Field::ALL {
             // What moved on busy H200s: 1,864 to 1,947 MHz, 600 to 690 W, 53 to 61 °C.
             let value = match field {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
 use perfval_api::{Phase, Verdict, meta};
-use perfval_run::observed::Admission;
+use perfval_run::observed::DryRunResult;
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -90,7 +90,7 @@ fn rows() -> Vec<Row> {
         row("another run holds the only node past the limit", Some(Sizing), busy, CleaningUp, Some(Error), "NodeBusy"),
         row("suspended while sizing", Some(Sizing), || { changed(at(Sizing), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
         row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "WorkloadNotReady: waiting for"),
-        row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.admission = Seen::Present(Admission::Rejected("webhook says no".into()))), CleaningUp, Some(Error), "DeploymentRejected"),
+        row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.admission = Seen::Present(DryRunResult::Rejected("webhook says no".into()))), CleaningUp, Some(Error), "DeploymentRejected"),
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
         row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "Interrupted: part of the spec changed"),
         row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "Running"),

@@ -2,7 +2,7 @@
 
 use Phase::{CleaningUp, Deploying};
 use perfval_api::Phase;
-use perfval_run::observed::Admission;
+use perfval_run::observed::DryRunResult;
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
         let mut story = changed(at(Deploying), |story| {
             story.object.spec.dynamo_mut().env =
                 serde_json::from_value(json!([{"name": name, "value": VALUE}])).expect("variables");
-            story.admission = Seen::Present(Admission::Rejected(words.clone()));
+            story.admission = Seen::Present(DryRunResult::Rejected(words.clone()));
         });
         let decision = story.step();
         assert_eq!(decision.status.phase, Some(CleaningUp));
@@ -50,7 +50,7 @@ fn a_long_refusal_that_is_cut_in_a_secret_shows_no_part_of_it() {
             story.object.spec.dynamo_mut().env =
                 serde_json::from_value(json!([{"name": "LICENSE_KEY", "value": VALUE}])).expect("variables");
             let words = format!("{} {VALUE} is refused", "x".repeat(filler));
-            story.admission = Seen::Present(Admission::Rejected(words));
+            story.admission = Seen::Present(DryRunResult::Rejected(words));
         });
         let shown = serde_json::to_string(&story.step().status).expect("JSON");
         assert!(!shown.contains("plain-but-secret"), "{filler}: {shown}");

@@ -13,7 +13,7 @@ use kube::core::ApiResource;
 use perfval_api::fleet::PerfBaseline;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Verdict};
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::observed::{Admission, Child, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
+use perfval_run::observed::{Child, DryRunResult, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
 use perfval_sizing::Seen;
@@ -59,7 +59,7 @@ pub struct Story {
     pub others: Vec<Contender>,
     /// Whether there is a node for every run.
     pub endless: bool,
-    pub admission: Seen<Admission>,
+    pub admission: Seen<DryRunResult>,
     pub deployed: bool,
     pub deployment_failed: bool,
     pub workers_ready: bool,
@@ -177,7 +177,7 @@ impl Story {
             watch_lacks_claims: false,
             others: Vec::new(),
             endless: false,
-            admission: Seen::Present(Admission::Accepted),
+            admission: Seen::Present(DryRunResult::Accepted),
             deployed: false,
             deployment_failed: false,
             workers_ready: true,

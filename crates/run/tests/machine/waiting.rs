@@ -6,7 +6,7 @@ use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForRe
 use Verdict::{Error, Passed};
 use perfval_api::{Phase, Verdict, Word, meta};
 use perfval_run::Effect;
-use perfval_run::observed::Admission;
+use perfval_run::observed::DryRunResult;
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
         (story.phase(), story.reason().as_str()),
         (Some(Deploying), "CallFailed")
     );
-    story.admission = Seen::Present(Admission::Accepted);
+    story.admission = Seen::Present(DryRunResult::Accepted);
     story.until(WaitingForReady);
 
     let mut story = at(Deploying);

@@ -2,7 +2,7 @@
 
 use perfval_api::Reason;
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Naming, NodeReport, Obstacle, OtherRun, Seen, Sizing, explain};
+use perfval_sizing::{Naming, NodeObstacle, NodeReport, OtherRun, Seen, Sizing, explain};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
@@ -168,5 +168,5 @@ fn temporary_obstacles_come_before_permanent_ones() {
         message,
         "no node for 4 GPUs or more: n1: is held by the run of perf/first; a: is cordoned, and placement.nodeSelector does not name it; b: has 2 GPUs in all"
     );
-    assert_eq!(reports[1].obstacle, Some(Obstacle::TooFew));
+    assert_eq!(reports[1].obstacle, Some(NodeObstacle::TooFew));
 }

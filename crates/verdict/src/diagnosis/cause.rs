@@ -13,7 +13,7 @@ pub const SHOWN: usize = 3;
 
 /// Effect of a cause on a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum CauseEffect {
     /// It was not measured.
     Invalid,
     /// It was measured, and the numbers are not to be trusted.
@@ -32,7 +32,7 @@ pub enum Effect {
     Reported,
 }
 
-impl Effect {
+impl CauseEffect {
     /// The effect as the documentation describes it.
     pub fn explanation(self) -> &'static str {
         match self {
@@ -78,8 +78,8 @@ macro_rules! causes {
             }
 
             /// Effect on the trial.
-            pub fn effect(self) -> Effect {
-                match self { $(Self::$name => Effect::$effect,)+ }
+            pub fn effect(self) -> CauseEffect {
+                match self { $(Self::$name => CauseEffect::$effect,)+ }
             }
 
             /// Explanation of the cause.
@@ -352,7 +352,7 @@ impl Cause {
 
     /// Returns true if it explains the outcome of a trial, and shows nothing of a run whose other trials passed.
     pub fn explains_an_outcome(self) -> bool {
-        self.effect() != Effect::Reported || self == Self::TailLatency
+        self.effect() != CauseEffect::Reported || self == Self::TailLatency
     }
 
     /// Returns true if its evidence is only the numbers of the missed gates, which the status shows next to it

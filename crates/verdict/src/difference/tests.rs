@@ -35,7 +35,7 @@ fn trials_of_equal_runs_lie_outside_of_the_interval_in_five_of_a_hundred_pairs_a
     for (before, after) in [(2, 2), (2, 3), (2, 4), (3, 3), (4, 4), (8, 8)] {
         for (throughput, ttft) in [(0.01, 0.09), (0.025, 0.12), (0.043, 0.22), (0.1, 0.3)] {
             let flagged = percent(|| {
-                let mut outside = |deviation: f64, noise: Noise| {
+                let mut outside = |deviation: f64, noise: DifferenceNoise| {
                     let mut run = |trials| {
                         let start = noise.starts * random.normal();
                         random.trials(trials, deviation, start)

@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::{Field, Reading};
+use super::{Field, GpuReading};
 use crate::number::MOST;
 
 /// Eight GPUs with every series of DCGM are about 200 KB.
@@ -48,7 +48,7 @@ pub enum PageError {
 
 /// Metrics of one GPU on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scraped {
+pub struct ScrapedGpu {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
@@ -56,11 +56,11 @@ pub struct Scraped {
     /// Namespaces and names of the pods that hold it, if the exporter reports them.
     pub pods: BTreeSet<(String, String)>,
     /// Its values.
-    pub reading: Reading,
+    pub reading: GpuReading,
 }
 
 /// Reads a page; the GPUs in order of their UUID.
-pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
+pub fn read(mut page: impl BufRead) -> Result<Vec<ScrapedGpu>, PageError> {
     let mut gpus = BTreeMap::new();
     let (mut line, mut left, mut number) = (Vec::new(), PAGE_BYTES, 0);
     loop {
@@ -97,7 +97,7 @@ enum RefusedPart {
 }
 
 /// Takes over a line if its series is known.
-fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), RefusedPart> {
+fn take(line: &str, gpus: &mut BTreeMap<String, ScrapedGpu>) -> Result<(), RefusedPart> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
@@ -120,9 +120,9 @@ fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), RefusedP
     if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
         return Err(RefusedPart::Gpu);
     }
-    let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| Scraped {
+    let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| ScrapedGpu {
         uuid: uuid.to_owned(),
-        ..Scraped::default()
+        ..ScrapedGpu::default()
     });
     let index = label("gpu").and_then(|index| index.parse().ok());
     gpu.index = gpu.index.or(index.filter(|index| (0..1024).contains(index)));

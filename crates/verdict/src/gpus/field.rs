@@ -92,13 +92,13 @@ const FIELDS: usize = Field::ALL.len();
 /// Fields of one GPU on one page; a JSON array in the order of [`Field`], without the `null`s at its end.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(from = "Values", into = "Vec<Option<i64>>")]
-pub struct Reading([Option<i64>; FIELDS]);
+pub struct GpuReading([Option<i64>; FIELDS]);
 
 /// A reading as it is written.
 #[derive(Deserialize)]
 struct Values(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 
-impl Reading {
+impl GpuReading {
     /// A value, where it is known.
     pub fn get(&self, field: Field) -> Option<i64> {
         self.0[field as usize]
@@ -115,7 +115,7 @@ impl Reading {
     }
 }
 
-impl From<Values> for Reading {
+impl From<Values> for GpuReading {
     /// More values are those of a later version.
     fn from(Values(values): Values) -> Self {
         let mut reading = Self::default();
@@ -126,8 +126,8 @@ impl From<Values> for Reading {
     }
 }
 
-impl From<Reading> for Vec<Option<i64>> {
-    fn from(reading: Reading) -> Self {
+impl From<GpuReading> for Vec<Option<i64>> {
+    fn from(reading: GpuReading) -> Self {
         let known = reading.0.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         reading.0[..known].to_vec()
     }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dcgm::Scraped;
+use super::dcgm::ScrapedGpu;
 use super::{GpuSample, GpuSeries};
 
 /// Samples of one GPU that are kept while they are taken; beyond it every second one goes. Two hours, one a second.
@@ -19,7 +19,7 @@ pub struct Recorder {
     /// The run's namespace: pods of others are counted, but their names are not recorded.
     namespace: String,
     series: BTreeMap<String, GpuSeries>,
-    last: Vec<Scraped>,
+    last: Vec<ScrapedGpu>,
     pages: i64,
     errors: BTreeMap<String, i64>,
 }
@@ -34,7 +34,7 @@ impl Recorder {
     }
 
     /// Takes a page that was read in this second.
-    pub fn add(&mut self, second: i64, page: Vec<Scraped>) {
+    pub fn add(&mut self, second: i64, page: Vec<ScrapedGpu>) {
         self.pages += 1;
         if page == self.last {
             return;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, Reading};
+use super::{Field, GpuReading};
 
 /// One GPU during one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct GpuSample(
     #[serde(deserialize_with = "crate::number::second")]
     pub i64,
     /// Content of the page.
-    pub Reading,
+    pub GpuReading,
 );
 
 impl GpuSeries {

@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rust_decimal::Decimal;
 
 use super::idle::{idle_seconds, idle_through};
-use super::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark, Reading};
+use super::{Field, GpuReading, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark};
 use crate::number::MOST;
-use crate::workers::{Phase, WorkerSeries};
+use crate::workers::{MeasuredPhase, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
 /// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
@@ -29,7 +29,7 @@ pub fn summarize(
 ) -> GpuRecord {
     let every_seconds = every_seconds(gpus);
     let trial = TrialTimes {
-        phase: Phase::new(workers, measured),
+        phase: MeasuredPhase::new(workers, measured),
         idle: idle_seconds(workers),
         every: every_seconds.unwrap_or(UNKNOWN_AGE),
     };
@@ -56,7 +56,7 @@ fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
 
 /// Times of a trial.
 struct TrialTimes {
-    phase: Phase,
+    phase: MeasuredPhase,
     idle: BTreeSet<i64>,
     /// Maximum age of a value: DCGM takes it at this interval, and the exporter fetches it at the same.
     every: i64,
@@ -156,7 +156,7 @@ impl TrialTimes {
             .filter(|sample| idle_through(&self.idle, sample.0.saturating_sub(reach), sample.0))
             .filter(|sample| sample.1.busy_percent().is_some())
             .collect();
-        let busy = |reading: &Reading| reading.busy_percent().is_some_and(|busy| busy >= NOT_IDLE);
+        let busy = |reading: &GpuReading| reading.busy_percent().is_some_and(|busy| busy >= NOT_IDLE);
         summary.idle_readings = count(idle.len());
         summary.idle_busy = marked(&idle, busy);
         let most = idle.iter().filter_map(|sample| sample.1.busy_percent()).max();
@@ -178,7 +178,7 @@ fn mean(values: impl Iterator<Item = i64>) -> Option<i64> {
 }
 
 /// Number of samples that match, and the time of the first.
-fn marked(samples: &[GpuSample], shows: impl Fn(&Reading) -> bool) -> Option<Mark> {
+fn marked(samples: &[GpuSample], shows: impl Fn(&GpuReading) -> bool) -> Option<Mark> {
     let mut found = samples.iter().filter(|sample| shows(&sample.1)).peekable();
     let at = found.peek().map(|sample| sample.0)?;
     Some(Mark {

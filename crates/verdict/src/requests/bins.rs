@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::line::{MeasuredRequest, Milliseconds};
 use super::sketch::Sketch;
-use super::times::{Distribution, Quantiles, RequestTimes, Share, WEEK};
+use super::times::{CdfPoint, Distribution, Quantiles, RequestTimes, WEEK};
 
 /// Most points over time: a trial of two minutes has one for each second, a longer one for each 2 s, 4 s and so on.
 const MOST: i64 = 120;
@@ -117,7 +117,7 @@ impl Bins {
             }
             all.merge(sketch);
         }
-        let share = |share| Some(Share(share, all.at_most(share)?));
+        let share = |share| Some(CdfPoint(share, all.at_most(share)?));
         Distribution {
             over_time,
             cdf: SHARES.into_iter().filter_map(share).collect(),

@@ -41,7 +41,7 @@ pub struct Distribution {
     /// In order of time; seconds in which no request began have no point.
     pub over_time: Vec<Quantiles>,
     /// Of all together, in order of their share.
-    pub cdf: Vec<Share>,
+    pub cdf: Vec<CdfPoint>,
 }
 
 /// Requests that began within some seconds; `[from, median, p90, p99]` as JSON.
@@ -60,7 +60,7 @@ pub struct Quantiles {
 
 /// A point of a cumulative distribution; `[per mille, µs]` as JSON.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share(
+pub struct CdfPoint(
     /// Per mille of the requests, from the fastest
     pub i64,
     /// Longest time among them (µs).
@@ -86,7 +86,7 @@ impl Distribution {
     /// Longest time among the fastest `per_mille` of a thousand requests (µs), if that is a point of the
     /// distribution.
     pub fn at_most(&self, per_mille: i64) -> Option<i64> {
-        let point = self.cdf.iter().find(|Share(share, _)| *share == per_mille)?;
+        let point = self.cdf.iter().find(|CdfPoint(share, _)| *share == per_mille)?;
         Some(point.1)
     }
 
@@ -103,7 +103,7 @@ impl Distribution {
             && self
                 .cdf
                 .iter()
-                .all(|Share(share, us)| (0..=1000).contains(share) && taken(*us))
+                .all(|CdfPoint(share, us)| (0..=1000).contains(share) && taken(*us))
             && self
                 .cdf
                 .windows(2)

@@ -41,18 +41,23 @@ impl Noise {
         // A run that judges the trials of an earlier one again has them twice.
         let itself = status.state.judged_run;
         let comparable = |entry: &&EarlierRun| entry.environment.as_ref() == Some(&digest) && Some(entry.run) != itself;
-        let earlier = status.state.history.iter().filter(comparable).filter_map(Run::earlier);
-        let earlier: Vec<Run> = earlier.collect();
-        let now = Run::now(&Numbers::new(status))?;
+        let earlier = status
+            .state
+            .history
+            .iter()
+            .filter(comparable)
+            .filter_map(RunThroughput::earlier);
+        let earlier: Vec<RunThroughput> = earlier.collect();
+        let now = RunThroughput::now(&Numbers::new(status))?;
         if earlier.len() < EARLIER_RUNS {
             return None;
         }
-        let runs: Vec<Run> = earlier.into_iter().chain([now]).collect();
+        let runs: Vec<RunThroughput> = earlier.into_iter().chain([now]).collect();
         let noise = Self::between(&runs)?;
         (own <= UNUSUAL * noise.trials.value.sqrt()).then_some(noise)
     }
 
-    fn between(runs: &[Run]) -> Option<Self> {
+    fn between(runs: &[RunThroughput]) -> Option<Self> {
         let degrees: usize = runs.iter().map(|run| run.trials - 1).sum();
         let squares: f64 = runs.iter().map(|run| number(run.trials - 1) * run.spread.powi(2)).sum();
         let mean = runs.iter().map(|run| run.mean.ln()).sum::<f64>() / number(runs.len());
@@ -73,14 +78,14 @@ impl Noise {
 }
 
 /// Throughput of one run.
-struct Run {
+struct RunThroughput {
     mean: f64,
     /// Standard deviation between its trials (part of the mean).
     spread: f64,
     trials: usize,
 }
 
-impl Run {
+impl RunThroughput {
     fn earlier(entry: &EarlierRun) -> Option<Self> {
         let spread = entry.throughput_spread.as_ref()?.parse::<f64>().ok()? / 100.0;
         let mean = entry.throughput.as_ref()?.parse::<f64>().ok()?;

@@ -12,12 +12,12 @@ pub struct Path {
     /// nothing.
     pub boundary: Option<f64>,
     /// The finished trials, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 /// Evidence after one finished trial.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct PathStep {
     /// Its number.
     pub trial: i64,
     /// Outcome of the trial.
@@ -42,7 +42,7 @@ pub fn path(spec: &PerfValidationSpec, trials: &[TrialState]) -> Path {
         so_far.push(trial.clone());
         let deciding: Vec<TrialState> = so_far.iter().filter(|trial| !trial.soak).cloned().collect();
         let (by_outcomes, by_distances) = evidence(&finished(&deciding));
-        Some(Step {
+        Some(PathStep {
             trial: trial.number,
             outcome,
             soak: trial.soak,
@@ -94,7 +94,7 @@ mod tests {
             let path = path_of(&margins, &outcomes);
             let boundary = path.boundary.expect("a sequential rule");
             let (last, before) = path.steps.split_last().expect("steps");
-            let beyond = |step: &Step| {
+            let beyond = |step: &PathStep| {
                 let evidence = [Some(step.by_outcomes), step.by_distances];
                 evidence.iter().flatten().all(|evidence| evidence.abs() >= boundary)
             };

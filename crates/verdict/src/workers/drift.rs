@@ -1,7 +1,7 @@
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use super::measured::Phase;
+use super::measured::MeasuredPhase;
 use super::pace::Unit;
 use super::{Reading, WorkerSeries};
 
@@ -43,10 +43,10 @@ impl Drift {
 
 /// The first minute of a trial in which requests were sent, the last but one and the last; `None` in a short one. The
 /// last requests are answered while no other request follows, so the last minute ends when the last one was sent.
-pub(super) fn minutes(series: &[WorkerSeries], phase: Phase) -> Option<[Phase; 3]> {
+pub(super) fn minutes(series: &[WorkerSeries], phase: MeasuredPhase) -> Option<[MeasuredPhase; 3]> {
     let sent_last = series.iter().filter_map(sent_last).max()?.min(phase.last);
     let first = phase.first + RAMP;
-    let window = |first: i64| Phase::between(first, first + MINUTE);
+    let window = |first: i64| MeasuredPhase::between(first, first + MINUTE);
     let last = sent_last - MINUTE;
     (sent_last - first >= LONG).then(|| [window(first), window(last - MINUTE), window(last)])
 }
@@ -59,7 +59,7 @@ fn sent_last(series: &WorkerSeries) -> Option<i64> {
 }
 
 /// The pace of one worker in these windows.
-pub(super) fn drift(series: &WorkerSeries, [first, last_but_one, last]: [Phase; 3]) -> Option<Drift> {
+pub(super) fn drift(series: &WorkerSeries, [first, last_but_one, last]: [MeasuredPhase; 3]) -> Option<Drift> {
     Some(Drift {
         first: pace(series, first)?,
         last_but_one: Some(pace(series, last_but_one)?),
@@ -67,7 +67,7 @@ pub(super) fn drift(series: &WorkerSeries, [first, last_but_one, last]: [Phase; 
     })
 }
 
-fn pace(series: &WorkerSeries, window: Phase) -> Option<Decimal> {
+fn pace(series: &WorkerSeries, window: MeasuredPhase) -> Option<Decimal> {
     let mut within = series.readings().filter(|(second, _)| window.contains(*second));
     let (since, then) = within.next()?;
     let (until, now) = within.next_back()?;

@@ -7,7 +7,7 @@ use super::{Reading, STANDSTILL, Sample, Scrape, Silence, WorkerSeries};
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Phase {
+pub struct MeasuredPhase {
     /// The first second.
     pub first: i64,
     /// The last one.
@@ -16,7 +16,7 @@ pub struct Phase {
     pub over: i64,
 }
 
-impl Phase {
+impl MeasuredPhase {
     /// The phase of `seconds`; without a length, everything from the first request to the end of the last.
     ///
     /// AIPerf's length ends with the last answer. Requests in a frozen engine end at their time-out: 285 s later on an H100.

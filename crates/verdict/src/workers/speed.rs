@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive as _;
 use serde::{Deserialize, Serialize};
 
-use super::measured::Phase;
+use super::measured::MeasuredPhase;
 use super::{Reading, WorkerSeries};
 use crate::number::Bounded as _;
 use crate::quantile::student;
@@ -29,7 +29,7 @@ const GUESS: f64 = 0.05 * 0.05 / (ELASTICITY.1 * ELASTICITY.1);
 /// A worker's decode speed.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct Speed {
+pub struct WorkerSpeed {
     /// Time from one token of a request to its next (ms).
     #[serde(deserialize_with = "crate::number::bounded")]
     pub token_ms: Decimal,
@@ -53,12 +53,12 @@ pub struct AgainstPeers {
 }
 
 /// The speed of every worker, in the order of the series; `None` where the engine does not count the time between tokens.
-pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>> {
+pub(super) fn speeds(series: &[WorkerSeries], phase: MeasuredPhase) -> Vec<Option<WorkerSpeed>> {
     let windows: Vec<Vec<Option<Window>>> = series.iter().map(|series| windows(series, phase)).collect();
     let elasticity = Elasticity::estimate(&windows);
     let speed = |worker: usize| {
         let (token_ms, batch) = mean(&windows[worker])?;
-        Some(Speed {
+        Some(WorkerSpeed {
             token_ms: rounded(token_ms, 3)?,
             batch: rounded(batch, 1)?,
             peers: against_peers(worker, &windows, elasticity),
@@ -84,7 +84,7 @@ impl Window {
 }
 
 /// The windows of a worker on the clock that all share; `None` where it was not seen at work.
-fn windows(series: &WorkerSeries, phase: Phase) -> Vec<Option<Window>> {
+fn windows(series: &WorkerSeries, phase: MeasuredPhase) -> Vec<Option<Window>> {
     let readings: Vec<(i64, Reading)> = series.readings().collect();
     let mut found: Vec<Option<Window>> = (phase.first..phase.last)
         .step_by(usize::try_from(WINDOW).unwrap_or(1))

@@ -1,6 +1,6 @@
 use rust_decimal::Decimal;
 
-use super::measured::Phase;
+use super::measured::MeasuredPhase;
 use super::pace::{Pace, Unit};
 use super::{Reading, WorkerSeries};
 
@@ -22,7 +22,7 @@ pub(super) struct Stillness {
 }
 
 /// Looks for spans without progress, in a worker that usually moves at `pace` with `usual` requests in flight.
-pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>, usual: Decimal) -> Stillness {
+pub(super) fn stillness(series: &WorkerSeries, phase: MeasuredPhase, pace: Option<Pace>, usual: Decimal) -> Stillness {
     let mut longest = Stillness::default();
     let (mut span, mut held) = (Decimal::ZERO, 0);
     let mut before: Option<(i64, Reading)> = None;

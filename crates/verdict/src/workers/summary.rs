@@ -3,9 +3,9 @@ use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::drift::{Drift, drift, minutes};
-use super::measured::Phase;
+use super::measured::MeasuredPhase;
 use super::pace::{Pace, Unit};
-use super::speed::{Speed, speeds};
+use super::speed::{WorkerSpeed, speeds};
 use super::stillness::stillness;
 use super::work::EngineWork;
 use super::{Reading, Silence, WorkerSeries};
@@ -55,7 +55,7 @@ pub struct WorkerSummary {
     pub pace: Option<Pace>,
     /// Decoding speed, if its engine reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Speed>,
+    pub speed: Option<WorkerSpeed>,
     /// Further counters of its engine in the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineWork>,
@@ -89,7 +89,7 @@ impl WorkerSummary {
 /// Sums up what the workers did, in order of their address. `measured` is the length of AIPerf's measured phase (s), which
 /// ends with the last answer; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
-    let phase = Phase::new(series, measured);
+    let phase = MeasuredPhase::new(series, measured);
     let minutes = minutes(series, phase);
     let summed = |series: &WorkerSeries| WorkerSummary {
         drift: minutes.and_then(|minutes| drift(series, minutes)),
@@ -103,7 +103,7 @@ pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<Work
     summaries
 }
 
-fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
+fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
     let mut summary = WorkerSummary {
         address: series.address.clone(),
         worker_id: series.worker_id.clone(),

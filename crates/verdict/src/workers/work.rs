@@ -1,7 +1,7 @@
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use super::measured::Phase;
+use super::measured::MeasuredPhase;
 use super::{Engine, WorkerSeries};
 use crate::number::Bounded as _;
 
@@ -31,7 +31,7 @@ pub struct EngineWork {
 
 impl EngineWork {
     /// The work between the first and the last sample of the phase; `None` where the engine counts none of it.
-    pub(super) fn new(series: &WorkerSeries, phase: Phase) -> Option<Self> {
+    pub(super) fn new(series: &WorkerSeries, phase: MeasuredPhase) -> Option<Self> {
         let mut inside = series.readings().filter(|(second, _)| phase.contains(*second));
         let (since, then) = inside.next()?;
         let (second, now) = inside.next_back()?;

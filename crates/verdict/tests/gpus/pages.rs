@@ -1,7 +1,7 @@
 //! Parts of a page that are read, and pages that are refused.
 
 use perfval_verdict::gpus::dcgm::{PageError, read};
-use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading, Recorder, summarize};
+use perfval_verdict::gpus::{Field, GpuReading, GpuSample, GpuSeries, Recorder, summarize};
 
 use super::{UUIDS, mark, page, workers};
 
@@ -126,9 +126,9 @@ fn recordings_come_back_as_they_were_stored() {
     let back: Vec<GpuSeries> = serde_json::from_str(&text).expect("JSON");
     assert_eq!(back, series);
     // A later version has more fields, an earlier one less.
-    let longer: Reading = serde_json::from_str(&format!("[1900{}]", ",5".repeat(40))).expect("a reading");
+    let longer: GpuReading = serde_json::from_str(&format!("[1900{}]", ",5".repeat(40))).expect("a reading");
     assert_eq!(longer.get(Field::SmClock), Some(1900));
-    let shorter: Reading = serde_json::from_str("[1900]").expect("a reading");
+    let shorter: GpuReading = serde_json::from_str("[1900]").expect("a reading");
     assert_eq!(shorter.get(Field::NvlinkTraffic), None);
 
     let sample = series[0].samples[0];

@@ -9,7 +9,7 @@ use perfval_verdict::environment::digest;
 use perfval_verdict::gate::Share;
 use perfval_verdict::norms::{Norm, Norms};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, Speed, WorkerSummary};
+use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn workers(token_ms: &[i64]) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     workers.truncate(token_ms.len());
     for (worker, token_ms) in workers.iter_mut().zip(token_ms) {
-        worker.speed = Some(Speed {
+        worker.speed = Some(WorkerSpeed {
             token_ms: (*token_ms).into(),
             batch: Decimal::from(200),
             peers: None,

@@ -10,7 +10,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::trials::soak_is_next;
-use perfval_verdict::workers::Speed;
+use perfval_verdict::workers::WorkerSpeed;
 use perfval_verdict::{environment, history};
 use rust_decimal::Decimal;
 
@@ -89,7 +89,7 @@ const AIPERF: &str = "0.13.0";
 /// Closes a trial in which the only worker needed so long from token to token.
 pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
     let mut only = worker("a", 40, 128);
-    only.speed = Some(Speed {
+    only.speed = Some(WorkerSpeed {
         token_ms: token_ms.parse().expect("a number"),
         batch: Decimal::from(200),
         peers: None,

@@ -9,7 +9,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, Speed, WorkerSummary};
+use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use super::{balanced, pods, sample, spec, worker};
 fn decoding(percent: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {
-        worker.speed = Some(Speed {
+        worker.speed = Some(WorkerSpeed {
             token_ms: Decimal::from(10),
             batch: Decimal::from(200),
             peers: Some(AgainstPeers {

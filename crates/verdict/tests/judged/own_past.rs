@@ -5,7 +5,7 @@ use perfval_api::{DecodeSpeed, DeviceStatus, GateResult, TrialOutcome, TrialStat
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
-use perfval_verdict::workers::{Speed, WorkerSummary};
+use perfval_verdict::workers::{WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ fn each_of_several_workers_has_its_own_past() {
         entry.speeds.push(other);
     }
     let speed = |name: &str, token_ms: i64| WorkerSummary {
-        speed: Some(Speed {
+        speed: Some(WorkerSpeed {
             token_ms: token_ms.into(),
             batch: Decimal::from(200),
             peers: None,

@@ -5,7 +5,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::speed::{Compared, slower};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, EngineWork, Speed, WorkerSummary};
+use perfval_verdict::workers::{AgainstPeers, EngineWork, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {
         let own = worker.address == "c";
-        worker.speed = Some(Speed {
+        worker.speed = Some(WorkerSpeed {
             token_ms: Decimal::from(if own { 12 } else { 10 }),
             batch: Decimal::from(200),
             peers: Some(AgainstPeers {

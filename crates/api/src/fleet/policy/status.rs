@@ -104,7 +104,7 @@ impl OutlierReason {
 pub enum OutlierConfidence {
     /// The newest run is slow. It may be chance until runs in new deployments confirm it.
     Suspected,
-    /// A run in a new deployment is slow too, or two runs: after a boot, and among fewer than eight nodes.
+    /// Runs in new deployments are slow too: two after a boot or among few nodes.
     Confirmed,
     /// Confirmed, more than 4 % slower than in its own earlier runs, and wrong in at most 1 % of such reports. A reason to take
     /// the node out of service.

@@ -11,7 +11,7 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read};
 
 #[derive(Deserialize)]
-pub(super) struct Definition {
+pub(super) struct DynamoCrd {
     spec: Spec,
 }
 
@@ -47,12 +47,12 @@ struct Root {
 /// Components are a list at v1beta1, and a map of services at v1alpha1.
 #[derive(Deserialize)]
 struct Graph {
-    components: Option<List>,
+    components: Option<ListSchema>,
     services: Option<Map>,
 }
 
 #[derive(Deserialize)]
-struct List {
+struct ListSchema {
     items: Option<SchemaObject<ComponentSchema>>,
 }
 
@@ -68,7 +68,7 @@ struct ComponentSchema {
     runtime_version: Option<IgnoredAny>,
 }
 
-impl Definition {
+impl DynamoCrd {
     /// Names of the versions that are served.
     pub(super) fn served(self) -> impl Iterator<Item = String> {
         let served = self.spec.versions.into_iter().filter(|version| version.served);
@@ -89,7 +89,7 @@ impl Definition {
 }
 
 impl Cluster {
-    pub(super) async fn definition(&self) -> Read<Definition> {
+    pub(super) async fn definition(&self) -> Read<DynamoCrd> {
         let call = format!("get CustomResourceDefinition {CRD}");
         let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
             .get(CRD, &GetParams::default())

@@ -8,7 +8,7 @@ use perfval_run::Run;
 
 use super::{CRD, KIND, VERSIONS, deployments_at};
 use crate::call::{Read, Unread};
-use crate::{Cluster, Failure};
+use crate::{CallFailure, Cluster};
 
 /// The versions, one after the other: the recorded one, the supported ones, then all others that the CRD serves.
 pub(crate) struct Versions<'a> {
@@ -61,7 +61,7 @@ impl Versions<'_> {
 
     /// Returns true if another version may have the answer that this one did not: it is not served, or its conversion
     /// failed, as it does when Dynamo's operator, whose webhook converts, was removed before its CRD.
-    pub(crate) fn goes_on(&mut self, call: &str, failure: &Failure) -> bool {
+    pub(crate) fn goes_on(&mut self, call: &str, failure: &CallFailure) -> bool {
         let broken = failure.code() == Some(500);
         if broken {
             self.failed.get_or_insert_with(|| format!("{call}: {failure}"));

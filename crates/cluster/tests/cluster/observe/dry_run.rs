@@ -1,7 +1,7 @@
 //! Answers of a dry run of the deployment, which changes nothing.
 
 use perfval_run::names;
-use perfval_run::observed::{Admission, Need};
+use perfval_run::observed::{DryRunResult, Need};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn a_dry_run_creates_nothing() {
     let world = World::new();
     assert_eq!(
         world.observe(Need::DryRun).await.dry_run,
-        Seen::Present(Admission::Accepted)
+        Seen::Present(DryRunResult::Accepted)
     );
     assert!(world.server.objects("dynamographdeployments").is_empty());
 
@@ -21,7 +21,7 @@ async fn a_dry_run_creates_nothing() {
     world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", &name, &json!({}));
     assert_eq!(
         world.observe(Need::DryRun).await.dry_run,
-        Seen::Present(Admission::Accepted),
+        Seen::Present(DryRunResult::Accepted),
         "it exists"
     );
 }
@@ -32,7 +32,7 @@ async fn a_dry_run_has_unknown_fields_refused() {
     let words = "strict decoding error: unknown field \"spec.typo\"";
     let strictly = Fault::refuse("create", "dynamographdeployments", 400).asked_with("fieldValidation=Strict");
     world.server.fail(strictly.saying(words));
-    let rejected = Admission::Rejected(words.into());
+    let rejected = DryRunResult::Rejected(words.into());
     assert_eq!(world.observe(Need::DryRun).await.dry_run, Seen::Present(rejected));
 }
 
@@ -46,7 +46,7 @@ async fn only_a_refusal_of_the_object_is_a_rejection() {
         world.server.fail(fault.clone());
         let seen = world.observe(Need::DryRun).await.dry_run;
         assert!(
-            matches!(seen, Seen::Present(Admission::Rejected(_))),
+            matches!(seen, Seen::Present(DryRunResult::Rejected(_))),
             "{fault:?}: {seen:?}"
         );
     }

@@ -16,10 +16,10 @@ use kube::core::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
-use perfval_cluster::{Clock, Cluster, Copied, Copies, EndpointAccess, Wakeups};
+use perfval_cluster::{Cluster, Copied, Copies, EndpointAccess, TimeSource, Wakeups};
 use perfval_operator::context::Context;
 use perfval_operator::controller::reconcile;
-use perfval_operator::metrics::Metrics;
+use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
@@ -59,13 +59,13 @@ pub struct Operator {
 
 impl Operator {
     /// A process that has just begun. `patient` may try again by itself.
-    pub fn start(patient: Client, impatient: Client, clock: Clock, settings: Settings) -> Self {
+    pub fn start(patient: Client, impatient: Client, clock: TimeSource, settings: Settings) -> Self {
         let reporter = unreadable::Reporter::new(impatient.clone(), "test".to_owned());
         let (cluster, answers) = Cluster::new(patient, impatient, EndpointAccess::ServiceProxy, "test".to_owned());
         let copies = cluster.copies();
         let (objects, scopes) = objects::watched(vec![None]);
         let scope = scopes.into_iter().next().expect("one for all namespaces");
-        let metrics = Arc::new(Metrics::new(false));
+        let metrics = Arc::new(OperatorMetrics::new(false));
         let context = Arc::new(Context::new(
             cluster.with_clock(clock),
             settings,

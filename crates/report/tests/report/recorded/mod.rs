@@ -5,7 +5,7 @@ mod saved;
 use std::collections::BTreeMap;
 
 use perfval_api::DeviceStatus;
-use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading};
+use perfval_verdict::gpus::{Field, GpuReading, GpuSample, GpuSeries};
 use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::workers::WorkerSeries;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn telemetry() -> Vec<GpuSeries> {
     for line in text.lines().skip(1) {
         let values: Vec<i64> = line.split(',').map(|value| value.parse().expect("a number")).collect();
         let (second, gpu) = (values[0] - BEFORE, values[1]);
-        let mut reading = Reading::default();
+        let mut reading = GpuReading::default();
         let fields = [
             (Field::SmClock, 2),
             (Field::MemoryClock, 3),

@@ -8,7 +8,7 @@ use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
 use perfval_testkit::trial as recorded;
 use perfval_verdict::frame::{Framed, Outcome, TrialRecord};
-use perfval_verdict::workers::Speed;
+use perfval_verdict::workers::WorkerSpeed;
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ impl Story {
         let workers = [1, 2].map(|n| format!("10.0.0.{n}"));
         let mut record = recorded::record(self.nonce(trial), outcome, workers);
         for worker in &mut record.workers {
-            worker.speed = self.token_ms.map(|token_ms| Speed {
+            worker.speed = self.token_ms.map(|token_ms| WorkerSpeed {
                 token_ms: token_ms.into(),
                 batch: Decimal::from(32),
                 peers: None,

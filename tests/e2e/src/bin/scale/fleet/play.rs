@@ -8,7 +8,7 @@ use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::trial;
 use perfval_testkit::world::{Measured, Play};
 use perfval_verdict::frame::Outcome;
-use perfval_verdict::workers::{AgainstPeers, Pace, Speed, Unit, WorkerSummary};
+use perfval_verdict::workers::{AgainstPeers, Pace, Unit, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive as _;
 use serde_json::Value;
@@ -177,7 +177,7 @@ fn summary(address: &str, own: usize, all: &[f64]) -> WorkerSummary {
             mean: decimal(555.0 * speed.exp(), 1),
             best: decimal(700.0 * speed.exp(), 1),
         }),
-        speed: Some(Speed {
+        speed: Some(WorkerSpeed {
             token_ms: decimal(TOKEN_MS * (-speed).exp(), 3),
             batch: Decimal::from(30),
             peers: Some(AgainstPeers {
