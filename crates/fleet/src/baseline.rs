@@ -37,7 +37,7 @@ pub struct Baseline {
     pub nodes: usize,
     /// GPUs of these nodes.
     pub gpus: usize,
-    /// Nodes that were left out, because they missed a gate or are far from the others.
+    /// Nodes that were left out: they missed a gate, are far from the others, or may be cold.
     pub excluded: usize,
     /// Normal decode speed.
     pub norm: SpeedNorm,
@@ -65,10 +65,10 @@ impl Baseline {
         let read = |pass: &&'_ NodePass| NodeSummary::new(pass, Average::Mean).is_some();
         let measured: Vec<&NodePass> = passes.values().filter(read).collect();
         // The first run after a boot may be slow. In a new fleet there are only such runs.
-        let has_warm = measured.iter().filter(|pass| !pass.is_cold).count() >= NODES;
-        let healthy = measured
-            .iter()
-            .filter(|pass| !(pass.missed_gate || pass.is_cold && has_warm));
+        let sound = measured.iter().filter(|pass| !pass.missed_gate);
+        let warm: Vec<&&NodePass> = sound.clone().filter(|pass| !pass.is_cold).collect();
+        let is_enough = warm.len() >= NODES && warm.iter().map(|pass| pass.gpus.len()).sum::<usize>() >= GPUS;
+        let healthy = sound.filter(|pass| !(pass.is_cold && is_enough));
         let norm = SpeedNorm::learn(
             healthy
                 .filter_map(|pass| NodeSummary::new(pass, Average::Mean))

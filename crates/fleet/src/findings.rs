@@ -16,6 +16,7 @@ use crate::evidence::{NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
 use crate::prior::PriorSpread;
 use crate::reading::NodePass;
+use crate::running::REFUTED;
 use crate::scale::Scale;
 use crate::shift::CommonShift;
 
@@ -138,11 +139,14 @@ pub fn assess(
     let is_slow = |at: usize| !is_environment && report[at] <= rules.report.false_discovery_rate;
     let is_decided = |at: usize| nodes[at].confirmations >= needed(&screen[names[at]], nodes.len());
     let calibration = calibrate(&nodes, is_slow);
-    let slow = (0..nodes.len()).filter(|at| is_slow(*at) && is_decided(*at)).count();
+    // Those that wait for their second confirmation count too.
+    let slow = (0..nodes.len()).filter(|at| is_slow(*at)).count();
     let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
     let may_act = !calibration.is_poor && too_many.is_none();
     let limit = screen_limit(rules, &nodes);
     let effect = loss(rules.report.minimum_effect_percent);
+    // A confirmation would not settle a drift that is too small for a report.
+    let follows_drifts = !is_environment && rules.report.minimum_effect_percent <= REFUTED;
     let node = |(at, name): (usize, &&str)| {
         let evidence = &nodes[at];
         let found = if is_slow(at) {
@@ -155,7 +159,7 @@ pub fn assess(
             let slowest = evidence.slowest(effect, acts);
             slowest.map(|slowest| NodeLoss::new(slowest, confidence))
         } else {
-            let drift = evidence.drift(effect).filter(|_| !is_environment);
+            let drift = evidence.drift(effect).filter(|_| follows_drifts);
             drift.map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
         let is_odd = evidence.screened() <= limit;
@@ -164,7 +168,7 @@ pub fn assess(
             // Neither healthy nor slow: another confirmation would not show more.
             None if evidence.confirmations > 0 => (false, is_odd && evidence.lacks_an_answer()),
             None => {
-                let suspects = is_odd || !evidence.drifting.is_empty();
+                let suspects = is_odd || follows_drifts && !evidence.drifting.is_empty();
                 (suspects, suspects)
             }
         };

@@ -1,7 +1,7 @@
 //! Next `NodePerformance` of a node, from a measurement and the earlier ones.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
@@ -129,7 +129,8 @@ fn measure<'a>(
         };
         // A GPU that moved is in two objects. The newer one has more runs.
         let known = pasts.get(gpu.uuid.as_str());
-        if known.is_none_or(|known| past.count_runs() > known.count_runs()) {
+        let order = |past: &Running| (past.count_runs(), past.confirmations());
+        if known.is_none_or(|known| order(&past) > order(known)) {
             pasts.insert(&gpu.uuid, past);
         }
     }
@@ -194,12 +195,12 @@ fn add(
 ) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
     let confirms = measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref();
-    let is_screened = |at: usize| {
-        let rows = shown.into_iter().flat_map(|shown| &shown.gpus);
-        let mut screened = rows.filter(|row| row.token_microseconds.is_some());
-        screened.any(|row| row.uuid == measured.gpus[at].0)
-    };
-    if let Some(confirmed) = confirms.then(|| confirm_run(&gpus, is_cold, is_screened)).flatten() {
+    // On other GPUs it is a run of its own.
+    let rows = shown.into_iter().flat_map(|shown| &shown.gpus);
+    let screened = rows.filter(|row| row.token_microseconds.is_some());
+    let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
+    let same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
+    if let Some(confirmed) = (confirms && same).then(|| confirm_run(&gpus, is_cold)).flatten() {
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());

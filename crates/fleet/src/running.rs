@@ -13,12 +13,12 @@ use crate::prior::prior;
 const LEAST_RUNS: u32 = 5;
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
-/// Difference (logarithm) of a node's run from the mean of few earlier ones beyond which these are forgotten: 35 %. A first run at
-/// twice the speed would stay in the mean, and each later run would seem slow.
+/// Difference (logarithm) of a node's run from the mean of few earlier ones beyond which these are forgotten: a loss of 26 %. A first
+/// run at twice the speed would stay in the mean, and each later run would seem slow.
 const ANOTHER: f64 = 0.3;
 /// Loss (percent) below which a confirmation refutes a drift. A policy reports no smaller one by default, so that no drift
 /// is confirmed again and again without a report.
-const REFUTED: f64 = 2.0;
+pub(crate) const REFUTED: f64 = 2.0;
 /// Most runs that confirm one run.
 const MOST_CONFIRMATIONS: u32 = 2;
 /// Digits after the point that are stored: a hundredth of a percent.
@@ -142,6 +142,15 @@ impl Running {
         Some(100.0 * (speed - self.past.mean).exp())
     }
 
+    /// Returns true if the newest run, and its confirmation, are far from the mean of few earlier ones.
+    fn is_another(&self) -> bool {
+        let Some(newest) = self.newest.as_ref().filter(|newest| !newest.is_cold) else {
+            return false;
+        };
+        let is_far = |speed: f64| (speed - self.past.mean).abs() > ANOTHER;
+        (1..KNOWN).contains(&self.past.count) && is_far(newest.speed) && mean(&newest.c).is_none_or(is_far)
+    }
+
     /// Statistics with the newest run learned, so that another one can be added. A loss that two deployments show is not
     /// learned, or it would be normal after a few runs.
     #[must_use]
@@ -177,14 +186,10 @@ impl Running {
 
 /// Learns the newest run of all GPUs of a node. All of them forget their past, or none does: they are compared with each other.
 pub(crate) fn learn_run(mut gpus: Vec<(Running, Vec<f64>)>, deviations: Deviations) -> Vec<(Running, Vec<f64>)> {
-    let residual = |(gpu, _): &(Running, Vec<f64>)| {
-        let newest = gpu.newest.as_ref().filter(|_| (1..KNOWN).contains(&gpu.past.count))?;
-        Some(newest.speed - gpu.past.mean)
-    };
-    let residuals: Vec<f64> = gpus.iter().filter_map(residual).collect();
-    let is_another = trimmed_mean(&residuals).is_some_and(|residual| residual.abs() > ANOTHER);
+    let is_another = !gpus.is_empty() && gpus.iter().all(|(gpu, _)| gpu.is_another());
     for (gpu, _) in &mut gpus {
         if is_another {
+            gpu.skipped = gpu.skipped.saturating_add(gpu.past.count);
             gpu.past = Past::default();
         }
         *gpu = std::mem::take(gpu).learn(deviations);
@@ -207,39 +212,27 @@ pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)], is_cold: bool) {
     }
 }
 
-/// Adds a confirmation of the newest run to those GPUs that the run measured (`screened`). It is not learned: it was made because that
-/// run was slow, and each run counts once. `None` if there is no run to confirm.
-pub(crate) fn confirm_run(
-    gpus: &[(Running, Vec<f64>)],
-    is_cold: bool,
-    screened: impl Fn(usize) -> bool,
-) -> Option<Vec<(Running, Vec<f64>)>> {
-    let confirm = |at: usize, residual: f64| {
-        let (gpu, trials) = &gpus[at];
+/// Adds a confirmation of the newest run. It is not learned: it was made because that run was slow, and each run counts once. `None`
+/// if some GPU has no run to confirm.
+pub(crate) fn confirm_run(gpus: &[(Running, Vec<f64>)], is_cold: bool) -> Option<Vec<(Running, Vec<f64>)>> {
+    let confirm = |(residual, (gpu, trials)): (f64, &(Running, Vec<f64>))| {
         let earlier = gpu.confirmations();
-        let newest = gpu
-            .newest
-            .clone()
-            .filter(|_| earlier < MOST_CONFIRMATIONS && screened(at))?;
-        Some(Running {
-            newest: Some(Newest {
-                c: trials.iter().copied().map(round).collect(),
-                confirmed: Some(residual),
-                earlier,
-                // The machine may have booted since that run.
-                is_cold: newest.is_cold || is_cold,
-                ..newest
-            }),
+        let newest = gpu.newest.clone().filter(|_| earlier < MOST_CONFIRMATIONS)?;
+        let newest = Newest {
+            c: trials.iter().copied().map(round).collect(),
+            confirmed: Some(residual),
+            earlier,
+            // The machine may have booted since that run.
+            is_cold: newest.is_cold || is_cold,
+            ..newest
+        };
+        let confirmed = Running {
+            newest: Some(newest),
             ..gpu.clone()
-        })
+        };
+        Some((confirmed, trials.clone()))
     };
-    let confirmed = residuals(gpus).into_iter().enumerate();
-    let confirmed: Vec<Option<Running>> = confirmed.map(|(at, residual)| confirm(at, residual)).collect();
-    confirmed.iter().any(Option::is_some).then(|| {
-        let next = confirmed.into_iter().zip(gpus);
-        next.map(|(confirmed, (known, trials))| (confirmed.unwrap_or_else(|| known.clone()), trials.clone()))
-            .collect()
-    })
+    residuals(gpus).into_iter().zip(gpus).map(confirm).collect()
 }
 
 /// Difference of each GPU from its past, without the part that the other GPUs of the node share.
@@ -280,11 +273,7 @@ mod tests {
     }
 
     fn confirm(known: &Running, speed: f64) -> Option<Running> {
-        Some(
-            confirm_run(&[(known.clone(), vec![speed.ln()])], false, |_| true)?
-                .remove(0)
-                .0,
-        )
+        Some(confirm_run(&[(known.clone(), vec![speed.ln()])], false)?.remove(0).0)
     }
 
     #[test]
@@ -335,6 +324,27 @@ mod tests {
             "so is a loss without a confirmation"
         );
         assert!(confirm(&confirmed, 91.0).is_none() && confirm(&refuted, 91.0).is_none());
+    }
+
+    #[test]
+    fn a_first_run_far_from_the_next_one_is_forgotten_on_all_gpus_or_none() {
+        let deviations = Deviations::new(PRODUCT, 2);
+        let (few, many) = (
+            after(&[160.0, 100.0]),
+            after(&[160.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]),
+        );
+        let learned = |gpus: [&Running; 2]| {
+            let gpus = gpus.map(|gpu| (gpu.clone(), Vec::new())).to_vec();
+            learn_run(gpus, deviations)
+                .into_iter()
+                .map(|(gpu, _)| gpu)
+                .collect::<Vec<_>>()
+        };
+        let found = learned([&few, &few]);
+        assert!((found[1].past.mean - 100.0_f64.ln()).abs() < 1e-3, "{found:?}");
+        assert_eq!((found[0].past.count, found[0].count_runs()), (1, few.count_runs()));
+        let found = learned([&few, &many]);
+        assert_eq!((found[0].past.count, found[1].past.count), (2, 7));
     }
 
     #[test]

@@ -144,6 +144,7 @@ async fn bounded(
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
     let Some(_room) = context.room.take(&machine::needs(run)) else {
+        context.pace.postpone(run);
         return Ok(Action::requeue(ROOM));
     };
     let (seen, decision) = Box::pin(decide(run, context)).await;

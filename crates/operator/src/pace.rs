@@ -132,6 +132,14 @@ impl PassPace {
         }
     }
 
+    /// There was no room for the pass: the next one is for a change of a Job too, as this one may have been.
+    pub fn postpone(&self, run: &Run<'_>) {
+        let key = (run.namespace().to_owned(), run.name().to_owned());
+        if let Some(last) = self.lock().get_mut(&key) {
+            last.job_changed = true;
+        }
+    }
+
     /// The object is gone.
     pub fn forget(&self, object: &impl ResourceExt) {
         let key = (object.namespace().unwrap_or_default(), object.name_any());

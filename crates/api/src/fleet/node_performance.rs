@@ -109,8 +109,8 @@ pub struct NodePerformanceStatus {
     /// Result of the tightest enforced gate on an average (percent of its effective threshold): below 100 is a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,
-    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent until a GPU has five
-    /// of them.
+    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent until five of
+    /// them were learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).

@@ -53,7 +53,7 @@ impl Page {
     fn drifts(&mut self) {
         self.table(
             "Drift",
-            "A loss of 3 % that stays, after 20 healthy passes, in five of 60 nodes. The cells show the number of passes until it is reported: the\n\
+            "A loss of 3 % that stays, after 20 healthy passes, in ten of 120 nodes, twice. The cells show the number of passes until it is reported: the\n\
              median and the largest. 26 is more than 25. No statistics follow the drift of a whole node.\n\n",
         );
         if !self.plays(Shape::Gaussian) {

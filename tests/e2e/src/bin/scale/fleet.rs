@@ -109,6 +109,7 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
     let (began, mut news) = (Instant::now(), Instant::now());
     let (mut before, mut covered_after, mut is_stopped) = (0, Duration::ZERO, false);
     let mut over = None;
+    let mut is_over;
     let mut stop = std::pin::pin!(tokio::signal::ctrl_c());
     loop {
         tokio::select! {
@@ -134,7 +135,7 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
             let totals = Totals::read(began, &operator, &watched, &cluster);
             over = Some((Instant::now(), totals));
         }
-        let is_over = over.as_ref().is_some_and(|(since, _)| since.elapsed() >= COMPARED);
+        is_over = over.as_ref().is_some_and(|(since, _)| since.elapsed() >= COMPARED);
         if is_over || is_stopped || coverage.covered >= size.enough || !watched.laws.broken.is_empty() {
             break;
         }
@@ -142,7 +143,6 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
             return Err(format!("no node got a verdict for {} s: {coverage:?}", STALLED.as_secs()).into());
         }
     }
-    let is_over = over.is_some();
     let totals = over.map(|(_, totals)| totals);
     let Totals {
         wall,
