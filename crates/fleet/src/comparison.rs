@@ -208,12 +208,12 @@ impl<'a> Level<'a> {
                 scale
             }
         };
-        let past = Compare {
+        let past = ReferenceDeviations {
             gpus: gpus_and_past(summary, spread, self.known.runs),
             scale: adapt(self.scales.gpu_past),
             node: node_past.map(|(deviation, scale)| (deviation, adapt(scale))),
         };
-        let peers = Compare {
+        let peers = ReferenceDeviations {
             gpus: gpus_and_peers(summary, spread),
             scale: self.scales.gpu_peers,
             node: node_peers,
@@ -231,7 +231,7 @@ impl<'a> Level<'a> {
         Scale::from_few(others.iter().map(|past| past * past).sum(), others.len())
     }
 
-    /// GPUs whose CUSUM alarms with this run. With a past of six runs 12 of 64,000 healthy GPUs were named (simulated), so the past has
+    /// GPUs whose CUSUM alarms with this run. With a past of six runs 12 of 32,000 healthy GPUs were named (simulated), so the past has
     /// to be settled.
     fn drifting(&self, summary: &NodeSummary) -> Vec<String> {
         let beside = gpus_and_past(summary, self.known.spread, 1);
@@ -247,13 +247,13 @@ impl<'a> Level<'a> {
 }
 
 /// Deviations of a node from one reference.
-struct Compare {
+struct ReferenceDeviations {
     gpus: Vec<Option<Deviation>>,
     scale: Scale,
     node: Option<(Deviation, Scale)>,
 }
 
-impl Compare {
+impl ReferenceDeviations {
     fn list(self, reference: Reference, summary: &NodeSummary) -> Vec<SubjectLoss> {
         let tested = count(self.gpus.iter().flatten().count());
         let levels = if tested > 0.0 && self.node.is_some() { 2.0 } else { 1.0 };

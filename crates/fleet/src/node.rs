@@ -199,8 +199,8 @@ fn add(
     let rows = shown.into_iter().flat_map(|shown| &shown.gpus);
     let screened = rows.filter(|row| row.token_microseconds.is_some());
     let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
-    let same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
-    if let Some(confirmed) = (confirms && same).then(|| confirm_run(&gpus, is_cold)).flatten() {
+    let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
+    if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());

@@ -6,7 +6,7 @@ use crate::numbers::loss;
 use crate::prior::DEGREES;
 
 /// Drift for which the CUSUM is made (percent).
-pub(crate) const DRIFT: f64 = 3.0;
+const DRIFT: f64 = 3.0;
 /// Passes without a fault until a false alarm, on average.
 const IN_CONTROL: f64 = 10_000.0;
 /// Rounds for the limit of a CUSUM.
@@ -23,7 +23,7 @@ const OUTLIER: f64 = 4.0;
 /// Most (logarithm) that one run counts for the mean in the part that the GPUs of a node share: 10 %. Without a limit a run at half
 /// speed would hide a loss of 10 % for many runs.
 const SHARED: f64 = 0.105;
-/// Passes from which on that holds: the mean of fewer may be the wrong one.
+/// Passes from which on the mean is known: it is published, and limits what one run counts. The mean of fewer may be the wrong one.
 pub(crate) const KNOWN: u32 = 5;
 /// Digits after the point that are stored: a millionth of a logarithm.
 const DIGITS: f64 = 1e6;

@@ -9,8 +9,6 @@ use crate::numbers::{count, loss};
 use crate::past::{KNOWN, Past};
 use crate::prior::prior;
 
-/// Runs from which on a comparison with the own past is published.
-const LEAST_RUNS: u32 = 5;
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
 /// Difference (logarithm) of a node's run from the mean of few earlier ones beyond which these are forgotten: a loss of 26 %. A first
@@ -138,7 +136,7 @@ impl Running {
 
     /// Decode speed (percent of the mean of the earlier runs), once there are enough of them. `trials` are logarithms.
     pub(crate) fn compare(&self, trials: &[f64]) -> Option<f64> {
-        let speed = mean(trials).filter(|_| self.past.count >= LEAST_RUNS)?;
+        let speed = mean(trials).filter(|_| self.past.count >= KNOWN)?;
         Some(100.0 * (speed - self.past.mean).exp())
     }
 

@@ -1,0 +1,114 @@
+//! Running statistics of GPUs: boots, environments and their size.
+
+use perfval_api::fleet::{NodeIdentity, NodePerformance};
+use perfval_fleet::measurement::Measurement;
+use perfval_fleet::node::decide;
+use serde_json::{Value, json};
+
+use crate::{UID, after, changed, confirmation, measured, node, of_policy, status, validation, written};
+
+#[test]
+fn the_first_run_after_a_boot_is_not_learned() {
+    let object = after(6, &[("GPU-a", 8000)]);
+    let rebooted = NodeIdentity {
+        boot_id: Some("second".to_owned()),
+        ..node(UID)
+    };
+    let run = |number: i64, time: i64| measured(validation(number, &[("GPU-a", time)])).expect("measured");
+    let cold = written(decide(&run(7, 10_000), &rebooted, [&object].into_iter()));
+    assert_eq!(status(&cold).boot_id.as_deref(), Some("second"));
+    let warm = written(decide(&run(8, 8000), &rebooted, [&cold].into_iter()));
+    assert_eq!(status(&warm).percent_of_own_past, Some(100));
+    let warm = written(decide(
+        &run(8, 8000),
+        &node(UID),
+        [&written(decide(&run(7, 10_000), &node(UID), [&object].into_iter()))].into_iter(),
+    ));
+    assert_eq!(status(&warm).percent_of_own_past, Some(102), "without a boot it is");
+}
+
+#[test]
+fn a_boot_before_the_confirmation_makes_the_run_cold() {
+    let state = |object: &NodePerformance| status(object).gpus[0].operator_state.clone().expect("a state");
+    let object = after(6, &[("GPU-a", 8000)]);
+    let slow = [("GPU-a", 10_000)];
+    let slower = measured(of_policy(7, &slow)).expect("measured");
+    let object = written(decide(&slower, &node(UID), [&object].into_iter()));
+    let confirmed = |boot: Option<&str>| {
+        let identity = NodeIdentity {
+            boot_id: boot.map(str::to_owned),
+            ..node(UID)
+        };
+        written(decide(&confirmation(8, &slow), &identity, [&object].into_iter()))
+    };
+    assert_eq!(state(&confirmed(Some("second")))["b"], json!(true));
+    // An unknown boot is no other boot.
+    let unknown = confirmed(None);
+    assert_eq!(state(&unknown)["b"], Value::Null);
+    assert_eq!(status(&unknown).boot_id, node(UID).boot_id);
+}
+
+#[test]
+fn statistics_of_another_environment_do_not_hide_those_of_this_one() {
+    let old = after(9, &[("GPU-a", 8000)]);
+    let upgraded = |run: i64| {
+        let run = changed(validation(run, &[("GPU-a", 8000)]), |object| {
+            object["status"]["placement"]["node"] = json!("n2");
+            object["status"]["environment"]["digest"] = json!("ba9876543210");
+        });
+        run.expect("measured")
+    };
+    let first = written(decide(&upgraded(10), &node("n2"), [&old].into_iter()));
+    let second = written(decide(&upgraded(11), &node("n2"), [&old, &first].into_iter()));
+    let third = written(decide(&upgraded(12), &node("n2"), [&old, &second].into_iter()));
+    assert_eq!(
+        status(&third).gpus[0].operator_state.as_ref().expect("a state")["n"],
+        json!(1)
+    );
+}
+
+#[test]
+fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
+    for (number, most) in [(8, 4096), (16, 6144)] {
+        let names: Vec<String> = (0..number)
+            .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
+            .collect();
+        let gpus: Vec<(&str, i64)> = names
+            .iter()
+            .zip([8123, 8231, 8017].iter().cycle())
+            .map(|(name, time)| (name.as_str(), *time))
+            .collect();
+        // Confirmations have five trials.
+        let long = |measured: Measurement| Measurement {
+            gpus: measured
+                .gpus
+                .into_iter()
+                .map(|(gpu, _)| (gpu, vec![8123, 8234, 8345, 8456, 8567]))
+                .collect(),
+            ..measured
+        };
+        let object = after(9, &gpus);
+        let next = measured(of_policy(10, &gpus)).expect("measured");
+        let object = written(decide(&long(next), &node(UID), [&object].into_iter()));
+        let confirmed = written(decide(
+            &long(confirmation(11, &gpus)),
+            &node(UID),
+            [&object].into_iter(),
+        ));
+        let twice = written(decide(
+            &long(confirmation(12, &gpus)),
+            &node(UID),
+            [&confirmed].into_iter(),
+        ));
+        let state = status(&twice).gpus[0].operator_state.as_ref().expect("a state");
+        assert_eq!(
+            (state["k"].clone(), state["c"].as_array().map(Vec::len)),
+            (json!(1), Some(5))
+        );
+        for object in [object, confirmed, twice] {
+            let bytes = serde_json::to_string(&object).expect("JSON").len();
+            assert_eq!(status(&object).gpus.len(), number);
+            assert!(bytes <= most, "{number} GPUs: {bytes} bytes");
+        }
+    }
+}
