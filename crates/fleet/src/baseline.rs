@@ -7,7 +7,7 @@ use crate::numbers::count;
 use crate::peers::{Deviation, node_variance};
 use crate::prior::PriorSpread;
 use crate::reading::{Average, NodePass, NodeSummary};
-use crate::scale::Scale;
+use crate::scale::{Scale, Squares};
 use crate::shift::{CommonShift, shift_against};
 
 /// Fewest nodes of a learned baseline; one of fewer is provisional.
@@ -161,7 +161,12 @@ impl SpeedNorm {
             };
         };
         let degrees = nodes.saturating_sub(1);
-        Scale::from_few(ratio * count(degrees), degrees)
+        let degrees = count(degrees);
+        Squares {
+            sum: ratio * degrees,
+            degrees,
+        }
+        .scale()
     }
 
     /// Common shift of nodes against this norm.

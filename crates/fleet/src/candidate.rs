@@ -4,6 +4,7 @@ use perfval_api::fleet::OutlierReason;
 
 use crate::peers::{Deviation, USUAL_SCALE};
 use crate::scale::Scale;
+use crate::tail::student_beyond;
 
 /// Standard deviations that every tail exceeds with a probability of more than 0.06.
 const SURELY_USUAL: f64 = 1.5;
@@ -49,6 +50,13 @@ impl SubjectLoss {
     pub(crate) fn may_act(&self) -> bool {
         let is_noise = self.gpu.is_none() && self.scale.variance > USUAL_SCALE;
         self.reference == Reference::Past && !is_noise
+    }
+
+    /// Loss (logarithm) that has a p-value of `limit` or less in 98.5 of 100 cases.
+    pub(crate) fn detectable(&self, limit: f64, effect: f64) -> f64 {
+        let beyond = |tail: f64| student_beyond(tail, self.scale.degrees);
+        let needed = beyond(limit / self.choices) + beyond(0.015);
+        effect + needed * self.deviation.deviation(self.scale)
     }
 
     /// p-value for a loss of more than `effect` (logarithm), with all its choices.

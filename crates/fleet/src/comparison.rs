@@ -1,22 +1,30 @@
 //! All comparisons of one stratum in one pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::baseline::SpeedNorm;
 use crate::candidate::{Reference, SubjectLoss};
 use crate::evidence::NodeEvidence;
+use crate::measurement::MOST_TRIALS;
 use crate::numbers::count;
-use crate::past::{Past, SETTLED};
-use crate::peers::{Deviation, NodePeers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, node_and_past};
-use crate::prior::PriorSpread;
+use crate::past::{GPU_IN_CONTROL, NODE_IN_CONTROL, Past, SETTLED};
+use crate::peers::{
+    Deviation, NodePeers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, learned_squares, node_and_past,
+    pass_variance,
+};
+use crate::prior::{DEGREES, PriorSpread};
 use crate::reading::{Average, NodePass, NodeSummary};
-use crate::scale::Scale;
+use crate::scale::{Scale, Squares};
 use crate::shift::{CommonShift, common_shift};
 
 /// A stratum, compared.
 pub(crate) struct ComparedStratum<'a> {
     pub(crate) shift: CommonShift,
     pub(crate) nodes: Vec<(&'a str, NodeEvidence)>,
+    /// True if the nodes share a noise that is hardly known: they are few, and have no past or approved norm.
+    pub(crate) is_noise_assumed: bool,
+    /// Some of the nodes, each as if it had a confirmation as fast as its newest run.
+    pub(crate) samples: Vec<NodeEvidence>,
 }
 
 /// Knowledge about a stratum before its pass.
@@ -41,6 +49,7 @@ pub(crate) fn compare<'a>(
     let read = |(name, pass): (&'a String, &'a NodePass)| Some((name.as_str(), NodeSummary::new(pass, Average::Mean)?));
     let (names, read): (Vec<&str>, Vec<NodeSummary>) = screen.iter().filter_map(read).unzip();
     let level = Level::new(known, &read);
+    let drifting = level.drifting_nodes(&read);
     let nodes = names.into_iter().zip(&read).enumerate().map(|(at, (name, summary))| {
         let pass = fresh.get(name);
         let again = pass.and_then(|pass| NodeSummary::new(pass, level.average));
@@ -50,19 +59,27 @@ pub(crate) fn compare<'a>(
             screened: level.candidates(at, summary, None),
             confirmed: again.unwrap_or_default(),
             confirmations: pass.map_or(0, |pass| pass.confirmations),
-            drifting: level.drifting(summary),
+            drifting: level
+                .drifting(summary)
+                .chain(drifting.contains(&at).then_some(None))
+                .collect(),
         };
         (name, evidence)
     });
     ComparedStratum {
+        samples: level.samples(&read),
+        is_noise_assumed: Scale::is_few(read.len()) && level.norm.is_none() && level.learned.degrees < DEGREES,
         nodes: nodes.collect(),
         shift: level.shift,
     }
 }
 
-/// Scale of few nodes from which on a confirmation shows nothing. Of three healthy nodes with the prior's noise one of ninety
-/// comparisons reaches it (computed).
+/// Scale of few nodes without a past from which on a confirmation shows nothing. Of three healthy nodes with the prior's noise one
+/// of ninety comparisons reaches it (computed).
 const FEW_AND_NOISY: f64 = 1.5;
+
+/// Most nodes for which detectable losses are computed: they differ little from node to node.
+const SAMPLES: usize = 20;
 
 fn with_pasts<'a>(fresh: NodeSummary<'a>, screen: &NodeSummary<'a>) -> NodeSummary<'a> {
     let mut fresh = fresh;
@@ -85,6 +102,8 @@ struct Level<'a> {
     peers: NodePeers,
     /// Deviations of whole nodes from their pasts (standardised), by place.
     node_pasts: Vec<Option<f64>>,
+    /// Squares of the residuals of their earlier runs.
+    learned: Squares,
     scales: Scales,
     /// Average of fresh trials.
     average: Average,
@@ -118,6 +137,7 @@ impl<'a> Level<'a> {
             },
             peers: NodePeers::new(read, known.spread),
             node_pasts: Vec::new(),
+            learned: Squares::default(),
             scales: Scales::default(),
             average: Average::Median,
         };
@@ -134,6 +154,7 @@ impl<'a> Level<'a> {
             gpu_peers.extend(standardised(gpus_and_peers(summary, spread)));
             let past = self.node_past(summary);
             self.node_pasts.push(past.map(|past| past.standardised()));
+            self.learned = self.learned.plus(learned_squares(summary, spread));
             let peers = self.peers.compare(at, None, spread, 2);
             node_peers.extend(peers.map(|node| node.standardised()));
         }
@@ -173,9 +194,14 @@ impl<'a> Level<'a> {
     fn candidates(&self, at: usize, summary: &NodeSummary, screen: Option<&NodeSummary>) -> Vec<SubjectLoss> {
         let spread = self.known.spread;
         let again = screen.map(|screen| difference(screen, summary, spread));
-        // Few nodes cannot show how noisy they are, only that they are noisier than the prior assumes.
+        // Few nodes without a past cannot show how noisy they are, only that they are noisier than the prior assumes.
+        let most = if self.learned.degrees >= DEGREES {
+            USUAL_SCALE
+        } else {
+            FEW_AND_NOISY
+        };
         let known = |many: Option<Scale>, few: Scale| match many {
-            None if again.is_some() && few.variance > FEW_AND_NOISY => None,
+            None if again.is_some() && few.variance > most => None,
             many => Some(many.unwrap_or(few)),
         };
         let node_past = self.node_past(summary).and_then(|deviation| {
@@ -193,7 +219,8 @@ impl<'a> Level<'a> {
             let fresh = screen.map(|_| summary);
             let deviation = self.peers.compare(at, fresh, spread, self.known.nodes);
             deviation.and_then(|deviation| {
-                let scale = known(self.scales.node_peers, self.peers.scale_without(at, again))?;
+                let few = self.learned.plus(self.peers.squares_without(at, again));
+                let scale = known(self.scales.node_peers, few.scale())?;
                 Some((deviation, scale))
             })
         };
@@ -228,21 +255,68 @@ impl<'a> Level<'a> {
         let others = self.node_pasts.iter().enumerate().filter(|(other, _)| *other != at);
         let others = others.filter_map(|(_, past)| *past).chain(again.map(f64::sqrt));
         let others: Vec<f64> = others.collect();
-        Scale::from_few(others.iter().map(|past| past * past).sum(), others.len())
+        let squares = Squares {
+            sum: others.iter().map(|past| past * past).sum(),
+            degrees: count(others.len()),
+        };
+        self.learned.plus(squares).scale()
+    }
+
+    /// At most [`SAMPLES`] nodes, evenly by name.
+    fn samples(&self, read: &[NodeSummary]) -> Vec<NodeEvidence> {
+        let step = read.len().div_ceil(SAMPLES).max(1);
+        let sample = |(at, summary): (usize, &NodeSummary)| {
+            let again = summary.clone().with_trials(MOST_TRIALS, self.average);
+            NodeEvidence {
+                screened: self.candidates(at, summary, None),
+                confirmed: self.candidates(at, &again, Some(summary)),
+                ..NodeEvidence::default()
+            }
+        };
+        read.iter().enumerate().step_by(step).map(sample).collect()
     }
 
     /// GPUs whose CUSUM alarms with this run. With a past of six runs 12 of 32,000 healthy GPUs were named (simulated), so the past has
     /// to be settled.
-    fn drifting(&self, summary: &NodeSummary) -> Vec<String> {
+    fn drifting(&self, summary: &NodeSummary) -> impl Iterator<Item = Option<String>> {
         let beside = gpus_and_past(summary, self.known.spread, 1);
-        let drifting = summary.gpus.iter().zip(beside).filter(|((_, value), deviation)| {
-            let Some((deviation, (_, pass))) = deviation.and_then(|found| Some((found, found.past?))) else {
-                return false;
-            };
-            let sd = (pass * self.scales.gpu_past.variance).sqrt();
-            value.past.count >= SETTLED && value.past.update(value.mean, deviation.value, sd).is_drifting(sd)
-        });
-        drifting.map(|((uuid, _), _)| (*uuid).to_owned()).collect()
+        let gpu_past = self.scales.gpu_past;
+        let drifting = summary
+            .gpus
+            .clone()
+            .into_iter()
+            .zip(beside)
+            .filter(move |((_, value), deviation)| {
+                let Some((deviation, (_, pass))) = deviation.and_then(|found| Some((found, found.past?))) else {
+                    return false;
+                };
+                let sd = (pass * gpu_past.variance).sqrt();
+                value.past.count >= SETTLED
+                    && value
+                        .past
+                        .accumulate(deviation.value, sd)
+                        .is_drifting(sd, GPU_IN_CONTROL)
+            });
+        drifting.map(|((uuid, _), _)| Some(uuid.to_owned()))
+    }
+
+    /// Nodes, by place, whose CUSUM alarms with this run. Among few nodes a drift of all of them would look like that of one node, and
+    /// where deployments vary far more than the prior assumes, there is no answer.
+    fn drifting_nodes(&self, read: &[NodeSummary]) -> BTreeSet<usize> {
+        let is_known = self.scales.node_past.is_some_and(|scale| scale.variance <= USUAL_SCALE);
+        if !is_known {
+            return BTreeSet::new();
+        }
+        let is_drifting = |summary: &NodeSummary| {
+            let past = summary.whole.past;
+            let residual = summary.whole.residual(SETTLED);
+            residual.is_some_and(|residual| {
+                let sd = past.deviation(pass_variance(summary, self.known.spread));
+                past.accumulate(residual - self.shift.value, sd)
+                    .is_drifting(sd, NODE_IN_CONTROL)
+            })
+        };
+        (0..read.len()).filter(|at| is_drifting(&read[*at])).collect()
     }
 }
 

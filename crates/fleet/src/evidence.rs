@@ -7,8 +7,23 @@ use crate::candidate::{Reference, SubjectLoss};
 
 /// Part of a node's error that the own past has where there are peers too: a change is more likely a fault.
 const PAST: f64 = 0.8;
+/// Largest p-value of a confirmation that is slow.
+const AGAIN: f64 = 0.5;
+/// Largest product of the p-values of the newest run and the first confirmation of a node that is measured once more.
+const BOTH: f64 = 0.015;
 /// p-value below which a change is the better explanation, even if the peers are surer.
 const CHANGE: f64 = 0.01;
+
+/// p-values that a loss has to reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// In the screen, so that the node is measured again.
+    pub(crate) screened: f64,
+    /// In the confirmation.
+    pub(crate) confirmed: f64,
+    /// Loss (logarithm) below which nothing is reported.
+    pub(crate) effect: f64,
+}
 
 /// Comparisons of one node.
 #[derive(Default)]
@@ -18,8 +33,8 @@ pub(crate) struct NodeEvidence {
     pub(crate) confirmed: Vec<SubjectLoss>,
     /// Number of new deployments that measured it again.
     pub(crate) confirmations: u32,
-    /// UUIDs of the GPUs whose CUSUM alarmed. Once in 10,000 healthy runs of a GPU.
-    pub(crate) drifting: Vec<String>,
+    /// Subjects whose CUSUM alarmed: UUIDs of GPUs, and `None` for the node as a whole.
+    pub(crate) drifting: Vec<Option<String>>,
 }
 
 impl NodeEvidence {
@@ -36,6 +51,16 @@ impl NodeEvidence {
         let answered: BTreeSet<Reference> = confirmed.map(|candidate| candidate.reference).collect();
         let mut asked = self.screened.iter().filter(whole);
         asked.any(|asked| !answered.contains(&asked.reference))
+    }
+
+    /// True if the newest confirmation is not slow at all.
+    pub(crate) fn is_refuted(&self) -> bool {
+        self.confirmations > 0 && self.confirmed(0.0, false) > AGAIN
+    }
+
+    /// True if the newest run and the first confirmation are slow together.
+    pub(crate) fn is_odd_again(&self) -> bool {
+        !self.is_refuted() && self.screened() * self.confirmed(0.0, false) <= BOTH
     }
 
     /// p-value of the fresh trials, with all choices; 1 without them.
@@ -58,10 +83,10 @@ impl NodeEvidence {
         changed.or_else(|| least(&|_| true))
     }
 
-    /// GPU that drifts, and whose fresh trials show a loss of `effect` (logarithm) or more.
+    /// Subject that drifts, and whose fresh trials show a loss of `effect` (logarithm) or more.
     pub(crate) fn drift(&self, effect: f64) -> Option<&SubjectLoss> {
         let drifts = self.confirmed.iter().filter(|candidate| {
-            let is_drifting = candidate.gpu.as_ref().is_some_and(|gpu| self.drifting.contains(gpu));
+            let is_drifting = self.drifting.contains(&candidate.gpu);
             is_drifting && candidate.reference == Reference::Past && candidate.deviation.value <= -effect
         });
         drifts.min_by(|a, b| a.deviation.value.total_cmp(&b.deviation.value))
@@ -80,6 +105,22 @@ impl NodeEvidence {
         let surest = self.screened.iter().map(|candidate| (key(candidate), candidate));
         let surest = surest.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         surest.map(|(_, candidate)| candidate)
+    }
+
+    /// Loss (logarithm) of a GPU, or of the whole node, that one reference would show in both measurements. `None` without one.
+    pub(crate) fn detectable(&self, is_gpu: bool, limits: Limits) -> Option<f64> {
+        let loss = |candidates: &[SubjectLoss], reference: Reference, limit: f64, effect: f64| {
+            let asks_both = asks_both(candidates.iter());
+            let mut asked = candidates.iter().filter(|candidate| candidate.gpu.is_some() == is_gpu);
+            let candidate = asked.find(|candidate| candidate.reference == reference)?;
+            Some(candidate.detectable(limit * share(candidate, asks_both), effect))
+        };
+        let both = [Reference::Past, Reference::Peers].into_iter().filter_map(|reference| {
+            let screened = loss(&self.screened, reference, limits.screened, 0.0)?;
+            let confirmed = loss(&self.confirmed, reference, limits.confirmed, limits.effect)?;
+            Some(screened.max(confirmed))
+        });
+        both.min_by(f64::total_cmp)
     }
 
     /// Adds the p-value of each comparison, without choices. Those that are certainly above the checked levels count as 1.

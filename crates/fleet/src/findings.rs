@@ -11,14 +11,22 @@ use crate::baseline::SpeedNorm;
 use crate::calibration::Calibration;
 use crate::candidate::SubjectLoss;
 use crate::comparison::{KnownStratum, compare};
+use crate::detectable::DetectableLoss;
 use crate::discovery::adjust;
-use crate::evidence::{NodeEvidence, calibrate};
+use crate::evidence::{Limits, NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
 use crate::prior::PriorSpread;
 use crate::reading::NodePass;
-use crate::running::REFUTED;
-use crate::scale::Scale;
 use crate::shift::CommonShift;
+
+/// p-value of the screen at or below which a node counts as slow before its confirmation, so that a bad rack is found.
+const ODD: f64 = 0.02;
+/// Tests that count for each node where the noise is assumed.
+const ASSUMED: usize = 2;
+/// Number of new deployments that measure a suspicious node again. The last one decides.
+const DECISIVE: u32 = 2;
+/// Largest minimum effect of a report (percent) with which drifts of 3 % are followed.
+const LARGEST: f64 = 2.0;
 
 /// Limits of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,8 +69,8 @@ impl Default for FleetRules {
             report: level(2.0, 0.05),
             act: level(4.0, 0.01),
             screen: 0.03,
-            screen_share: 0.015,
-            screen_most: 0.25,
+            screen_share: 0.06,
+            screen_most: 0.3,
             least_runs: 5,
             least_nodes: 3,
             most_slow: 0.05,
@@ -99,6 +107,8 @@ impl NodeLoss {
 pub struct NodeAssessment {
     /// True if it is to be measured again, in a new deployment.
     pub is_unconfirmed: bool,
+    /// True if that run needs enough trials to decide.
+    pub is_decisive: bool,
     /// Loss that was found, or that is suspected.
     pub loss: Option<NodeLoss>,
 }
@@ -110,6 +120,8 @@ pub struct Assessment {
     pub nodes: BTreeMap<String, NodeAssessment>,
     /// Common shift of the nodes. If it is the environment's, no node is blamed.
     pub shift: CommonShift,
+    /// Losses that nine of ten passes report.
+    pub detectable: DetectableLoss,
     /// Check of the p-values. While it is poor, no loss is `Actionable`.
     pub calibration: Calibration,
     /// Number of slow nodes, if they are more than [`FleetRules::most_slow`] allows; then none is acted on.
@@ -134,19 +146,40 @@ pub fn assess(
     };
     let compared = compare(known, screen, fresh);
     let (names, nodes): (Vec<&str>, Vec<NodeEvidence>) = compared.nodes.into_iter().unzip();
-    let [report, act] = [(rules.report, false), (rules.act, true)].map(|(level, acts)| adjusted(&nodes, level, acts));
+    let is_noise_assumed = compared.is_noise_assumed;
+    let [report, act] = [(rules.report, false), (rules.act, true)].map(|(level, acts)| {
+        let effect = loss(level.minimum_effect_percent);
+        let decided = nodes
+            .iter()
+            .map(|node| is_decided(node).then(|| node.confirmed(effect, acts)));
+        adjusted(&decided.collect::<Vec<_>>(), is_noise_assumed)
+    });
     let is_environment = compared.shift.is_environment;
     let is_slow = |at: usize| !is_environment && report[at] <= rules.report.false_discovery_rate;
-    let is_decided = |at: usize| nodes[at].confirmations >= needed(&screen[names[at]], nodes.len());
     let calibration = calibrate(&nodes, is_slow);
-    // Those that wait for their second confirmation count too.
-    let slow = (0..nodes.len()).filter(|at| is_slow(*at)).count();
-    let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
-    let may_act = !calibration.is_poor && too_many.is_none();
     let limit = screen_limit(rules, &nodes);
     let effect = loss(rules.report.minimum_effect_percent);
-    // A confirmation would not settle a drift that is too small for a report.
-    let follows_drifts = !is_environment && rules.report.minimum_effect_percent <= REFUTED;
+    // With a larger limit most confirmed drifts would neither be refuted nor reported.
+    let follows_drifts = !is_environment && rules.report.minimum_effect_percent <= LARGEST;
+    let drifts = |at: usize| follows_drifts && !nodes[at].drifting.is_empty();
+    let tests = if is_noise_assumed {
+        ASSUMED * nodes.len()
+    } else {
+        nodes.iter().filter(|node| is_decided(node)).count() + 1
+    };
+    let q = |node: &NodeEvidence| node.confirmed(effect, false) * count(tests);
+    let is_unconfirmed = |at: usize| match nodes[at].confirmations {
+        0 => drifts(at) || nodes[at].screened() <= limit,
+        1 if is_environment => false,
+        1 if is_noise_assumed => q(&nodes[at]) <= rules.report.false_discovery_rate,
+        1 => drifts(at) || nodes[at].is_odd_again(),
+        _ => false,
+    };
+    // Those that no confirmation has refuted count too.
+    let is_odd = |at: usize| nodes[at].screened() <= ODD && !nodes[at].is_refuted();
+    let slow = (0..nodes.len()).filter(|at| is_slow(*at) || !is_environment && is_odd(*at));
+    let too_many = Some(slow.count()).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
+    let may_act = !calibration.is_poor && too_many.is_none();
     let node = |(at, name): (usize, &&str)| {
         let evidence = &nodes[at];
         let found = if is_slow(at) {
@@ -159,53 +192,56 @@ pub fn assess(
             let slowest = evidence.slowest(effect, acts);
             slowest.map(|slowest| NodeLoss::new(slowest, confidence))
         } else {
-            let drift = evidence.drift(effect).filter(|_| follows_drifts);
+            let drift = evidence.drift(effect).filter(|_| is_decided(evidence) && drifts(at));
             drift.map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
-        let is_odd = evidence.screened() <= limit;
-        let (is_unconfirmed, suspects) = match &found {
-            Some(_) => (!is_decided(at), !is_decided(at)),
-            // Neither healthy nor slow: another confirmation would not show more.
-            None if evidence.confirmations > 0 => (false, is_odd && evidence.lacks_an_answer()),
-            None => {
-                let suspects = is_odd || follows_drifts && !evidence.drifting.is_empty();
-                (suspects, suspects)
-            }
-        };
+        // Neither healthy nor slow: another confirmation would not show more.
+        let is_open = || evidence.confirmations > 0 && evidence.screened() <= limit && evidence.lacks_an_answer();
         let suspicion = || Some(NodeLoss::new(evidence.surest()?, OutlierConfidence::Suspected));
+        let suspects = found.is_none() && (is_unconfirmed(at) || is_open());
         let assessed = NodeAssessment {
-            is_unconfirmed,
+            is_unconfirmed: is_unconfirmed(at),
+            is_decisive: is_noise_assumed || evidence.confirmations + 1 >= DECISIVE,
             loss: if suspects { suspicion() } else { found },
         };
         ((*name).to_owned(), assessed)
     };
+    let limits = Limits {
+        screened: limit,
+        // Of one slow node more. The rule for the rate of false discoveries divides by the number of tests.
+        confirmed: rules.report.false_discovery_rate / count(tests),
+        effect,
+    };
     Assessment {
         nodes: names.iter().enumerate().map(node).collect(),
         shift: compared.shift,
+        detectable: DetectableLoss::new(&compared.samples, limits),
         calibration,
         too_many,
     }
 }
 
 /// p-values of the fresh trials, adjusted for their number. They are not those that chose their nodes, so only these nodes count
-/// as tests. Both share the past: its error is part of the variance, and the simulation shows the rest.
-fn adjusted(nodes: &[NodeEvidence], level: LevelRule, acts: bool) -> Vec<f64> {
-    let effect = loss(level.minimum_effect_percent);
-    let fresh = (0..nodes.len()).filter(|at| !nodes[*at].confirmed.is_empty());
-    let fresh: Vec<usize> = fresh.collect();
-    let p: Vec<f64> = fresh.iter().map(|at| nodes[*at].confirmed(effect, acts)).collect();
-    let mut adjusted = vec![1.0; nodes.len()];
-    for (at, q) in fresh.iter().zip(adjust(&p)) {
+/// as tests. Both share the past: its error is part of the variance, and the simulation shows the rest. If the noise is assumed, it
+/// chose the nodes too, so both confirmations of all nodes count.
+fn adjusted(fresh: &[Option<f64>], is_noise_assumed: bool) -> Vec<f64> {
+    let asked: Vec<usize> = (0..fresh.len()).filter(|at| fresh[*at].is_some()).collect();
+    let mut p: Vec<f64> = asked.iter().filter_map(|at| fresh[*at]).collect();
+    if is_noise_assumed {
+        p.resize(ASSUMED * fresh.len(), 1.0);
+    }
+    let mut adjusted = vec![1.0; fresh.len()];
+    for (at, q) in asked.iter().zip(adjust(&p)) {
         adjusted[*at] = q;
     }
     adjusted
 }
 
-/// Number of new deployments that have to show a loss. The first run of a cold machine may be slow by nature, and the second one
-/// too: with one confirmation 41 of 100 such machines were reported (simulated). Few nodes cannot show how much their deployments
-/// vary: where starts vary by 7 %, 12 of 100 fleets of three healthy nodes had a false name.
-fn needed(pass: &NodePass, nodes: usize) -> u32 {
-    if pass.is_cold || Scale::is_few(nodes) { 2 } else { 1 }
+/// Returns true if the run that decides has measured a node. The first new deployment only chooses the nodes for it: with one
+/// confirmation 41 of 100 machines that were cold in two runs were reported, and three times as many nodes had to be measured with
+/// five trials (simulated).
+fn is_decided(node: &NodeEvidence) -> bool {
+    node.confirmations >= DECISIVE
 }
 
 /// Largest p-value of a node that is measured again.

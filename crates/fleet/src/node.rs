@@ -13,7 +13,8 @@ use perfval_api::fleet::{
 };
 
 use crate::measurement::{Measurement, mean_time, speed, whole};
-use crate::running::{Deviations, Running, add_run, confirm_run, learn_run};
+use crate::running::{Deviations, Running, add_run, confirm_run, learn_run, residuals};
+use crate::shared::{SharedPast, common_residual};
 
 /// Most GPUs of one object, so that it stays below 6 KiB. With eight it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
@@ -115,14 +116,14 @@ fn measure<'a>(
     measured: &Measurement,
     node: &NodeIdentity,
     shown: Option<&NodePerformanceStatus>,
-    all: impl Iterator<Item = &'a NodePerformance>,
+    all: impl Iterator<Item = &'a NodePerformance> + Clone,
 ) -> NodePerformanceStatus {
     let environment = measured.environment.as_deref();
     let mut pasts: BTreeMap<&str, Running> = BTreeMap::new();
-    let gpus = all
-        .filter_map(|object| object.status.as_ref())
-        .flat_map(|status| &status.gpus);
-    for gpu in gpus {
+    let statuses = all.filter_map(|object| object.status.as_ref());
+    let states = statuses.clone().filter_map(|status| status.operator_state.as_ref());
+    let common = common_residual(states, environment);
+    for gpu in statuses.flat_map(|status| &status.gpus) {
         let stored = gpu.operator_state.as_ref();
         let Some(past) = stored.and_then(|stored| Running::read(stored, environment)) else {
             continue;
@@ -140,7 +141,15 @@ fn measure<'a>(
         (past.unwrap_or_else(|| Running::new(environment)), trials)
     };
     let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(&mut known).collect();
-    let next = add(measured, is_cold(measured, node, shown), shown, known);
+    let stored = shown.and_then(|shown| shown.operator_state.as_ref());
+    let mut shared = SharedPast::read(stored, environment);
+    let next = add(
+        measured,
+        is_cold(measured, node, shown),
+        shown,
+        known,
+        (&mut shared, common),
+    );
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
@@ -175,6 +184,7 @@ fn measure<'a>(
         percent_of_own_past: gpus.iter().filter_map(|gpu| gpu.percent_of_own_past).min(),
         percent_of_peers: measured.percent_of_peers,
         gpus,
+        operator_state: shared.to_value(),
         conditions: vec![condition(measured, shown)],
     }
 }
@@ -186,12 +196,14 @@ fn is_cold(measured: &Measurement, node: &NodeIdentity, shown: Option<&NodePerfo
     boots.is_some_and(|(shown, now)| shown != now) || measured.environment != shown.environment
 }
 
-/// Adds a run to the statistics of the node's GPUs: as the confirmation of the newest run, or as a run of its own.
+/// Adds a run to the statistics of the node and its GPUs: as the confirmation of the newest run, or as a run of its own. `common` is
+/// the difference from their pasts that all nodes share.
 fn add(
     measured: &Measurement,
     is_cold: bool,
     shown: Option<&NodePerformanceStatus>,
     gpus: Vec<(Running, Vec<f64>)>,
+    (node, common): (&mut SharedPast, f64),
 ) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
     let confirms = measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref();
@@ -201,10 +213,12 @@ fn add(
     let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
     let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
     if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
+        node.add(&residuals(&gpus), true);
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
-    let mut next = learn_run(gpus, deviations);
+    let mut next = learn_run(gpus, node, common, deviations);
+    node.add(&residuals(&next), false);
     add_run(&mut next, is_cold);
     next
 }

@@ -7,8 +7,10 @@ use crate::prior::DEGREES;
 
 /// Drift for which the CUSUM is made (percent).
 const DRIFT: f64 = 3.0;
-/// Passes without a fault until a false alarm, on average.
-const IN_CONTROL: f64 = 10_000.0;
+/// Passes without a fault until a false alarm of one GPU, on average. Each alarm costs six trials.
+pub(crate) const GPU_IN_CONTROL: f64 = 2000.0;
+/// The same of a node as a whole: it has one such test, and not eight.
+pub(crate) const NODE_IN_CONTROL: f64 = 500.0;
 /// Rounds for the limit of a CUSUM.
 const ROUNDS: usize = 6;
 /// Most standard deviations that one pass adds: one outlier of a heavy tail is no drift.
@@ -19,12 +21,15 @@ pub(crate) const SETTLED: u32 = 20;
 /// alarms in 10,000 so, and 4 without.
 const ESTIMATED: f64 = 0.8;
 /// Most standard deviations by which one pass counts for the mean.
-const OUTLIER: f64 = 4.0;
+pub(crate) const OUTLIER: f64 = 4.0;
 /// Most (logarithm) that one run counts for the mean in the part that the GPUs of a node share: 10 %. Without a limit a run at half
 /// speed would hide a loss of 10 % for many runs.
 const SHARED: f64 = 0.105;
 /// Passes from which on the mean is known: it is published, and limits what one run counts. The mean of fewer may be the wrong one.
 pub(crate) const KNOWN: u32 = 5;
+/// Loss (percent) below which a confirmation refutes a drift: half of the drift that the CUSUM is made for. With 2 %, at which a drift is
+/// reported, the confirmations of a drift of 3 % refuted one of five (simulated, noise of 2 %).
+pub(crate) const REFUTED: f64 = 1.5;
 /// Digits after the point that are stored: a millionth of a logarithm.
 const DIGITS: f64 = 1e6;
 
@@ -45,15 +50,6 @@ pub struct Past {
     pub cusum: f64,
 }
 
-/// Limits of a one-sided CUSUM in standard deviations of a pass.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CusumLimits {
-    /// Allowance that each pass takes off: half the drift that is looked for.
-    pub k: f64,
-    /// Alarm above it.
-    pub h: f64,
-}
-
 impl Past {
     /// Statistics with one more pass. `value` is its logarithm without the stratum's common shift; `residual` is the
     /// difference from the mean, on a node with several GPUs without the part that its peers share; `deviation` is the
@@ -61,46 +57,85 @@ impl Past {
     /// CUSUM keeps its rate of false alarms although the mean is estimated (Hawkins 1987).
     #[must_use]
     pub fn update(self, value: f64, residual: f64, deviation: f64) -> Self {
-        let count = f64::from(self.count);
+        let next = self.accumulate(residual, deviation);
         if self.count == 0 {
             return Self {
-                count: 1,
                 mean: round(value),
-                ..Self::default()
+                ..next
             };
         }
-        let limits = CusumLimits::new(deviation);
         let (own, shared) = (residual, value - self.mean - residual);
-        let residual = residual / (1.0 + 1.0 / count).sqrt();
-        let step = (-residual / deviation).clamp(-STEP, STEP) - limits.k;
-        let cusum = (self.cusum + step).max(0.0);
         // While a drift is suspected, a settled mean does not learn it as normal. What the GPUs of a node share is learned, or the
         // means of healthy GPUs would drift apart.
-        let is_suspected = self.count >= SETTLED && cusum > limits.h / 4.0;
-        let own = if is_suspected {
+        let own = if next.is_suspected(deviation) {
             0.0
         } else {
             own.clamp(-OUTLIER * deviation, OUTLIER * deviation)
         };
         let most = if self.count < KNOWN { f64::INFINITY } else { SHARED };
-        let mean = self.mean + (shared.clamp(-most, most) + own) / (count + 1.0);
+        let mean = self.mean + (shared.clamp(-most, most) + own) / f64::from(next.count);
         Self {
-            count: self.count.saturating_add(1),
             mean: round(mean),
-            m2: round_fine(self.m2 + residual * residual),
-            cusum: round(cusum),
+            ..next
         }
     }
 
-    /// Statistics after a confirmation: a suspected drift is settled, one way or the other.
+    /// Statistics with this mean and these residuals of the first passes.
     #[must_use]
-    pub fn settle(self) -> Self {
-        Self { cusum: 0.0, ..self }
+    pub(crate) fn with_first(self, mean: f64, m2: f64) -> Self {
+        Self {
+            mean: round(mean),
+            m2: round_fine(m2),
+            cusum: 0.0,
+            ..self
+        }
     }
 
-    /// True if passes have drifted down; `deviation` as in [`Past::update`]. An alarm asks for a confirmation.
-    pub fn is_drifting(&self, deviation: f64) -> bool {
-        self.cusum > CusumLimits::new(deviation).h
+    /// Statistics with the residual of one more pass, and the same mean.
+    #[must_use]
+    pub fn accumulate(self, residual: f64, deviation: f64) -> Self {
+        if self.count == 0 {
+            return Self {
+                count: 1,
+                ..Self::default()
+            };
+        }
+        let residual = residual / (1.0 + 1.0 / f64::from(self.count)).sqrt();
+        let step = (-residual / deviation).clamp(-STEP, STEP) - allowance(deviation);
+        let residual = residual.clamp(-OUTLIER * deviation, OUTLIER * deviation);
+        Self {
+            count: self.count.saturating_add(1),
+            m2: round_fine(self.m2 + residual * residual),
+            cusum: round((self.cusum + step).max(0.0)),
+            ..self
+        }
+    }
+
+    /// True if passes may have drifted down, once the mean is settled.
+    pub fn is_suspected(&self, deviation: f64) -> bool {
+        self.count > SETTLED && self.cusum > limit(deviation, GPU_IN_CONTROL) / 4.0
+    }
+
+    /// Standard deviation of a pass: the own residuals beside a prior of 12 degrees with this variance.
+    pub fn deviation(&self, variance: f64) -> f64 {
+        let degrees = f64::from(self.count.saturating_sub(1));
+        ((DEGREES * variance + self.m2) / (DEGREES + degrees)).sqrt()
+    }
+
+    /// Statistics after a confirmation that refutes a drift. It is worth about as much as half of the alarm: five trials of one
+    /// deployment vary too.
+    #[must_use]
+    pub fn settle(self) -> Self {
+        Self {
+            cusum: round(self.cusum / 2.0),
+            ..self
+        }
+    }
+
+    /// True if passes have drifted down; `deviation` as in [`Past::update`]. An alarm asks for a confirmation. Healthy passes alarm
+    /// once in `in_control` of them.
+    pub fn is_drifting(&self, deviation: f64, in_control: f64) -> bool {
+        self.cusum > limit(deviation, in_control)
     }
 
     /// Factor (1 or more) by which this GPU's own variance exceeds `variance` of one pass in its stratum. Own passes count
@@ -113,21 +148,20 @@ impl Past {
     }
 }
 
-impl CusumLimits {
-    /// Limits for passes with this standard deviation (logarithm): for a drift of 3 %, and one false alarm in 10,000 passes
-    /// by Siegmund's approximation of the run length.
-    pub fn new(deviation: f64) -> Self {
-        let k = (loss(DRIFT) / 2.0 / deviation).clamp(0.25, 1.5);
-        // x with exp(x) - x - 1 = 2 k² run length; each round gains more than a digit.
-        let mut x: f64 = 0.0;
-        for _ in 0..ROUNDS {
-            x = (2.0 * k * k * IN_CONTROL + x + 1.0).ln();
-        }
-        Self {
-            k,
-            h: (x / (2.0 * k) - 1.166).max(0.0) + ESTIMATED,
-        }
+/// Allowance of a CUSUM (standard deviations), which each pass takes off: half the drift that is looked for.
+fn allowance(deviation: f64) -> f64 {
+    (loss(DRIFT) / 2.0 / deviation).clamp(0.25, 1.5)
+}
+
+/// Alarm limit of a CUSUM (standard deviations), by Siegmund's approximation of the run length.
+fn limit(deviation: f64, in_control: f64) -> f64 {
+    let k = allowance(deviation);
+    // x with exp(x) - x - 1 = 2 k² run length; each round gains more than a digit.
+    let mut x: f64 = 0.0;
+    for _ in 0..ROUNDS {
+        x = (2.0 * k * k * in_control + x + 1.0).ln();
     }
+    (x / (2.0 * k) - 1.166).max(0.0) + ESTIMATED
 }
 
 fn round(value: f64) -> f64 {
@@ -166,16 +200,13 @@ mod tests {
 
     #[test]
     fn limits_follow_the_noise() {
-        let noisy = CusumLimits::new(0.0225);
-        assert!(
-            (noisy.k - 0.677).abs() < 0.001 && (noisy.h - 6.37).abs() < 0.05,
-            "{noisy:?}"
-        );
-        assert!(CusumLimits::new(0.01).h < noisy.h);
+        let (k, h) = (allowance(0.0225), limit(0.0225, 10_000.0));
+        assert!((k - 0.677).abs() < 0.001 && (h - 6.37).abs() < 0.05, "{k} {h}");
+        assert!(limit(0.01, 10_000.0) < h && limit(0.0225, 500.0) < h);
     }
 
     #[test]
-    fn healthy_passes_alarm_once_in_ten_thousand_and_a_drift_after_eight() {
+    fn healthy_passes_alarm_once_in_two_thousand_and_a_drift_after_eight() {
         let mut random = fastrand::Rng::with_seed(11);
         let deviation = 0.0225;
         let (mut passes, mut alarms) = (0, 0);
@@ -185,22 +216,22 @@ mod tests {
             for _ in 0..100 {
                 past = next(past, deviation * gauss(&mut random), deviation);
                 passes += 1;
-                if past.is_drifting(deviation) {
+                if past.is_drifting(deviation, GPU_IN_CONTROL) {
                     alarms += 1;
                     past = past.settle();
                 }
             }
             past = past.settle();
             let mut delay = 0;
-            while !past.is_drifting(deviation) && delay < 100 {
+            while !past.is_drifting(deviation, GPU_IN_CONTROL) && delay < 100 {
                 past = next(past, deviation * gauss(&mut random) - loss(DRIFT), deviation);
                 delay += 1;
             }
             delays.push(delay);
         }
         delays.sort_unstable();
-        assert!(alarms <= 8, "{alarms} alarms in {passes} passes");
-        assert!(delays[200] <= 11, "median {}", delays[200]);
+        assert!(alarms <= 30, "{alarms} alarms in {passes} passes");
+        assert!(delays[200] <= 8, "median {}", delays[200]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::numbers::count;
 use crate::past::Past;
 use crate::prior::PriorSpread;
 use crate::reading::{MeanSpeed, NodeSummary};
-use crate::scale::Scale;
+use crate::scale::{Scale, Squares};
 use crate::tail::student;
 
 /// Variance of a trimmed mean beside that of a plain one.
@@ -126,8 +126,20 @@ pub(crate) fn node_and_past(summary: &NodeSummary, spread: &PriorSpread, runs: u
 }
 
 /// Variance of a node from one pass with one trial to the next.
-fn pass_variance(summary: &NodeSummary, spread: &PriorSpread) -> f64 {
+pub(crate) fn pass_variance(summary: &NodeSummary, spread: &PriorSpread) -> f64 {
     spread.pass.powi(2) + spread.trial.powi(2) + spread.noise.powi(2) / count(summary.gpus.len().max(1))
+}
+
+/// Squares of a node's earlier residuals, in variances of a pass with the prior's spread.
+pub(crate) fn learned_squares(summary: &NodeSummary, spread: &PriorSpread) -> Squares {
+    let past = summary.whole.past;
+    if past.m2 <= 0.0 {
+        return Squares::default();
+    }
+    Squares {
+        sum: past.m2 / pass_variance(summary, spread),
+        degrees: f64::from(past.count.saturating_sub(1)),
+    }
 }
 
 /// Square of the difference between two measurements of a node, in variances of it with the prior's spread.
@@ -166,15 +178,18 @@ impl NodePeers {
         }
     }
 
-    /// Scale of few nodes: from all but the one at `at`, so that a slow node does not widen its own limit. `again` is the square
+    /// Squares of few nodes: of all but the one at `at`, so that a slow node does not widen its own limit. `again` is the square
     /// of the difference between two measurements of that one: a slow node is as slow again, and noise is not.
-    pub(crate) fn scale_without(&self, at: usize, again: Option<f64>) -> Scale {
+    pub(crate) fn squares_without(&self, at: usize, again: Option<f64>) -> Squares {
         let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<(f64, f64)> = others.map(|(_, node)| *node).collect();
         let centre = others.iter().map(|other| other.0).sum::<f64>() / count(others.len().max(1));
         let squares: f64 = others.iter().map(|other| (other.0 - centre).powi(2) / other.1).sum();
         let degrees = others.len().saturating_sub(1) + usize::from(again.is_some());
-        Scale::from_few(squares + again.unwrap_or_default(), degrees)
+        Squares {
+            sum: squares + again.unwrap_or_default(),
+            degrees: count(degrees),
+        }
     }
 
     /// Deviation of the node at `at` from the centre of all others; `fresh` replaces its value by that of a newer

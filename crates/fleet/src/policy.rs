@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use self::plan::Planner;
 use self::share::share;
 
-pub use self::comparison::{NodeComparison, compare_nodes};
+pub use self::comparison::{NodeComparison, Suspicion, compare_nodes};
 pub use self::condition::{PolicyReason, unreadable};
 pub use self::deletion::Deletion;
 pub use self::facts::{CreateRefusal, HOSTNAME, Outline, RunState, SelectedNode, ValidationFacts};

@@ -80,6 +80,17 @@ impl MeanSpeed {
         })
     }
 
+    /// As certain as the average over this number of trials.
+    fn with_trials(self, trials: usize, average: Average) -> Self {
+        let is_median = average == Average::Median && trials >= TRIALS;
+        let trials = count(trials);
+        Self {
+            trials: if is_median { trials / MEDIAN } else { trials },
+            is_median,
+            ..self
+        }
+    }
+
     /// Difference from the own past, if that has that number of runs.
     pub(crate) fn residual(&self, runs: u32) -> Option<f64> {
         (self.past.count >= runs.max(1)).then_some(self.mean - self.past.mean)
@@ -87,6 +98,17 @@ impl MeanSpeed {
 }
 
 impl<'a> NodeSummary<'a> {
+    /// The same speeds, as certain as averages over this number of trials.
+    pub(crate) fn with_trials(self, trials: usize, average: Average) -> Self {
+        let gpus = self.gpus.into_iter();
+        Self {
+            whole: self.whole.with_trials(trials, average),
+            gpus: gpus
+                .map(|(uuid, value)| (uuid, value.with_trials(trials, average)))
+                .collect(),
+        }
+    }
+
     /// The node is the trimmed mean of its GPUs, so that one slow GPU is not a slow node. `None` without any speed.
     pub(crate) fn new(pass: &'a NodePass, average: Average) -> Option<Self> {
         let gpus = pass.gpus.iter();

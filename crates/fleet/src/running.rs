@@ -4,19 +4,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::centre::{mean, trimmed_mean};
+use crate::first_runs::first_means;
 use crate::measurement::MOST_TRIALS;
 use crate::numbers::{count, loss};
-use crate::past::{KNOWN, Past};
+use crate::past::{GPU_IN_CONTROL, KNOWN, OUTLIER, Past, REFUTED};
 use crate::prior::prior;
+use crate::shared::SharedPast;
 
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
-/// Difference (logarithm) of a node's run from the mean of few earlier ones beyond which these are forgotten: a loss of 26 %. A first
-/// run at twice the speed would stay in the mean, and each later run would seem slow.
-const ANOTHER: f64 = 0.3;
-/// Loss (percent) below which a confirmation refutes a drift. A policy reports no smaller one by default, so that no drift
-/// is confirmed again and again without a report.
-pub(crate) const REFUTED: f64 = 2.0;
 /// Most runs that confirm one run.
 const MOST_CONFIRMATIONS: u32 = 2;
 /// Digits after the point that are stored: a hundredth of a percent.
@@ -31,6 +27,9 @@ pub(crate) struct Running {
     environment: Option<String>,
     #[serde(flatten)]
     past: Past,
+    /// Speeds of the first runs, until the mean is known: one outlier among them would stay in it.
+    #[serde(default, rename = "f", skip_serializing_if = "Vec::is_empty")]
+    first: Vec<f64>,
     /// Runs that were not learned.
     #[serde(default, rename = "s", skip_serializing_if = "is_zero")]
     skipped: u32,
@@ -75,6 +74,8 @@ pub(crate) struct Deviations {
     speed: f64,
     /// Of its difference from the node's other GPUs.
     beside: f64,
+    /// Of the part that the GPUs share.
+    shared: f64,
 }
 
 impl Deviations {
@@ -86,7 +87,9 @@ impl Deviations {
             0 | 1 => speed,
             _ => spread.noise * (1.0 + 1.0 / count(gpus - 1)).sqrt(),
         };
-        Self { speed, beside }
+        let shared = spread.trial.hypot(spread.pass);
+        let shared = shared.hypot(spread.noise / count(gpus.max(1)).sqrt());
+        Self { speed, beside, shared }
     }
 }
 
@@ -140,36 +143,40 @@ impl Running {
         Some(100.0 * (speed - self.past.mean).exp())
     }
 
-    /// Returns true if the newest run, and its confirmation, are far from the mean of few earlier ones.
-    fn is_another(&self) -> bool {
-        let Some(newest) = self.newest.as_ref().filter(|newest| !newest.is_cold) else {
-            return false;
-        };
-        let is_far = |speed: f64| (speed - self.past.mean).abs() > ANOTHER;
-        (1..KNOWN).contains(&self.past.count) && is_far(newest.speed) && mean(&newest.c).is_none_or(is_far)
+    /// Difference (logarithm) of a run from the past, with the part that the other GPUs of the node share.
+    pub(crate) fn residual(&self, trials: &[f64]) -> Option<f64> {
+        let speed = mean(trials).filter(|_| self.past.count > 0)?;
+        Some(speed - self.past.mean)
     }
 
-    /// Statistics with the newest run learned, so that another one can be added. A loss that two deployments show is not
-    /// learned, or it would be normal after a few runs.
-    #[must_use]
-    pub(crate) fn learn(self, deviations: Deviations) -> Self {
-        let Some(newest) = &self.newest else { return self };
-        let (speed, past) = (newest.speed, self.past);
-        let confirmed = mean(&newest.c);
+    /// Returns true if the newest run is not to be learned: that of a cold machine, or a loss that two deployments show, which would be
+    /// normal after a few runs.
+    fn is_skipped(&self, deviations: Deviations) -> bool {
+        let Some(newest) = &self.newest else { return false };
         // The mean of few runs may be wrong, and a loss beside it would never be learned.
-        let is_known = past.count >= KNOWN;
-        let is_slow = |speed: f64| is_known && speed - past.mean < -LOSS * deviations.speed;
-        let is_skipped = newest.is_cold || is_slow(speed) && confirmed.is_some_and(is_slow);
-        let mut learned = past;
+        let is_known = self.past.count >= KNOWN;
+        let is_slow = |speed: f64| is_known && speed - self.past.mean < -LOSS * deviations.speed;
+        newest.is_cold || is_slow(newest.speed) && mean(&newest.c).is_some_and(is_slow)
+    }
+
+    /// Statistics with the newest run learned, so that another one can be added. `suspected` is the part of it that a suspected
+    /// drift of the node may have caused.
+    #[must_use]
+    pub(crate) fn learn(self, suspected: f64, deviations: Deviations) -> Self {
+        let Some(newest) = &self.newest else { return self };
+        let is_skipped = self.is_skipped(deviations);
+        let (mut learned, mut first) = (self.past, self.first.clone());
         if !is_skipped {
-            learned = past.update(speed, newest.r, deviations.beside);
+            learned = learned.update(newest.speed - suspected, newest.r, deviations.beside);
+            first.push(newest.speed);
         }
         let is_refuted = newest.confirmed.is_some_and(|residual| residual > -loss(REFUTED));
-        if is_refuted && learned.is_drifting(deviations.beside) {
+        if is_refuted && learned.is_drifting(deviations.beside, GPU_IN_CONTROL) {
             learned = learned.settle();
         }
         Self {
             past: learned,
+            first,
             skipped: self.skipped.saturating_add(u32::from(is_skipped)),
             newest: None,
             ..self
@@ -182,22 +189,46 @@ impl Running {
     }
 }
 
-/// Learns the newest run of all GPUs of a node. All of them forget their past, or none does: they are compared with each other.
-pub(crate) fn learn_run(mut gpus: Vec<(Running, Vec<f64>)>, deviations: Deviations) -> Vec<(Running, Vec<f64>)> {
-    let is_another = !gpus.is_empty() && gpus.iter().all(|(gpu, _)| gpu.is_another());
+/// Learns the newest run of all GPUs of a node. `common` is the difference from their pasts that all nodes share.
+pub(crate) fn learn_run(
+    mut gpus: Vec<(Running, Vec<f64>)>,
+    node: &mut SharedPast,
+    common: f64,
+    deviations: Deviations,
+) -> Vec<(Running, Vec<f64>)> {
+    let mut suspected = 0.0;
+    if gpus.iter().any(|(gpu, _)| gpu.is_skipped(deviations)) {
+        node.skip();
+    } else {
+        suspected = node.learn(common, deviations.shared.powi(2));
+    }
+    if gpus.len() == 1 {
+        // The only GPU has the same residual, and does not learn a drift by itself.
+        suspected = 0.0;
+    }
     for (gpu, _) in &mut gpus {
-        if is_another {
-            gpu.skipped = gpu.skipped.saturating_add(gpu.past.count);
-            gpu.past = Past::default();
+        *gpu = std::mem::take(gpu).learn(suspected, deviations);
+    }
+    let first: Vec<&[f64]> = gpus.iter().map(|(gpu, _)| gpu.first.as_slice()).collect();
+    if let Some(means) = first_means(&first, OUTLIER * deviations.beside) {
+        for (found, (gpu, _)) in means.into_iter().zip(&mut gpus) {
+            // A GPU with statistics of an older version has no first runs.
+            if usize::try_from(gpu.past.count) == Ok(gpu.first.len()) {
+                gpu.past = gpu.past.with_first(found.mean, found.m2);
+            }
         }
-        *gpu = std::mem::take(gpu).learn(deviations);
+    }
+    for (gpu, _) in &mut gpus {
+        if gpu.past.count >= KNOWN {
+            gpu.first.clear();
+        }
     }
     gpus
 }
 
 /// Adds one run to the learned statistics of the GPUs of a node, each with the speeds of its trials (logarithms).
 pub(crate) fn add_run(gpus: &mut [(Running, Vec<f64>)], is_cold: bool) {
-    for (residual, (gpu, trials)) in residuals(gpus).into_iter().zip(gpus) {
+    for (residual, (gpu, trials)) in residuals_beside(gpus).into_iter().zip(gpus) {
         gpu.newest = Some(Newest {
             speed: round(mean(trials).unwrap_or_default()),
             trials: trials.len(),
@@ -230,16 +261,17 @@ pub(crate) fn confirm_run(gpus: &[(Running, Vec<f64>)], is_cold: bool) -> Option
         };
         Some((confirmed, trials.clone()))
     };
-    residuals(gpus).into_iter().zip(gpus).map(confirm).collect()
+    residuals_beside(gpus).into_iter().zip(gpus).map(confirm).collect()
+}
+
+/// Differences of the GPUs from their pasts, of those that have one.
+pub(crate) fn residuals(gpus: &[(Running, Vec<f64>)]) -> Vec<f64> {
+    gpus.iter().filter_map(|(gpu, trials)| gpu.residual(trials)).collect()
 }
 
 /// Difference of each GPU from its past, without the part that the other GPUs of the node share.
-fn residuals(gpus: &[(Running, Vec<f64>)]) -> Vec<f64> {
-    let residual = |(gpu, trials): &(Running, Vec<f64>)| {
-        let speed = mean(trials).filter(|_| gpu.past.count > 0)?;
-        Some(speed - gpu.past.mean)
-    };
-    let residuals: Vec<Option<f64>> = gpus.iter().map(residual).collect();
+fn residuals_beside(gpus: &[(Running, Vec<f64>)]) -> Vec<f64> {
+    let residuals: Vec<Option<f64>> = gpus.iter().map(|(gpu, trials)| gpu.residual(trials)).collect();
     let beside = |at: usize| {
         let others = residuals.iter().enumerate().filter(|(other, _)| *other != at);
         let others: Vec<f64> = others.filter_map(|(_, residual)| *residual).collect();
@@ -261,9 +293,10 @@ mod tests {
 
     /// One GPU after these runs.
     fn after(speeds: &[f64]) -> Running {
-        let mut known = Running::new(Some("0123"));
+        let (mut known, deviations) = (Running::new(Some("0123")), Deviations::new(PRODUCT, 1));
         for speed in speeds {
-            let mut gpus = vec![(known.learn(Deviations::new(PRODUCT, 1)), vec![speed.ln()])];
+            let learned = learn_run(vec![(known, Vec::new())], &mut SharedPast::default(), 0.0, deviations);
+            let mut gpus = vec![(learned[0].0.clone(), vec![speed.ln()])];
             add_run(&mut gpus, false);
             known = gpus.remove(0).0;
         }
@@ -280,7 +313,7 @@ mod tests {
         let found = after(&speeds);
         assert_eq!(
             found.past(),
-            after(&speeds[..5]).learn(Deviations::new(PRODUCT, 1)).past()
+            after(&speeds[..5]).learn(0.0, Deviations::new(PRODUCT, 1)).past()
         );
         let stored = found.to_value().expect("JSON");
         assert_eq!((found.past.count, found.count_runs()), (5, 6));
@@ -290,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_trials_of_a_run_count_as_their_mean() {
-        let known = after(&[100.0; 5]).learn(Deviations::new(PRODUCT, 1));
+        let known = after(&[100.0; 5]).learn(0.0, Deviations::new(PRODUCT, 1));
         let trials = vec![96.0_f64.ln(), 90.0_f64.ln(), 93.0_f64.ln()];
         let mean = trials.iter().sum::<f64>() / 3.0;
         assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-2);
@@ -299,7 +332,7 @@ mod tests {
         let found = gpus.remove(0).0;
         let stored = found.to_value().expect("JSON");
         assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
-        let learned = found.learn(Deviations::new(PRODUCT, 1)).past;
+        let learned = found.learn(0.0, Deviations::new(PRODUCT, 1)).past;
         let expected = (5.0 * 100.0_f64.ln() + mean) / 6.0;
         assert!((learned.mean - expected).abs() < 1e-4, "{learned:?} {expected}");
     }
@@ -308,16 +341,16 @@ mod tests {
     fn a_loss_that_two_deployments_show_is_not_learned() {
         let deviations = Deviations::new(PRODUCT, 1);
         let slow = after(&[100.0, 100.0, 100.0, 100.0, 100.0, 90.0]);
-        let confirmed = confirm(&slow, 91.0).expect("a run to confirm").learn(deviations);
+        let confirmed = confirm(&slow, 91.0).expect("a run to confirm").learn(0.0, deviations);
         assert_eq!((confirmed.past, confirmed.skipped), (slow.past, 1));
-        let refuted = confirm(&slow, 100.0).expect("a run to confirm").learn(deviations);
+        let refuted = confirm(&slow, 100.0).expect("a run to confirm").learn(0.0, deviations);
         assert_eq!(refuted.past.count, 6, "noise is learned");
         let few = after(&[110.0, 100.0]);
-        let few = confirm(&few, 100.0).expect("a run to confirm").learn(deviations);
+        let few = confirm(&few, 100.0).expect("a run to confirm").learn(0.0, deviations);
         assert_eq!(few.past.count, 2, "so is a loss beside a single run");
         assert!(refuted.past.mean < slow.past.mean);
         assert_eq!(
-            slow.clone().learn(deviations).past,
+            slow.clone().learn(0.0, deviations).past,
             refuted.past,
             "so is a loss without a confirmation"
         );
@@ -325,24 +358,18 @@ mod tests {
     }
 
     #[test]
-    fn a_first_run_far_from_the_next_one_is_forgotten_on_all_gpus_or_none() {
-        let deviations = Deviations::new(PRODUCT, 2);
-        let (few, many) = (
-            after(&[160.0, 100.0]),
-            after(&[160.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]),
-        );
-        let learned = |gpus: [&Running; 2]| {
-            let gpus = gpus.map(|gpu| (gpu.clone(), Vec::new())).to_vec();
-            learn_run(gpus, deviations)
-                .into_iter()
-                .map(|(gpu, _)| gpu)
-                .collect::<Vec<_>>()
-        };
-        let found = learned([&few, &few]);
-        assert!((found[1].past.mean - 100.0_f64.ln()).abs() < 1e-3, "{found:?}");
-        assert_eq!((found[0].past.count, found[0].count_runs()), (1, few.count_runs()));
-        let found = learned([&few, &many]);
-        assert_eq!((found[0].past.count, found[1].past.count), (2, 7));
+    fn a_first_run_far_from_the_next_ones_does_not_count() {
+        let deviations = Deviations::new(PRODUCT, 1);
+        for speeds in [
+            &[160.0, 100.0, 100.0][..],
+            &[100.0, 60.0, 100.0, 100.0, 100.0, 100.0, 100.0],
+        ] {
+            let found = learn_run(vec![(after(speeds), Vec::new())], &mut SharedPast::default(), 0.0, deviations);
+            let found = &found[0].0;
+            assert!((found.past.mean - 100.0_f64.ln()).abs() < 2e-2, "{found:?}");
+            assert!(found.past.excess(deviations.beside.powi(2)) < 2.0, "{found:?}");
+        }
+        assert!(after(&[100.0; 7]).first.is_empty());
     }
 
     #[test]
@@ -353,7 +380,7 @@ mod tests {
         let second = confirm(&first, 100.0).expect("a run to confirm");
         let counts = [&slow, &first, &second].map(Running::confirmations);
         assert_eq!(counts, [0, 1, 2]);
-        assert_eq!(second.clone().learn(deviations).past.count, 4, "noise is learned");
+        assert_eq!(second.clone().learn(0.0, deviations).past.count, 4, "noise is learned");
         assert!(confirm(&second, 91.0).is_none());
         let stored = second.to_value().expect("JSON");
         assert_eq!(Running::read(&stored, Some("0123")), Some(second));
@@ -361,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_change_that_all_gpus_share_is_no_residual_of_one() {
-        let known = after(&[100.0, 100.0]).learn(Deviations::new(PRODUCT, 2));
+        let known = after(&[100.0, 100.0]).learn(0.0, Deviations::new(PRODUCT, 2));
         let speeds = [90.0_f64, 90.0, 80.0];
         let mut gpus: Vec<(Running, Vec<f64>)> = speeds.iter().map(|speed| (known.clone(), vec![speed.ln()])).collect();
         add_run(&mut gpus, false);
@@ -375,10 +402,14 @@ mod tests {
         let deviations = Deviations::new(PRODUCT, 1);
         let mut drifting = after(&[100.0; 30]);
         drifting.past.cusum = 9.0;
-        assert!(drifting.clone().learn(deviations).past.cusum > 8.0);
-        let settled = confirm(&drifting, 100.0).expect("a run to confirm").learn(deviations);
-        assert!(settled.past.cusum.abs() < f64::EPSILON);
-        let shown = confirm(&drifting, 97.0).expect("a run to confirm").learn(deviations);
+        assert!(drifting.clone().learn(0.0, deviations).past.cusum > 8.0);
+        let settled = confirm(&drifting, 100.0)
+            .expect("a run to confirm")
+            .learn(0.0, deviations);
+        assert!(settled.past.cusum < 6.0, "{settled:?}");
+        let shown = confirm(&drifting, 97.0)
+            .expect("a run to confirm")
+            .learn(0.0, deviations);
         assert!(shown.past.cusum > 8.0, "the loss is still there");
     }
 }

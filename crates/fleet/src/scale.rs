@@ -29,6 +29,34 @@ pub struct Scale {
     pub degrees: f64,
 }
 
+/// Squares of few deviations in standard deviations of the prior.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Squares {
+    /// Their sum.
+    pub sum: f64,
+    /// Degrees of freedom of it.
+    pub degrees: f64,
+}
+
+impl Squares {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            sum: self.sum + other.sum,
+            degrees: self.degrees + other.degrees,
+        }
+    }
+
+    /// Scale of deviations that are so few that the tail stays a guess.
+    pub fn scale(self) -> Scale {
+        Scale {
+            variance: (DEGREES + self.sum) / (DEGREES + self.degrees),
+            ..Scale::default()
+        }
+    }
+}
+
 impl Default for Scale {
     fn default() -> Self {
         Self {
@@ -55,15 +83,6 @@ impl Scale {
         Self {
             variance,
             degrees: tail_degrees(deviations, variance.sqrt(), self.degrees),
-        }
-    }
-
-    /// Scale from the squares of so few deviations that the tail stays a guess.
-    pub fn from_few(squares: f64, degrees: usize) -> Self {
-        let degrees = count(degrees);
-        Self {
-            variance: (DEGREES + squares) / (DEGREES + degrees),
-            ..Self::default()
         }
     }
 
@@ -149,7 +168,7 @@ mod tests {
     fn few_deviations_hardly_move_the_prior() {
         assert_eq!(Scale::fit(&[9.0, -9.0]), Scale::default());
         // 12 degrees of the prior and two of the others.
-        let found = Scale::from_few(8.0, 2);
+        let found = Squares { sum: 8.0, degrees: 2.0 }.scale();
         assert!((found.variance - 20.0 / 14.0).abs() < 1e-9, "{found:?}");
     }
 }

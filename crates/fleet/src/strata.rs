@@ -10,6 +10,7 @@ use crate::measurement::speed;
 use crate::past::Past;
 use crate::reading::{NodePass, Speeds};
 use crate::running::Running;
+use crate::shared::SharedPast;
 
 /// Nodes with the same environment.
 #[derive(Default)]
@@ -76,22 +77,19 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
         }
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
-    screen.past = node_past(&pasts);
+    let shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
+    screen.past = node_past(&pasts, shared);
     screen.missed_gate = status.verdict == Verdict::Failed;
     let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
     (!screen.gpus.is_empty()).then_some((screen, fresh))
 }
 
-/// Past of a node as a whole: no object stores it, but those of its GPUs give it. The residuals of several GPUs lack the part
-/// that they share, so they do not show how noisy the node is.
-fn node_past(gpus: &[Past]) -> Past {
-    if let [only] = gpus {
-        return *only;
-    }
+/// Past of a node as a whole: the mean of its GPUs, and the residuals of what they share.
+fn node_past(gpus: &[Past], shared: Past) -> Past {
     let means: Vec<f64> = gpus.iter().map(|past| past.mean).collect();
     Past {
         count: gpus.iter().map(|past| past.count).min().unwrap_or_default(),
         mean: trimmed_mean(&means).unwrap_or_default(),
-        ..Past::default()
+        ..shared
     }
 }

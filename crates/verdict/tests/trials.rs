@@ -1,9 +1,9 @@
 //! The rule that turns trials into a verdict: its error bounds, and what never changes it.
 
 use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialState, TrialsSpec};
+use perfval_testkit::odds::{Odds, correlated_odds, curve, odds};
 use perfval_verdict::trials::{
-    DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Odds, Ruling, correlated_odds, curve, finished, odds, rule,
-    ruling, soak_is_next,
+    DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Ruling, finished, rule, ruling, soak_is_next,
 };
 use proptest::prelude::*;
 use proptest::sample::select;

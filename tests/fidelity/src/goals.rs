@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_verdict::trials::correlated_odds;
+use perfval_testkit::odds::correlated_odds;
 
 use crate::corpus::LabRun;
 use crate::fault::{Fault, Truth};

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perfval_api::{Metric, PerfValidationSpec, Statistic, TrialOutcome, TrialsSpec};
+use perfval_testkit::odds::Odds;
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence};
-use perfval_verdict::trials::{Finished, Odds};
+use perfval_verdict::trials::Finished;
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;

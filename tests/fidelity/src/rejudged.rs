@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use perfval_api::{Gate, GateResult, Metric, Statistic, TrialOutcome, TrialsSpec};
+use perfval_testkit::odds::Odds;
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::{self, Share};
-use perfval_verdict::trials::{Finished, Odds};
+use perfval_verdict::trials::Finished;
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;

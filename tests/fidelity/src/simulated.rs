@@ -4,7 +4,8 @@ use std::f64::consts::TAU;
 
 use fastrand::Rng;
 use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_verdict::trials::{Finished, NEAR, Odds, Ruling, odds, rule};
+use perfval_testkit::odds::{Odds, odds};
+use perfval_verdict::trials::{Finished, NEAR, Ruling, rule};
 
 use crate::published::{percent, share};
 

@@ -5,6 +5,7 @@ pub mod api_server;
 pub mod fuzz;
 pub mod inventory;
 pub mod memory;
+pub mod odds;
 pub mod protobuf;
 pub mod stored;
 pub mod trial;

@@ -120,6 +120,10 @@ pub struct NodePerformanceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,
+    /// As `gpus[].operatorState`, for the whole node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub operator_state: Option<serde_json::Value>,
     /// `PerfValidated`: True if the verdict is Passed, False if it is Failed, and Unknown if it is Inconclusive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
@@ -164,8 +168,8 @@ pub struct GpuPerformance {
     /// Decode speed (percent of its own earlier runs in the same environment).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
-    /// Internal statistics of the GPU's earlier runs, specific to the operator's version. They follow the GPU to another node.
-    /// Other software must not depend on them.
+    /// Internal statistics of earlier runs, specific to the operator's version. They follow the GPU to another node. Do not depend
+    /// on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<serde_json::Value>,

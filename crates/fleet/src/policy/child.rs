@@ -18,7 +18,7 @@ const PAUSE: TimeDelta = TimeDelta::minutes(10);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
 /// Time-out of the wait for GPUs. The policy gives up earlier and tries other nodes; an Error would pause the node.
 const SIZING: &str = "30m";
-/// Trials of a confirmation. In the simulated policy one trial reported 17 of 40 losses of 10 % with usual noise.
+/// Trials of the confirmation that decides. In the simulated policy one trial reported 17 of 40 losses of 10 % with usual noise.
 const CONFIRMATION_TRIALS: i32 = 5;
 /// Longest part of a name that comes from the policy, and from the node.
 const PART: usize = 20;
@@ -58,8 +58,14 @@ impl<'a> NodeHistory<'a> {
         attempts.max().unwrap_or_default() + 1
     }
 
-    /// Next validation of the node. A confirmation is an ordinary validation: its deployment is new, as every one is.
-    pub(super) fn next(&self, policy: &PerfValidationPolicy, hostname: &str, reason: DueReason) -> PerfValidation {
+    /// Next validation of the node. A confirmation is an ordinary validation: its deployment is new, as every one is. A decisive
+    /// one has more trials.
+    pub(super) fn next(
+        &self,
+        policy: &PerfValidationPolicy,
+        hostname: &str,
+        (reason, is_decisive): (DueReason, bool),
+    ) -> PerfValidation {
         let template = &policy.spec.validation_template;
         let mut labels = template.metadata.labels.clone();
         labels.insert(POLICY_LABEL.to_owned(), policy.name_any());
@@ -70,7 +76,7 @@ impl<'a> NodeHistory<'a> {
         let mut spec = template.spec.clone();
         spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
         SIZING.clone_into(&mut spec.timeouts.sizing);
-        if reason == DueReason::Confirmation {
+        if reason == DueReason::Confirmation && is_decisive {
             let trials = &mut spec.trials;
             // Under All, `max` is the number of passes that are needed.
             if trials.rule != TrialRule::All {

@@ -8,6 +8,7 @@ use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, Outlier, Outlie
 
 use crate::baseline::Approved;
 use crate::calibration::Calibration;
+use crate::detectable::DetectableLoss;
 use crate::findings::{FleetRules, LevelRule, assess};
 use crate::measurement::whole;
 use crate::prior::prior;
@@ -16,17 +17,28 @@ use crate::strata::strata;
 /// Most outliers in a status, so that it stays below 32 KiB.
 pub(super) const MOST: usize = 20;
 
+/// Confirmation that a node needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// Time at which the run ended that was slow.
+    pub measured_at: DateTime<Utc>,
+    /// True if that run needs enough trials to decide.
+    pub is_decisive: bool,
+}
+
 /// Result of the comparison of a policy's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeComparison {
     /// Nodes that need attention, at most 20, the worst first.
     pub outliers: Vec<Outlier>,
-    /// Nodes whose newest run is to be confirmed, each with the time at which that run ended.
-    pub suspects: BTreeMap<String, DateTime<Utc>>,
+    /// Nodes whose newest run is to be confirmed.
+    pub suspects: BTreeMap<String, Suspicion>,
     /// Check of the p-values of the nodes that are taken for healthy.
     pub calibration: Calibration,
     /// Number of slow nodes, if they were too many at once.
     pub too_many: Option<usize>,
+    /// Losses that nine of ten passes report, in the environment in which they are largest.
+    pub detectable: Option<DetectableLoss>,
 }
 
 /// Compares the nodes that `is_selected` accepts. All nodes with the same environment are compared with each other, or with the
@@ -50,10 +62,16 @@ pub fn compare_nodes(
         }
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
+        let others = found.detectable.unwrap_or(assessed.detectable);
+        found.detectable = Some(others.worse(assessed.detectable));
         for (name, node) in assessed.nodes.iter().filter(|(name, _)| is_selected(name)) {
             let Some(status) = measured.get(name) else { continue };
             if node.is_unconfirmed {
-                found.suspects.insert(name.clone(), status.measured_at);
+                let suspicion = Suspicion {
+                    measured_at: status.measured_at,
+                    is_decisive: node.is_decisive,
+                };
+                found.suspects.insert(name.clone(), suspicion);
             }
             let least = f64::from(rules.report.minimum_effect_percent);
             let loss = node.loss.as_ref().filter(|loss| loss.percent <= -least);

@@ -8,6 +8,7 @@ use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, Polic
 use super::comparison::NodeComparison;
 use super::facts::CreateRefusal;
 use crate::condition::number;
+use crate::detectable::DetectableLoss;
 
 /// Longest message of the API server that a condition repeats (characters).
 const LONGEST: usize = 512;
@@ -107,10 +108,23 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
         );
         ("Unknown", "TooFewRuns", message)
     } else {
-        let message = "Healthy nodes look slow as rarely as the method promises.";
-        ("True", "Calibrated", message.to_owned())
+        let message = format!(
+            "Healthy nodes look slow as rarely as the method promises. {}",
+            describe(compared.detectable.unwrap_or_default())
+        );
+        ("True", "Calibrated", message)
     };
     condition(policy, COMPARISON_RELIABLE, (status, reason), message, now)
+}
+
+/// Losses that are found, in words. Whole percents, so that the message seldom changes.
+fn describe(detectable: DetectableLoss) -> String {
+    let loss = |what: &str, percent: Option<f64>| match percent {
+        Some(percent) => format!("{what} that is {:.0} % slower", percent.ceil()),
+        None => format!("no loss of {what}"),
+    };
+    let (gpu, node) = (loss("a GPU", detectable.gpu), loss("a whole node", detectable.node));
+    format!("Nine of ten passes report {gpu}, and {node}.")
 }
 
 fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (PolicyReason, String) {

@@ -120,7 +120,9 @@ impl<'a> Planner<'a> {
                 if meter.allows(candidate.reason) {
                     meter.add(Some(candidate.reason));
                     let history = self.by_hostname.get(candidate.hostname).unwrap_or(&empty);
-                    create.push(history.next(self.facts.policy, candidate.hostname, candidate.reason));
+                    let suspicion = self.facts.comparison.suspects.get(&candidate.node.name);
+                    let is_decisive = suspicion.is_some_and(|suspicion| suspicion.is_decisive);
+                    create.push(history.next(self.facts.policy, candidate.hostname, (candidate.reason, is_decisive)));
                 }
             }
         }
@@ -193,10 +195,11 @@ impl<'a> Planner<'a> {
     /// Returns true if the newest run of a node, with the time of its end, is to be confirmed. The comparison may be older than
     /// that run. A run with the load of somebody else could not be confirmed by the template's.
     fn is_suspicious(&self, node: &SelectedNode, newest: DateTime<Utc>) -> bool {
-        let compared = self.facts.comparison.suspects.get(&node.name);
+        let suspicion = self.facts.comparison.suspects.get(&node.name);
         let recorded = self.snapshot.measured.get(&node.name);
         let policy = recorded.and_then(|status| status.validation.policy.as_deref());
-        compared.is_some_and(|compared| newest <= *compared) && policy == self.facts.policy.metadata.name.as_deref()
+        suspicion.is_some_and(|suspicion| newest <= suspicion.measured_at)
+            && policy == self.facts.policy.metadata.name.as_deref()
     }
 
     fn reason_of_active(&self, child: &ValidationFacts) -> Option<DueReason> {

@@ -10,6 +10,8 @@ use crate::world::{Fault, Fleet, QUIET, ROUGH, Shape, USUAL, name, slow_gpu, wor
 
 /// Passes for which a drift is followed.
 const LONGEST: usize = 25;
+/// Nodes of a fleet with losses.
+const NODES: usize = 200;
 /// Nodes of a rack.
 const RACK: usize = 20;
 
@@ -32,6 +34,8 @@ pub struct Loss {
     pub shape: Shape,
     pub spread: PriorSpread,
     pub fault: Fault,
+    /// Trials of a run.
+    pub trials: i32,
     /// Own runs that were learned before. The first run of a machine is not learned.
     pub runs: usize,
     /// Share of the faulty nodes that should be reported.
@@ -55,13 +59,17 @@ impl Loss {
                 shape,
                 spread,
                 fault,
+                trials: 1,
                 runs,
                 goal,
             })
         };
+        let twice = |case: Self| (case.spread == USUAL).then_some(Self { trials: 2, ..case });
         let large = fleets
             .into_iter()
-            .flat_map(|(shape, spread)| of(shape, spread, 5, 10.0, Goal::Sure(0.99, 0.97)));
+            .flat_map(|(shape, spread)| of(shape, spread, 5, 10.0, Goal::Sure(0.99, 0.97)))
+            .flat_map(|case| [Some(case), twice(case)])
+            .flatten();
         let quiet = |runs, percent, goal| of(Shape::Gaussian, QUIET, runs, percent, goal);
         let alone = quiet(0, 10.0, Goal::AtLeast(0.95));
         large.chain(alone).chain(quiet(8, 5.0, Goal::AtLeast(0.90))).collect()
@@ -74,9 +82,10 @@ impl Loss {
             Fault::Node(percent) => format!("a node {percent} % slower"),
             Fault::None => "no fault".to_owned(),
         };
+        let trials = if self.trials == 1 { "" } else { " of two trials" };
         match self.runs {
             0 => format!("{fault}, peers alone"),
-            runs => format!("{fault}, {runs} own runs"),
+            runs => format!("{fault}, {runs} own runs{trials}"),
         }
     }
 
@@ -86,10 +95,10 @@ impl Loss {
 
     /// Fifty passes: 200 nodes, two of them faulty.
     pub fn play(&self) -> Found {
-        const NODES: usize = 200;
         const PASSES: usize = 50;
         let mut found = Found::default();
-        let learned = PolicyFleet::new(NODES, self.spread, self.shape, 5100).learn(self.runs + 1);
+        let fleet = PolicyFleet::new(NODES, self.spread, self.shape, 5100).with_trials(self.trials);
+        let learned = fleet.learn(self.runs + 1);
         for number in 0..PASSES {
             let mut fleet = learned.branch(number);
             let dice = &mut fleet.fleet.dice;
@@ -117,6 +126,33 @@ impl Loss {
             found.acted.add(passed.acted().any(|outlier| is_of(outlier, at)));
         }
     }
+}
+
+/// Losses of a GPU and of a node that the policy calls detectable after five own runs (whole percents), each with the share of
+/// them that is reported. `None` if it calls none detectable.
+pub fn detectable(shape: Shape, spread: PriorSpread) -> [Option<(f64, Tally)>; 2] {
+    let learned = PolicyFleet::new(NODES, spread, shape, 5100).learn(6);
+    let stated = learned.detectable();
+    let play = |fault: Fault| {
+        let case = Loss {
+            shape,
+            spread,
+            fault,
+            trials: 1,
+            runs: 5,
+            goal: Goal::AtLeast(0.9),
+        };
+        case.play().reported
+    };
+    let gpu = stated
+        .gpu
+        .map(f64::ceil)
+        .map(|percent| (percent, play(Fault::Gpu(percent))));
+    let node = stated
+        .node
+        .map(f64::ceil)
+        .map(|percent| (percent, play(Fault::Node(percent))));
+    [gpu, node]
 }
 
 /// True for a report of healthy silicon that is slow.
@@ -147,7 +183,8 @@ pub fn healthy(shape: Shape, spread: PriorSpread) -> Healthy {
         trials += passed.trials;
         measured += nodes;
         found.acted = found.acted.plus(of(passed.acted().count(), nodes));
-        found.reported = found.reported.plus(of(passed.reported().count(), nodes));
+        let wrong = passed.reported().filter(|outlier| !is_true(&fleet.fleet, outlier));
+        found.reported = found.reported.plus(of(wrong.count(), nodes));
         found.poor.add(passed.comparison.calibration.is_poor);
     }
     found.trials = share(trials, measured);

@@ -10,6 +10,7 @@ use perfval_api::fleet::{
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines;
+use perfval_fleet::detectable::DetectableLoss;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{NodeChange, decide as record};
 use perfval_fleet::policy::{
@@ -94,6 +95,12 @@ impl PolicyFleet {
         }
     }
 
+    /// The same with runs of this number of trials.
+    pub fn with_trials(mut self, trials: i32) -> Self {
+        self.policy.spec.validation_template.spec.trials.min = Some(trials);
+        self
+    }
+
     /// Healthy passes that are learned from.
     pub fn learn(mut self, passes: usize) -> Self {
         for _ in 0..passes {
@@ -138,6 +145,11 @@ impl PolicyFleet {
 
     fn compare(&self) -> NodeComparison {
         compare_nodes(&ComparisonRules::default(), &self.statuses(), &self.approved, |_| true)
+    }
+
+    /// Losses that the policy calls detectable.
+    pub fn detectable(&self) -> DetectableLoss {
+        self.compare().detectable.unwrap_or_default()
     }
 
     /// Norms of [`Self::baseline`].

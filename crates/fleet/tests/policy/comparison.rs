@@ -9,7 +9,7 @@ use perfval_api::fleet::{
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{NodeChange, decide};
-use perfval_fleet::policy::{NodeComparison, compare_nodes};
+use perfval_fleet::policy::{NodeComparison, Suspicion, compare_nodes};
 use serde_json::{Value, json};
 
 use crate::{World, ready};
@@ -149,8 +149,12 @@ fn a_gpu_that_became_slower_is_suspected_until_a_new_deployment_shows_it_too() {
     let percent = compared.outliers[0].percent.expect("a percentage");
     assert!((86..=90).contains(&percent), "{percent}");
     assert_eq!(compared.outliers[0].validation, "perf/v3");
-    let measured_at = fleet.objects["n3"].status.as_ref().map(|status| status.measured_at);
-    assert_eq!(compared.suspects.get("n3").copied(), measured_at);
+    let measured_at = fleet.objects["n3"].status.as_ref().expect("a status").measured_at;
+    let suspicion = |is_decisive| Suspicion {
+        measured_at,
+        is_decisive,
+    };
+    assert_eq!(compared.suspects.get("n3"), Some(&suspicion(false)));
     assert_eq!(compared.suspects.len(), 1);
     // The same loss is below a larger minimum.
     assert_eq!(fleet.outliers(&json!({"report": {"minimumEffectPercent": 15}})), []);
@@ -159,11 +163,19 @@ fn a_gpu_that_became_slower_is_suspected_until_a_new_deployment_shows_it_too() {
     let compared = fleet.compare(&json!({}));
     assert_eq!(
         found(&compared.outliers),
+        [("n3", gpu, reason, Some(OutlierConfidence::Suspected))],
+        "the first one only chooses"
+    );
+    assert!(compared.suspects["n3"].is_decisive);
+    fleet.run_node(3, 10, "Confirmation", slow(12.0));
+    let compared = fleet.compare(&json!({}));
+    assert_eq!(
+        found(&compared.outliers),
         [("n3", gpu, reason, Some(OutlierConfidence::Actionable))]
     );
-    assert!(compared.suspects.is_empty(), "one confirmation is enough");
+    assert!(compared.suspects.is_empty(), "two confirmations are enough");
     // The loss was not learned: the next run shows it again.
-    fleet.run_node(3, 10, "Stale", slow(12.0));
+    fleet.run_node(3, 11, "Stale", slow(12.0));
     assert_eq!(
         found(&fleet.outliers(&json!({}))),
         [("n3", gpu, reason, Some(OutlierConfidence::Suspected))]
@@ -184,7 +196,7 @@ fn a_loss_that_a_new_deployment_does_not_show_is_no_outlier() {
 #[test]
 fn a_small_loss_is_confirmed_and_not_actionable() {
     let mut fleet = healthy();
-    for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+    for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
         fleet.run_node(3, run, reason, |_| 7.0);
     }
     let outliers = fleet.outliers(&json!({"report": {"falseDiscoveryPercent": 20}}));
@@ -227,7 +239,7 @@ fn many_slow_nodes_at_once_are_reported_and_none_is_actionable() {
     let slow = |nodes: usize| {
         let mut fleet = healthy();
         for node in 0..nodes {
-            for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+            for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
                 fleet.run_node(node, run, reason, |gpu| if gpu == 5 { 15.0 } else { 0.0 });
             }
         }
@@ -247,7 +259,7 @@ fn one_unreliable_environment_leaves_no_outlier_actionable() {
     let actionable = |slow: usize| {
         let mut fleet = healthy();
         let mut other = healthy();
-        for (run, reason) in [(8, "Stale"), (9, "Confirmation")] {
+        for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
             let loss = |gpu| if gpu == 5 { 15.0 } else { 0.0 };
             other.run_node(3, run, reason, loss);
             for node in 0..slow {
@@ -282,7 +294,7 @@ fn poor_p_values_switch_the_level_off_that_acts() {
                 if is_slow { 12.0 } else { 0.0 }
             });
         }
-        for (run, reason) in [(12, "Stale"), (13, "Confirmation")] {
+        for (run, reason) in [(12, "Stale"), (13, "Confirmation"), (14, "Confirmation")] {
             fleet.run_node(3, run, reason, |gpu| if gpu == 5 { 60.0 } else { 0.0 });
         }
         let compared = fleet.compare(&json!({}));

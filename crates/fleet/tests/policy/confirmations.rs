@@ -1,7 +1,7 @@
 //! Confirmations of nodes whose newest run is slow.
 
 use chrono::TimeDelta;
-use perfval_fleet::policy::PolicyDecision;
+use perfval_fleet::policy::{PolicyDecision, Suspicion};
 use serde_json::json;
 
 use crate::{World, ago, ended, now, phase, ready, targets};
@@ -17,7 +17,11 @@ fn world(nodes: usize, suspected: &[usize], change: &serde_json::Value) -> World
         status.validation.policy = Some("p".to_owned());
     }
     for number in suspected {
-        world.comparison.suspects.insert(format!("n{number}"), ago(1));
+        let suspicion = Suspicion {
+            measured_at: ago(1),
+            is_decisive: true,
+        };
+        world.comparison.suspects.insert(format!("n{number}"), suspicion);
     }
     world
 }
@@ -46,14 +50,26 @@ fn a_suspected_node_gets_an_ordinary_validation() {
 }
 
 #[test]
-fn a_confirmation_has_five_trials_if_its_rule_allows_it() {
-    let trials = |template: serde_json::Value| {
+fn the_confirmation_that_decides_has_five_trials_if_its_rule_allows_it() {
+    let confirm = |template: serde_json::Value, is_decisive: bool| {
         let mut world = world(1, &[0], &json!({}));
+        world
+            .comparison
+            .suspects
+            .get_mut("n0")
+            .expect("a suspicion")
+            .is_decisive = is_decisive;
         world.policies[0].spec.validation_template.spec.trials = serde_json::from_value(template).expect("trials");
         let decision = world.decide();
         let trials = &decision.create.first().expect("a confirmation").spec.trials;
         (trials.min, trials.max)
     };
+    let trials = |template: serde_json::Value| confirm(template, true);
+    assert_eq!(
+        confirm(json!({"min": 2}), false),
+        (Some(2), 8),
+        "the first one is ordinary"
+    );
     assert_eq!(trials(json!({})), (Some(5), 8));
     assert_eq!(trials(json!({"min": 6})), (Some(6), 8));
     assert_eq!(trials(json!({"rule": "Single", "max": 1})), (Some(5), 5));

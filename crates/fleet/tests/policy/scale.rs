@@ -1,5 +1,6 @@
 //! Five thousand nodes.
 
+use perfval_fleet::policy::Suspicion;
 use std::time::Instant;
 
 use chrono::TimeDelta;
@@ -39,7 +40,11 @@ fn five_thousand_nodes_give_the_same_decision_in_any_order() {
     // Some of the fresh nodes are suspected.
     for (name, status) in world.measured.iter_mut().step_by(7) {
         status.validation.policy = Some("p".to_owned());
-        world.comparison.suspects.insert(name.clone(), status.measured_at);
+        let suspicion = Suspicion {
+            measured_at: status.measured_at,
+            is_decisive: false,
+        };
+        world.comparison.suspects.insert(name.clone(), suspicion);
     }
     let began = Instant::now();
     let first = world.decide_all();

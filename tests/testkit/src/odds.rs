@@ -1,10 +1,9 @@
+//! Exact odds of the rule that ends a run.
+
 use std::collections::BTreeMap;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
-
-use super::finished::Finished;
-use super::rule::rule;
-use super::wald::Ruling;
+use perfval_verdict::trials::{Finished, Ruling, rule};
 
 /// Pass rates of the whole curve: 0.00, 0.05 … 1.00, each with how a run of the rule ends.
 pub fn curve(spec: &TrialsSpec) -> impl Iterator<Item = (f64, Odds)> {
