@@ -364,7 +364,12 @@ mod tests {
             &[160.0, 100.0, 100.0][..],
             &[100.0, 60.0, 100.0, 100.0, 100.0, 100.0, 100.0],
         ] {
-            let found = learn_run(vec![(after(speeds), Vec::new())], &mut SharedPast::default(), 0.0, deviations);
+            let found = learn_run(
+                vec![(after(speeds), Vec::new())],
+                &mut SharedPast::default(),
+                0.0,
+                deviations,
+            );
             let found = &found[0].0;
             assert!((found.past.mean - 100.0_f64.ln()).abs() < 2e-2, "{found:?}");
             assert!(found.past.excess(deviations.beside.powi(2)) < 2.0, "{found:?}");

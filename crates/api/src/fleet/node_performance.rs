@@ -120,7 +120,7 @@ pub struct NodePerformanceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,
-    /// As `gpus[].operatorState`, for the whole node.
+    /// As `gpus[].operatorState`, of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<serde_json::Value>,

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use perfval_fleet::calibration::Calibration;
+use perfval_fleet::detectable::DetectableLoss;
 use perfval_fleet::policy::{CreateRefusal, unreadable};
 use serde_json::json;
 
@@ -109,6 +110,12 @@ fn the_reliability_of_the_comparison_is_a_condition_with_a_remedy() {
     };
     let found = reliable(&world);
     assert_eq!((found.0.as_str(), found.1.as_str()), ("True", "Calibrated"));
+    world.comparison.detectable = Some(DetectableLoss {
+        gpu: Some(4.2),
+        node: None,
+    });
+    let message = "Nine of ten passes report a GPU that is 5 % slower, and no loss of a whole node.";
+    assert!(reliable(&world).2.ends_with(message), "{}", reliable(&world).2);
     world.comparison.too_many = Some(12);
     let found = reliable(&world);
     assert_eq!((found.0.as_str(), found.1.as_str()), ("False", "ManyOutliers"));
