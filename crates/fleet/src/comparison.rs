@@ -84,6 +84,7 @@ const SAMPLES: usize = 20;
 fn with_pasts<'a>(fresh: NodeSummary<'a>, screen: &NodeSummary<'a>) -> NodeSummary<'a> {
     let mut fresh = fresh;
     fresh.whole.past = screen.whole.past;
+    fresh.shared = screen.shared;
     for (uuid, value) in &mut fresh.gpus {
         let known = screen.gpus.iter().find(|(known, _)| known == uuid);
         value.past = known.map_or_else(Past::default, |(_, known)| known.past);
@@ -200,9 +201,9 @@ impl<'a> Level<'a> {
         } else {
             FEW_AND_NOISY
         };
-        let known = |many: Option<Scale>, few: Scale| match many {
-            None if again.is_some() && few.variance > most => None,
-            many => Some(many.unwrap_or(few)),
+        let known = |many: Option<Scale>, few: &dyn Fn() -> Squares| match many {
+            Some(many) => Some(many),
+            None => Some(few().scale()).filter(|few| again.is_none() || few.variance <= most),
         };
         let node_past = self.node_past(summary).and_then(|deviation| {
             let of_screen = screen.and_then(|screen| self.node_past(screen));
@@ -210,7 +211,7 @@ impl<'a> Level<'a> {
                 once: of_screen.map_or(deviation.once, |screen| screen.variance),
                 ..deviation
             };
-            let scale = known(self.scales.node_past, self.few_pasts(at, again))?;
+            let scale = known(self.scales.node_past, &|| self.few_pasts(at, again))?;
             Some((deviation, scale))
         });
         let node_peers = if let Some(norm) = self.norm {
@@ -219,8 +220,8 @@ impl<'a> Level<'a> {
             let fresh = screen.map(|_| summary);
             let deviation = self.peers.compare(at, fresh, spread, self.known.nodes);
             deviation.and_then(|deviation| {
-                let few = self.learned.plus(self.peers.squares_without(at, again));
-                let scale = known(self.scales.node_peers, few.scale())?;
+                let few = || self.learned.widening().plus(self.peers.squares_without(at, again));
+                let scale = known(self.scales.node_peers, &few)?;
                 Some((deviation, scale))
             })
         };
@@ -250,8 +251,8 @@ impl<'a> Level<'a> {
         found
     }
 
-    /// Scale of few nodes' pasts: from all but that of the node at `at`. `again` as for the peers.
-    fn few_pasts(&self, at: usize, again: Option<f64>) -> Scale {
+    /// Squares of few nodes: of all earlier runs, and of the newest ones of all but the node at `at`. `again` as for the peers.
+    fn few_pasts(&self, at: usize, again: Option<f64>) -> Squares {
         let others = self.node_pasts.iter().enumerate().filter(|(other, _)| *other != at);
         let others = others.filter_map(|(_, past)| *past).chain(again.map(f64::sqrt));
         let others: Vec<f64> = others.collect();
@@ -259,7 +260,7 @@ impl<'a> Level<'a> {
             sum: others.iter().map(|past| past * past).sum(),
             degrees: count(others.len()),
         };
-        self.learned.plus(squares).scale()
+        self.learned.plus(squares)
     }
 
     /// At most [`SAMPLES`] nodes, evenly by name.
@@ -308,8 +309,8 @@ impl<'a> Level<'a> {
             return BTreeSet::new();
         }
         let is_drifting = |summary: &NodeSummary| {
-            let past = summary.whole.past;
-            let residual = summary.whole.residual(SETTLED);
+            let past = summary.shared;
+            let residual = summary.whole.residual(SETTLED).filter(|_| past.count >= SETTLED);
             residual.is_some_and(|residual| {
                 let sd = past.deviation(pass_variance(summary, self.known.spread));
                 past.accumulate(residual - self.shift.value, sd)

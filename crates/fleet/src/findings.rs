@@ -1,7 +1,7 @@
 //! Findings about the nodes of a stratum.
 //!
-//! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and only these fresh trials
-//! decide. So selection is not corrected, and noise of one pass blames no node.
+//! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and those that are slow again in
+//! another one with more trials. Only these decide. So selection is not corrected, and noise of one pass blames no node.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::reading::NodePass;
 use crate::shift::CommonShift;
 
 /// p-value of the screen at or below which a node counts as slow before its confirmation, so that a bad rack is found.
-const ODD: f64 = 0.02;
+const ODD: f64 = 0.01;
 /// Tests that count for each node where the noise is assumed.
 const ASSUMED: usize = 2;
 /// Number of new deployments that measure a suspicious node again. The last one decides.
@@ -171,14 +171,19 @@ pub fn assess(
     let is_unconfirmed = |at: usize| match nodes[at].confirmations {
         0 => drifts(at) || nodes[at].screened() <= limit,
         1 if is_environment => false,
-        1 if is_noise_assumed => q(&nodes[at]) <= rules.report.false_discovery_rate,
+        1 if is_noise_assumed => drifts(at) || q(&nodes[at]) <= rules.report.false_discovery_rate,
         1 => drifts(at) || nodes[at].is_odd_again(),
         _ => false,
     };
     // Those that no confirmation has refuted count too.
     let is_odd = |at: usize| nodes[at].screened() <= ODD && !nodes[at].is_refuted();
-    let slow = (0..nodes.len()).filter(|at| is_slow(*at) || !is_environment && is_odd(*at));
-    let too_many = Some(slow.count()).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
+    let found = (0..nodes.len()).filter(|at| is_slow(*at)).count();
+    let odd = (0..nodes.len())
+        .filter(|at| !is_slow(*at) && !is_environment && is_odd(*at))
+        .count();
+    let is_chance = count(found + odd) <= 2.0 + 4.0 * ODD * count(nodes.len());
+    let slow = if is_chance { found } else { found + odd };
+    let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
     let may_act = !calibration.is_poor && too_many.is_none();
     let node = |(at, name): (usize, &&str)| {
         let evidence = &nodes[at];

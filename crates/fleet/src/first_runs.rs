@@ -12,10 +12,18 @@ pub(crate) struct FirstMean {
     pub(crate) m2: f64,
 }
 
+/// First runs of all GPUs of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FirstMeans {
+    pub(crate) gpus: Vec<FirstMean>,
+    /// Sum of the squared residuals in the part that the GPUs share.
+    pub(crate) shared_m2: f64,
+}
+
 /// Means of the same runs of all GPUs of a node. A run counts for all of them or for none, because they are compared with each other.
 /// In the part that is a GPU's own, a value further than `most` from its median counts as the median. `None` if the numbers of runs
 /// differ.
-pub(crate) fn first_means(gpus: &[&[f64]], most: f64) -> Option<Vec<FirstMean>> {
+pub(crate) fn first_means(gpus: &[&[f64]], most: f64) -> Option<FirstMeans> {
     let runs = gpus.first()?.len();
     if gpus.iter().any(|gpu| gpu.len() != runs) {
         return None;
@@ -27,6 +35,8 @@ pub(crate) fn first_means(gpus: &[&[f64]], most: f64) -> Option<Vec<FirstMean>> 
     let usual: Vec<usize> = usual.collect();
     let shared: Vec<f64> = usual.iter().map(|run| node[*run]).collect();
     let shared_mean = mean(&shared)?;
+    let squares = |values: &[f64], middle: f64| values.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
+    let shared_m2 = squares(&shared, shared_mean);
     let gpu = |gpu: &&[f64]| {
         let own: Vec<f64> = usual.iter().map(|run| gpu[*run] - node[*run]).collect();
         let centre = median(&own)?;
@@ -36,17 +46,18 @@ pub(crate) fn first_means(gpus: &[&[f64]], most: f64) -> Option<Vec<FirstMean>> 
         let near: Vec<f64> = near.collect();
         let own_mean = mean(&near)?;
         // The residuals of several GPUs lack the part that they share.
-        let (values, middle) = if gpus.len() == 1 {
-            (&shared, shared_mean)
+        let m2 = if gpus.len() == 1 {
+            shared_m2
         } else {
-            (&near, own_mean)
+            squares(&near, own_mean)
         };
         Some(FirstMean {
             mean: shared_mean + own_mean,
-            m2: values.iter().map(|value| (value - middle).powi(2)).sum(),
+            m2,
         })
     };
-    gpus.iter().map(gpu).collect()
+    let gpus = gpus.iter().map(gpu).collect::<Option<_>>()?;
+    Some(FirstMeans { gpus, shared_m2 })
 }
 
 #[cfg(test)]
@@ -61,7 +72,8 @@ mod tests {
             .collect();
         let gpus: Vec<&[f64]> = gpus.iter().map(Vec::as_slice).collect();
         let found = first_means(&gpus, 0.06).expect("the same number of runs");
-        found.iter().map(|found| (100.0 * found.mean.exp()).round()).collect()
+        let gpus = found.gpus.iter();
+        gpus.map(|found| (100.0 * found.mean.exp()).round()).collect()
     }
 
     #[test]
@@ -87,8 +99,11 @@ mod tests {
     #[test]
     fn the_residuals_of_the_only_gpu_are_its_own() {
         let found = first_means(&[&[0.01, -0.01]], 0.06).expect("runs");
-        assert!((found[0].m2 - 2e-4).abs() < 1e-12, "{found:?}");
+        assert!((found.gpus[0].m2 - 2e-4).abs() < 1e-12, "{found:?}");
         let found = first_means(&[&[0.01, -0.01], &[0.01, -0.01]], 0.06).expect("runs");
-        assert!(found[0].m2.abs() < 1e-12, "{found:?}");
+        assert!(
+            found.gpus[0].m2.abs() < 1e-12 && (found.shared_m2 - 2e-4).abs() < 1e-12,
+            "{found:?}"
+        );
     }
 }

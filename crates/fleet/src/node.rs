@@ -1,7 +1,7 @@
 //! Next `NodePerformance` of a node, from a measurement and the earlier ones.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
@@ -121,9 +121,9 @@ fn measure<'a>(
     let environment = measured.environment.as_deref();
     let mut pasts: BTreeMap<&str, Running> = BTreeMap::new();
     let statuses = all.filter_map(|object| object.status.as_ref());
-    let states = statuses.clone().filter_map(|status| status.operator_state.as_ref());
-    let common = common_residual(states, environment);
-    for gpu in statuses.flat_map(|status| &status.gpus) {
+    let own: HashSet<&str> = measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
+    let gpus = statuses.clone().flat_map(|status| &status.gpus);
+    for gpu in gpus.filter(|gpu| own.contains(gpu.uuid.as_str())) {
         let stored = gpu.operator_state.as_ref();
         let Some(past) = stored.and_then(|stored| Running::read(stored, environment)) else {
             continue;
@@ -143,6 +143,8 @@ fn measure<'a>(
     let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(&mut known).collect();
     let stored = shown.and_then(|shown| shown.operator_state.as_ref());
     let mut shared = SharedPast::read(stored, environment);
+    let states = statuses.filter_map(|status| Some((status.measured_at, status.operator_state.as_ref()?)));
+    let common = || common_residual(states, environment, shown?.measured_at);
     let next = add(
         measured,
         is_cold(measured, node, shown),
@@ -196,14 +198,14 @@ fn is_cold(measured: &Measurement, node: &NodeIdentity, shown: Option<&NodePerfo
     boots.is_some_and(|(shown, now)| shown != now) || measured.environment != shown.environment
 }
 
-/// Adds a run to the statistics of the node and its GPUs: as the confirmation of the newest run, or as a run of its own. `common` is
-/// the difference from their pasts that all nodes share.
+/// Adds a run to the statistics of the node and its GPUs: as the confirmation of the newest run, or as a run of its own. `common`
+/// computes the difference from their pasts that all nodes share.
 fn add(
     measured: &Measurement,
     is_cold: bool,
     shown: Option<&NodePerformanceStatus>,
     gpus: Vec<(Running, Vec<f64>)>,
-    (node, common): (&mut SharedPast, f64),
+    (node, common): (&mut SharedPast, impl FnOnce() -> Option<f64>),
 ) -> Vec<(Running, Vec<f64>)> {
     let newest = shown.and_then(|shown| shown.validation.policy.as_ref());
     let confirms = measured.is_confirmation && newest.is_some() && newest == measured.validation.policy.as_ref();
@@ -213,12 +215,20 @@ fn add(
     let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
     let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
     if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
-        node.add(&residuals(&gpus), true);
+        node.confirm(&residuals(&gpus));
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
-    let mut next = learn_run(gpus, node, common, deviations);
-    node.add(&residuals(&next), false);
+    if !is_same {
+        // Some of these GPUs ran beside other ones.
+        node.skip();
+    }
+    let mut next = learn_run(gpus, node, common(), deviations);
+    if is_cold {
+        node.skip();
+    } else {
+        node.add(&residuals(&next));
+    }
     add_run(&mut next, is_cold);
     next
 }

@@ -17,9 +17,13 @@ const ROUNDS: usize = 6;
 const STEP: f64 = 2.5;
 /// Passes from which on the mean is settled. A mean of fewer that stops learning would be wrong for long.
 pub(crate) const SETTLED: u32 = 20;
-/// Standard deviations above Siegmund's limit, because the mean is estimated: 60,000 passes of normal noise give 1.4 false
-/// alarms in 10,000 so, and 4 without.
+/// Standard deviations above Siegmund's limit, because the mean is estimated: with a limit for one alarm in 10,000 passes, 60,000
+/// passes of normal noise give 1.4 in 10,000 so, and 4 without.
 const ESTIMATED: f64 = 0.8;
+/// Part of the alarm limit from which on a drift is suspected.
+const SUSPECTED: f64 = 0.25;
+/// Largest CUSUM (standard deviations), so that healthy passes end a suspicion.
+const LARGEST: f64 = 12.0;
 /// Most standard deviations by which one pass counts for the mean.
 pub(crate) const OUTLIER: f64 = 4.0;
 /// Most (logarithm) that one run counts for the mean in the part that the GPUs of a node share: 10 %. Without a limit a run at half
@@ -27,8 +31,8 @@ pub(crate) const OUTLIER: f64 = 4.0;
 const SHARED: f64 = 0.105;
 /// Passes from which on the mean is known: it is published, and limits what one run counts. The mean of fewer may be the wrong one.
 pub(crate) const KNOWN: u32 = 5;
-/// Loss (percent) below which a confirmation refutes a drift: half of the drift that the CUSUM is made for. With 2 %, at which a drift is
-/// reported, the confirmations of a drift of 3 % refuted one of five (simulated, noise of 2 %).
+/// Loss (percent) below which a confirmation refutes a drift: half of the drift that the CUSUM is made for. With 2 %, at which a drift
+/// is reported, the confirmations of a drift of 3 % refuted one of three (simulated). In between it is confirmed once more.
 pub(crate) const REFUTED: f64 = 1.5;
 /// Digits after the point that are stored: a millionth of a logarithm.
 const DIGITS: f64 = 1e6;
@@ -65,8 +69,7 @@ impl Past {
             };
         }
         let (own, shared) = (residual, value - self.mean - residual);
-        // While a drift is suspected, a settled mean does not learn it as normal. What the GPUs of a node share is learned, or the
-        // means of healthy GPUs would drift apart.
+        // While a drift is suspected, a settled mean does not learn it as normal.
         let own = if next.is_suspected(deviation) {
             0.0
         } else {
@@ -106,14 +109,14 @@ impl Past {
         Self {
             count: self.count.saturating_add(1),
             m2: round_fine(self.m2 + residual * residual),
-            cusum: round((self.cusum + step).max(0.0)),
+            cusum: round((self.cusum + step).clamp(0.0, LARGEST)),
             ..self
         }
     }
 
     /// True if passes may have drifted down, once the mean is settled.
     pub fn is_suspected(&self, deviation: f64) -> bool {
-        self.count > SETTLED && self.cusum > limit(deviation, GPU_IN_CONTROL) / 4.0
+        self.count > SETTLED && self.cusum > limit(deviation, GPU_IN_CONTROL) * SUSPECTED
     }
 
     /// Standard deviation of a pass: the own residuals beside a prior of 12 degrees with this variance.

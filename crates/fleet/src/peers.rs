@@ -121,7 +121,7 @@ pub(crate) fn node_and_past(summary: &NodeSummary, spread: &PriorSpread, runs: u
         value: residual,
         variance,
         once: variance,
-        past: Some((whole.past, pass + trial)),
+        past: Some((summary.shared, pass + trial)),
     })
 }
 
@@ -132,10 +132,7 @@ pub(crate) fn pass_variance(summary: &NodeSummary, spread: &PriorSpread) -> f64 
 
 /// Squares of a node's earlier residuals, in variances of a pass with the prior's spread.
 pub(crate) fn learned_squares(summary: &NodeSummary, spread: &PriorSpread) -> Squares {
-    let past = summary.whole.past;
-    if past.m2 <= 0.0 {
-        return Squares::default();
-    }
+    let past = summary.shared;
     Squares {
         sum: past.m2 / pass_variance(summary, spread),
         degrees: f64::from(past.count.saturating_sub(1)),

@@ -15,8 +15,10 @@ pub struct NodePass {
     pub confirmations: u32,
     /// True if the run missed an enforced gate.
     pub missed_gate: bool,
-    /// Past of the node as a whole.
+    /// Mean speed of the node as a whole in the runs before.
     pub past: Past,
+    /// Residuals of those runs in the part that the GPUs share. It may have fewer runs.
+    pub shared: Past,
     /// Decode speeds by GPU UUID.
     pub gpus: BTreeMap<String, Speeds>,
 }
@@ -47,6 +49,8 @@ pub(crate) enum Average {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeSummary<'a> {
     pub(crate) whole: MeanSpeed,
+    /// Residuals of the runs before, in the part that the GPUs share.
+    pub(crate) shared: Past,
     pub(crate) gpus: Vec<(&'a str, MeanSpeed)>,
 }
 
@@ -103,6 +107,7 @@ impl<'a> NodeSummary<'a> {
         let gpus = self.gpus.into_iter();
         Self {
             whole: self.whole.with_trials(trials, average),
+            shared: self.shared,
             gpus: gpus
                 .map(|(uuid, value)| (uuid, value.with_trials(trials, average)))
                 .collect(),
@@ -122,6 +127,10 @@ impl<'a> NodeSummary<'a> {
             is_median: gpus.iter().all(|(_, value)| value.is_median),
             past: pass.past,
         };
-        Some(Self { whole, gpus })
+        Some(Self {
+            whole,
+            shared: pass.shared,
+            gpus,
+        })
     }
 }

@@ -13,6 +13,8 @@ use crate::shared::SharedPast;
 
 /// Standard deviations of a run below the mean from which on two runs in a row show a loss, which is not learned as normal.
 const LOSS: f64 = 2.0;
+/// Number of GPUs up to which one of them moves the trimmed mean of all.
+const FEW_GPUS: usize = 4;
 /// Most runs that confirm one run.
 const MOST_CONFIRMATIONS: u32 = 2;
 /// Digits after the point that are stored: a hundredth of a percent.
@@ -104,7 +106,7 @@ impl Running {
 
     /// Reads stored statistics; `None` for those of another version or environment.
     pub(crate) fn read(stored: &Value, environment: Option<&str>) -> Option<Self> {
-        let stored: Self = serde_json::from_value(stored.clone()).ok()?;
+        let stored: Self = Self::deserialize(stored).ok()?;
         let same = environment.is_some() && stored.environment.as_deref() == environment;
         same.then_some(stored)
     }
@@ -159,18 +161,19 @@ impl Running {
         newest.is_cold || is_slow(newest.speed) && mean(&newest.c).is_some_and(is_slow)
     }
 
-    /// Statistics with the newest run learned, so that another one can be added. `suspected` is the part of it that a suspected
-    /// drift of the node may have caused.
+    /// Statistics with the newest run learned, so that another one can be added.
     #[must_use]
-    pub(crate) fn learn(self, suspected: f64, deviations: Deviations) -> Self {
+    fn learn(self, node: NodeRun, deviations: Deviations) -> Self {
         let Some(newest) = &self.newest else { return self };
         let is_skipped = self.is_skipped(deviations);
         let (mut learned, mut first) = (self.past, self.first.clone());
         if !is_skipped {
-            learned = learned.update(newest.speed - suspected, newest.r, deviations.beside);
+            learned = learned.update(newest.speed - node.suspected, newest.r - node.common, deviations.beside);
             first.push(newest.speed);
         }
-        let is_refuted = newest.confirmed.is_some_and(|residual| residual > -loss(REFUTED));
+        let is_refuted = newest
+            .confirmed
+            .is_some_and(|residual| residual - node.common > -loss(REFUTED));
         if is_refuted && learned.is_drifting(deviations.beside, GPU_IN_CONTROL) {
             learned = learned.settle();
         }
@@ -189,31 +192,46 @@ impl Running {
     }
 }
 
-/// Learns the newest run of all GPUs of a node. `common` is the difference from their pasts that all nodes share.
+/// Part of a run that is not the GPU's own (logarithms).
+#[derive(Clone, Copy, Debug, Default)]
+struct NodeRun {
+    /// That a suspected drift of the node may have caused. It is not learned as normal.
+    suspected: f64,
+    /// That all nodes share, as far as the residual of the GPU contains it.
+    common: f64,
+}
+
+/// Learns the newest run of all GPUs of a node. `common` is the difference from their pasts that all nodes share, if there are enough
+/// of them.
 pub(crate) fn learn_run(
     mut gpus: Vec<(Running, Vec<f64>)>,
     node: &mut SharedPast,
-    common: f64,
+    common: Option<f64>,
     deviations: Deviations,
 ) -> Vec<(Running, Vec<f64>)> {
-    let mut suspected = 0.0;
+    let mut run = NodeRun::default();
+    let is_suspected = |(gpu, _): &(Running, Vec<f64>)| gpu.past.is_suspected(deviations.beside);
     if gpus.iter().any(|(gpu, _)| gpu.is_skipped(deviations)) {
         node.skip();
     } else {
-        suspected = node.learn(common, deviations.shared.powi(2));
+        // One slow GPU of few moves the node, and the means of the others must not follow it. The only GPU withholds by itself.
+        let withholds = gpus.len() > FEW_GPUS || gpus.len() > 1 && !gpus.iter().any(is_suspected);
+        run.suspected = node.learn(common, deviations.shared.powi(2), withholds);
     }
     if gpus.len() == 1 {
-        // The only GPU has the same residual, and does not learn a drift by itself.
-        suspected = 0.0;
+        // Its residual contains what all nodes share.
+        run.common = common.unwrap_or_default();
     }
     for (gpu, _) in &mut gpus {
-        *gpu = std::mem::take(gpu).learn(suspected, deviations);
+        *gpu = std::mem::take(gpu).learn(run, deviations);
     }
     let first: Vec<&[f64]> = gpus.iter().map(|(gpu, _)| gpu.first.as_slice()).collect();
+    let runs = first.first().map_or(0, |first| first.len());
     if let Some(means) = first_means(&first, OUTLIER * deviations.beside) {
-        for (found, (gpu, _)) in means.into_iter().zip(&mut gpus) {
+        node.set_first(runs, means.shared_m2);
+        for (found, (gpu, _)) in means.gpus.into_iter().zip(&mut gpus) {
             // A GPU with statistics of an older version has no first runs.
-            if usize::try_from(gpu.past.count) == Ok(gpu.first.len()) {
+            if usize::try_from(gpu.past.count) == Ok(runs) {
                 gpu.past = gpu.past.with_first(found.mean, found.m2);
             }
         }
@@ -295,7 +313,7 @@ mod tests {
     fn after(speeds: &[f64]) -> Running {
         let (mut known, deviations) = (Running::new(Some("0123")), Deviations::new(PRODUCT, 1));
         for speed in speeds {
-            let learned = learn_run(vec![(known, Vec::new())], &mut SharedPast::default(), 0.0, deviations);
+            let learned = learn_run(vec![(known, Vec::new())], &mut SharedPast::default(), None, deviations);
             let mut gpus = vec![(learned[0].0.clone(), vec![speed.ln()])];
             add_run(&mut gpus, false);
             known = gpus.remove(0).0;
@@ -313,7 +331,9 @@ mod tests {
         let found = after(&speeds);
         assert_eq!(
             found.past(),
-            after(&speeds[..5]).learn(0.0, Deviations::new(PRODUCT, 1)).past()
+            after(&speeds[..5])
+                .learn(NodeRun::default(), Deviations::new(PRODUCT, 1))
+                .past()
         );
         let stored = found.to_value().expect("JSON");
         assert_eq!((found.past.count, found.count_runs()), (5, 6));
@@ -323,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_trials_of_a_run_count_as_their_mean() {
-        let known = after(&[100.0; 5]).learn(0.0, Deviations::new(PRODUCT, 1));
+        let known = after(&[100.0; 5]).learn(NodeRun::default(), Deviations::new(PRODUCT, 1));
         let trials = vec![96.0_f64.ln(), 90.0_f64.ln(), 93.0_f64.ln()];
         let mean = trials.iter().sum::<f64>() / 3.0;
         assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-2);
@@ -332,7 +352,7 @@ mod tests {
         let found = gpus.remove(0).0;
         let stored = found.to_value().expect("JSON");
         assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
-        let learned = found.learn(0.0, Deviations::new(PRODUCT, 1)).past;
+        let learned = found.learn(NodeRun::default(), Deviations::new(PRODUCT, 1)).past;
         let expected = (5.0 * 100.0_f64.ln() + mean) / 6.0;
         assert!((learned.mean - expected).abs() < 1e-4, "{learned:?} {expected}");
     }
@@ -341,16 +361,22 @@ mod tests {
     fn a_loss_that_two_deployments_show_is_not_learned() {
         let deviations = Deviations::new(PRODUCT, 1);
         let slow = after(&[100.0, 100.0, 100.0, 100.0, 100.0, 90.0]);
-        let confirmed = confirm(&slow, 91.0).expect("a run to confirm").learn(0.0, deviations);
+        let confirmed = confirm(&slow, 91.0)
+            .expect("a run to confirm")
+            .learn(NodeRun::default(), deviations);
         assert_eq!((confirmed.past, confirmed.skipped), (slow.past, 1));
-        let refuted = confirm(&slow, 100.0).expect("a run to confirm").learn(0.0, deviations);
+        let refuted = confirm(&slow, 100.0)
+            .expect("a run to confirm")
+            .learn(NodeRun::default(), deviations);
         assert_eq!(refuted.past.count, 6, "noise is learned");
         let few = after(&[110.0, 100.0]);
-        let few = confirm(&few, 100.0).expect("a run to confirm").learn(0.0, deviations);
+        let few = confirm(&few, 100.0)
+            .expect("a run to confirm")
+            .learn(NodeRun::default(), deviations);
         assert_eq!(few.past.count, 2, "so is a loss beside a single run");
         assert!(refuted.past.mean < slow.past.mean);
         assert_eq!(
-            slow.clone().learn(0.0, deviations).past,
+            slow.clone().learn(NodeRun::default(), deviations).past,
             refuted.past,
             "so is a loss without a confirmation"
         );
@@ -367,7 +393,7 @@ mod tests {
             let found = learn_run(
                 vec![(after(speeds), Vec::new())],
                 &mut SharedPast::default(),
-                0.0,
+                None,
                 deviations,
             );
             let found = &found[0].0;
@@ -385,7 +411,11 @@ mod tests {
         let second = confirm(&first, 100.0).expect("a run to confirm");
         let counts = [&slow, &first, &second].map(Running::confirmations);
         assert_eq!(counts, [0, 1, 2]);
-        assert_eq!(second.clone().learn(0.0, deviations).past.count, 4, "noise is learned");
+        assert_eq!(
+            second.clone().learn(NodeRun::default(), deviations).past.count,
+            4,
+            "noise is learned"
+        );
         assert!(confirm(&second, 91.0).is_none());
         let stored = second.to_value().expect("JSON");
         assert_eq!(Running::read(&stored, Some("0123")), Some(second));
@@ -393,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_change_that_all_gpus_share_is_no_residual_of_one() {
-        let known = after(&[100.0, 100.0]).learn(0.0, Deviations::new(PRODUCT, 2));
+        let known = after(&[100.0, 100.0]).learn(NodeRun::default(), Deviations::new(PRODUCT, 2));
         let speeds = [90.0_f64, 90.0, 80.0];
         let mut gpus: Vec<(Running, Vec<f64>)> = speeds.iter().map(|speed| (known.clone(), vec![speed.ln()])).collect();
         add_run(&mut gpus, false);
@@ -407,14 +437,14 @@ mod tests {
         let deviations = Deviations::new(PRODUCT, 1);
         let mut drifting = after(&[100.0; 30]);
         drifting.past.cusum = 9.0;
-        assert!(drifting.clone().learn(0.0, deviations).past.cusum > 8.0);
+        assert!(drifting.clone().learn(NodeRun::default(), deviations).past.cusum > 8.0);
         let settled = confirm(&drifting, 100.0)
             .expect("a run to confirm")
-            .learn(0.0, deviations);
+            .learn(NodeRun::default(), deviations);
         assert!(settled.past.cusum < 6.0, "{settled:?}");
         let shown = confirm(&drifting, 97.0)
             .expect("a run to confirm")
-            .learn(0.0, deviations);
+            .learn(NodeRun::default(), deviations);
         assert!(shown.past.cusum > 8.0, "the loss is still there");
     }
 }

@@ -48,6 +48,20 @@ impl Squares {
         }
     }
 
+    /// The same for deviations that noise is only a part of: it may be larger than the prior's, and not smaller. It counts as the prior
+    /// at most.
+    #[must_use]
+    pub fn widening(self) -> Self {
+        if self.degrees <= 0.0 {
+            return self;
+        }
+        let degrees = self.degrees.min(DEGREES);
+        Self {
+            sum: degrees * (self.sum / self.degrees).max(1.0),
+            degrees,
+        }
+    }
+
     /// Scale of deviations that are so few that the tail stays a guess.
     pub fn scale(self) -> Scale {
         Scale {

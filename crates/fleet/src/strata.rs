@@ -77,19 +77,19 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
         }
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
-    let shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
-    screen.past = node_past(&pasts, shared);
+    screen.past = node_past(&pasts);
+    screen.shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
     screen.missed_gate = status.verdict == Verdict::Failed;
     let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
     (!screen.gpus.is_empty()).then_some((screen, fresh))
 }
 
-/// Past of a node as a whole: the mean of its GPUs, and the residuals of what they share.
-fn node_past(gpus: &[Past], shared: Past) -> Past {
+/// Mean of a node as a whole: that of its GPUs.
+fn node_past(gpus: &[Past]) -> Past {
     let means: Vec<f64> = gpus.iter().map(|past| past.mean).collect();
     Past {
         count: gpus.iter().map(|past| past.count).min().unwrap_or_default(),
         mean: trimmed_mean(&means).unwrap_or_default(),
-        ..shared
+        ..Past::default()
     }
 }

@@ -169,7 +169,7 @@ fn a_shift_of_all_nodes_blames_none() {
     };
     let screen: BTreeMap<String, NodePass> = (0..NODES).map(slower).collect();
     let mut fresh = screen.clone();
-    count(&mut fresh, 1);
+    count(&mut fresh, 2);
     let found = assessed(&screen, &fresh);
     assert!(found.shift.is_environment);
     let losses: Vec<_> = found.nodes.values().filter_map(|node| node.loss.as_ref()).collect();

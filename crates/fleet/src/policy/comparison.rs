@@ -42,7 +42,7 @@ pub struct NodeComparison {
 }
 
 /// Compares the nodes that `is_selected` accepts. All nodes with the same environment are compared with each other, or with the
-/// approved baseline if they are few. The newest run of each node only raises a suspicion; its confirmation in a new deployment
+/// approved baseline if they are few. The newest run of each node only raises a suspicion; its last confirmation in a new deployment
 /// decides.
 pub fn compare_nodes(
     rules: &ComparisonRules,
@@ -62,8 +62,11 @@ pub fn compare_nodes(
         }
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
-        let others = found.detectable.unwrap_or(assessed.detectable);
-        found.detectable = Some(others.worse(assessed.detectable));
+        // A node alone in its environment has no peers yet.
+        if assessed.nodes.len() >= fleet_rules(rules).least_nodes {
+            let others = found.detectable.unwrap_or(assessed.detectable);
+            found.detectable = Some(others.worse(assessed.detectable));
+        }
         for (name, node) in assessed.nodes.iter().filter(|(name, _)| is_selected(name)) {
             let Some(status) = measured.get(name) else { continue };
             if node.is_unconfirmed {

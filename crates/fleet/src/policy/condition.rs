@@ -109,8 +109,8 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
         ("Unknown", "TooFewRuns", message)
     } else {
         let message = format!(
-            "Healthy nodes look slow as rarely as the method promises. {}",
-            describe(compared.detectable.unwrap_or_default())
+            "Healthy nodes look slow as rarely as the method promises.{}",
+            compared.detectable.map(describe).unwrap_or_default()
         );
         ("True", "Calibrated", message)
     };
@@ -119,12 +119,20 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
 
 /// Losses that are found, in words. Whole percents, so that the message seldom changes.
 fn describe(detectable: DetectableLoss) -> String {
-    let loss = |what: &str, percent: Option<f64>| match percent {
-        Some(percent) => format!("{what} that is {:.0} % slower", percent.ceil()),
-        None => format!("no loss of {what}"),
-    };
-    let (gpu, node) = (loss("a GPU", detectable.gpu), loss("a whole node", detectable.node));
-    format!("Nine of ten passes report {gpu}, and {node}.")
+    let loss = |what: &str, percent: f64| format!("{what} that is {:.0} % slower", percent.ceil());
+    match (detectable.gpu, detectable.node) {
+        (Some(gpu), Some(node)) => format!(
+            " Nine of ten passes report {} and {}.",
+            loss("a GPU", gpu),
+            loss("a node", node)
+        ),
+        (Some(gpu), None) => format!(
+            " Nine of ten passes report {}. Runs vary too much to show that a whole node is slow.",
+            loss("a GPU", gpu)
+        ),
+        (None, Some(node)) => format!(" Nine of ten passes report {}.", loss("a node", node)),
+        (None, None) => String::new(),
+    }
 }
 
 fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (PolicyReason, String) {

@@ -26,6 +26,7 @@ const MISSED: &[&str] = &[
     "a node 10 % slower, 5 own runs, reported, rough, Gaussian",
     "one GPU 10 % slower, 5 own runs, reported, rough, heavy",
     "a node 10 % slower, 5 own runs, reported, rough, heavy",
+    "a node, usual, Gaussian",
     "a rack 8 % slower: passes that act on a node, usual, recorded",
     "baselines of 10 nodes that are off, usual, recorded",
 ];

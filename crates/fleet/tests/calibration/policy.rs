@@ -262,12 +262,11 @@ impl PolicyFleet {
                 .map(|(uuid, speeds)| (uuid.clone(), speeds.iter().map(|speed| time(*speed)).collect()))
                 .collect(),
         };
-        // No GPU moves, so the objects of other nodes do not matter.
         let identity = NodeIdentity {
             uid: "uid".to_owned(),
             boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
         };
-        let change = record(&measured, &identity, self.objects.get(hostname).into_iter());
+        let change = record(&measured, &identity, self.objects.values());
         let NodeChange::Write(object) = change else {
             panic!("{change:?}")
         };
