@@ -1,7 +1,7 @@
 //! Losses that a comparison would report.
 
 use crate::centre::median;
-use crate::evidence::{Limits, NodeEvidence};
+use crate::evidence::{DetectionLimits, NodeEvidence};
 use crate::numbers::percent;
 
 /// Smallest losses (percent, above 0) that at least nine of ten passes report. `None` if no loss is reported.
@@ -15,7 +15,7 @@ pub struct DetectableLoss {
 
 impl DetectableLoss {
     /// Median of some nodes, each as if it had a confirmation now.
-    pub(crate) fn new(nodes: &[NodeEvidence], limits: Limits) -> Self {
+    pub(crate) fn new(nodes: &[NodeEvidence], limits: DetectionLimits) -> Self {
         let of = |is_gpu: bool| {
             let losses: Vec<f64> = nodes
                 .iter()

@@ -16,7 +16,7 @@ const CHANGE: f64 = 0.01;
 
 /// p-values that a loss has to reach.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct DetectionLimits {
     /// In the screen, so that the node is measured again.
     pub(crate) screened: f64,
     /// In the confirmation.
@@ -108,7 +108,7 @@ impl NodeEvidence {
     }
 
     /// Loss (logarithm) of a GPU, or of the whole node, that one reference would show in both measurements. `None` without one.
-    pub(crate) fn detectable(&self, is_gpu: bool, limits: Limits) -> Option<f64> {
+    pub(crate) fn detectable(&self, is_gpu: bool, limits: DetectionLimits) -> Option<f64> {
         let loss = |candidates: &[SubjectLoss], reference: Reference, limit: f64, effect: f64| {
             let asks_both = asks_both(candidates.iter());
             let mut asked = candidates.iter().filter(|candidate| candidate.gpu.is_some() == is_gpu);

@@ -13,7 +13,7 @@ use crate::candidate::SubjectLoss;
 use crate::comparison::{KnownStratum, compare};
 use crate::detectable::DetectableLoss;
 use crate::discovery::adjust;
-use crate::evidence::{Limits, NodeEvidence, calibrate};
+use crate::evidence::{DetectionLimits, NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
 use crate::prior::PriorSpread;
 use crate::reading::NodePass;
@@ -211,7 +211,7 @@ pub fn assess(
         };
         ((*name).to_owned(), assessed)
     };
-    let limits = Limits {
+    let limits = DetectionLimits {
         screened: limit,
         // Of one slow node more. The rule for the rate of false discoveries divides by the number of tests.
         confirmed: rules.report.false_discovery_rate / count(tests),

@@ -165,10 +165,13 @@ impl Running {
     #[must_use]
     fn learn(self, node: NodeRun, deviations: Deviations) -> Self {
         let Some(newest) = &self.newest else { return self };
-        let is_skipped = self.is_skipped(deviations);
+        let is_skipped = node.is_skipped || self.is_skipped(deviations);
         let (mut learned, mut first) = (self.past, self.first.clone());
         if !is_skipped {
-            learned = learned.update(newest.speed - node.suspected, newest.r - node.common, deviations.beside);
+            // The sum that comes back after a suspicion is not that of a new GPU.
+            let is_known = learned.count >= KNOWN;
+            let speed = newest.speed - if is_known { node.suspected } else { 0.0 };
+            learned = learned.update(speed, newest.r - node.common, deviations.beside);
             first.push(newest.speed);
         }
         let is_refuted = newest
@@ -195,6 +198,8 @@ impl Running {
 /// Part of a run that is not the GPU's own (logarithms).
 #[derive(Clone, Copy, Debug, Default)]
 struct NodeRun {
+    /// True if no GPU learns the run.
+    is_skipped: bool,
     /// That a suspected drift of the node may have caused. It is not learned as normal.
     suspected: f64,
     /// That all nodes share, as far as the residual of the GPU contains it.
@@ -211,7 +216,10 @@ pub(crate) fn learn_run(
 ) -> Vec<(Running, Vec<f64>)> {
     let mut run = NodeRun::default();
     let is_suspected = |(gpu, _): &(Running, Vec<f64>)| gpu.past.is_suspected(deviations.beside);
-    if gpus.iter().any(|(gpu, _)| gpu.is_skipped(deviations)) {
+    let skipped = gpus.iter().filter(|(gpu, _)| gpu.is_skipped(deviations)).count();
+    // A loss of the node close to the limit would be learned by the GPUs that do not reach it.
+    run.is_skipped = skipped > 0 && 2 * skipped >= gpus.len();
+    if run.is_skipped {
         node.skip();
     } else {
         // One slow GPU of few moves the node, and the means of the others must not follow it. The only GPU withholds by itself.

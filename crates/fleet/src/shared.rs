@@ -77,6 +77,9 @@ impl SharedPast {
         let is_suspected = withholds && common.is_some() && self.past.is_suspected(deviation);
         let confirmed = self.confirmed.take();
         let is_refuted = confirmed.is_some_and(|confirmed| confirmed - shift > -loss(REFUTED));
+        if confirmed.is_some() && !is_refuted {
+            self.withheld = None;
+        }
         if is_refuted && self.past.is_drifting(deviation, NODE_IN_CONTROL) {
             self.past = self.past.settle();
         }
@@ -91,9 +94,9 @@ impl SharedPast {
         }
     }
 
-    /// Forgets the newest run.
+    /// Forgets the newest run, and the withheld residuals before it: they were no chance, or of other GPUs.
     pub(crate) fn skip(&mut self) {
-        (self.newest, self.confirmed) = (None, None);
+        (self.newest, self.confirmed, self.withheld) = (None, None, None);
     }
 
     /// JSON that a `NodePerformance` stores.
@@ -119,9 +122,10 @@ pub(crate) fn common_residual<'a>(
     at: DateTime<Utc>,
 ) -> Option<f64> {
     let newest = states.filter_map(|(ended_at, state)| {
-        // Only these two of thousands of states.
+        // Only these of thousands of states.
         let is_same = environment.is_some() && state.get("e").and_then(Value::as_str) == environment;
-        let newest = state.get("r").and_then(Value::as_f64).filter(|_| is_same)?;
+        let has_past = state.get("n").and_then(Value::as_u64).is_some_and(|runs| runs > 0);
+        let newest = state.get("r").and_then(Value::as_f64).filter(|_| is_same && has_past)?;
         Some(((ended_at - at).abs(), newest))
     });
     let mut newest: Vec<(TimeDelta, f64)> = newest.collect();
