@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::baseline::SpeedNorm;
 use crate::candidate::{Reference, SubjectLoss};
 use crate::evidence::NodeEvidence;
-use crate::measurement::MOST_TRIALS;
+use crate::measurement::CONFIRMATION_TRIALS;
 use crate::numbers::count;
 use crate::past::{GPU_IN_CONTROL, NODE_IN_CONTROL, Past, SETTLED};
 use crate::peers::{
@@ -267,7 +267,7 @@ impl<'a> Level<'a> {
     fn samples(&self, read: &[NodeSummary]) -> Vec<NodeEvidence> {
         let step = read.len().div_ceil(SAMPLES).max(1);
         let sample = |(at, summary): (usize, &NodeSummary)| {
-            let again = summary.clone().with_trials(MOST_TRIALS, self.average);
+            let again = summary.clone().with_trials(CONFIRMATION_TRIALS.into(), self.average);
             NodeEvidence {
                 screened: self.candidates(at, summary, None),
                 confirmed: self.candidates(at, &again, Some(summary)),

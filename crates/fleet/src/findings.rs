@@ -243,8 +243,7 @@ fn adjusted(fresh: &[Option<f64>], is_noise_assumed: bool) -> Vec<f64> {
 }
 
 /// Returns true if the run that decides has measured a node. The first new deployment only chooses the nodes for it: with one
-/// confirmation 41 of 100 machines that were cold in two runs were reported, and three times as many nodes had to be measured with
-/// five trials (simulated).
+/// confirmation 41 of 100 machines that were cold in two runs were reported (simulated).
 fn is_decided(node: &NodeEvidence) -> bool {
     node.confirmations >= DECISIVE
 }

@@ -11,6 +11,8 @@ use crate::centre::mean;
 
 /// Trials of a run that count, so that a `NodePerformance` stays small.
 pub(crate) const MOST_TRIALS: usize = 5;
+/// Trials of the confirmation that decides. In the simulated policy one trial reported 17 of 40 losses of 10 % with usual noise.
+pub(crate) const CONFIRMATION_TRIALS: u8 = 5;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 

@@ -89,7 +89,7 @@ impl SharedPast {
         } else if self.past.cusum > 0.0 {
             0.0
         } else {
-            // It was chance. Without these runs the means of healthy nodes became 0.4 % too high after 200 passes.
+            // The suspicion is over. Without these runs the means of healthy nodes became 0.4 % too high after 200 passes (computed).
             -self.withheld.take().unwrap_or_default()
         }
     }

@@ -11,6 +11,7 @@ use perfval_api::meta::{DUE_REASON, ERRORS_BEFORE, NODE_LABEL, POLICY_LABEL};
 use perfval_api::{PerfValidation, TrialRule};
 
 use super::facts::{HOSTNAME, ValidationFacts};
+use crate::measurement::CONFIRMATION_TRIALS;
 
 /// Pause after the first validation without a measurement. Each further one doubles it.
 const PAUSE: TimeDelta = TimeDelta::minutes(10);
@@ -18,8 +19,6 @@ const PAUSE: TimeDelta = TimeDelta::minutes(10);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
 /// Time-out of the wait for GPUs. The policy gives up earlier and tries other nodes; an Error would pause the node.
 const SIZING: &str = "30m";
-/// Trials of the confirmation that decides. In the simulated policy one trial reported 17 of 40 losses of 10 % with usual noise.
-const CONFIRMATION_TRIALS: i32 = 5;
 /// Longest part of a name that comes from the policy, and from the node.
 const PART: usize = 20;
 
@@ -77,12 +76,12 @@ impl<'a> NodeHistory<'a> {
         spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
         SIZING.clone_into(&mut spec.timeouts.sizing);
         if reason == DueReason::Confirmation && is_decisive {
-            let trials = &mut spec.trials;
+            let (trials, least) = (&mut spec.trials, i32::from(CONFIRMATION_TRIALS));
             // Under All, `max` is the number of passes that are needed.
             if trials.rule != TrialRule::All {
-                trials.max = trials.max.max(CONFIRMATION_TRIALS);
+                trials.max = trials.max.max(least);
             }
-            trials.min = Some(trials.min.unwrap_or(1).max(CONFIRMATION_TRIALS).min(trials.max));
+            trials.min = Some(trials.min.unwrap_or(1).max(least).min(trials.max));
         }
         PerfValidation {
             metadata: ObjectMeta {
