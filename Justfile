@@ -12,7 +12,7 @@ triple := "x86_64-unknown-linux-gnu"
 release := CARGO_TARGET_DIR / triple / "release"
 debug := CARGO_TARGET_DIR / "debug"
 lab := debug / "lab"
-# The product's programs as the last recipe built them: optimised ones by `image`, debug builds for the demo.
+# The product's programs as the last recipe built them: optimised ones by `binaries`, debug builds for the demo.
 product := cache / "product"
 suite := debug / "suite --debug " + debug + " --release " + product
 prepare := "python3 -B " + justfile_directory() / "tests/lab/prepare/prepare.py --cache " + cache + " --target " + CARGO_TARGET_DIR
@@ -173,31 +173,31 @@ bench:
     {{release}}/scale
 
 # What 5,000 validations on 5,000 nodes cost the operator's program in the memory of its pod, 50 of them at once: a stub of the API server, as root (minutes; prints a table, and asserts nothing). `just bench-crowd 1000 1000 256` for other numbers of nodes and validations, and MiB.
-bench-crowd *SIZE: image
+bench-crowd *SIZE: binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale crowd {{product}}/perfvalidation-operator {{SIZE}}
 
 # One policy over so many nodes whose runs are played, with faults: coverage, requests, memory, CPU and outliers beside the goals; the same stub, as root (5,000 take an hour; fails if a node is measured twice at a time or a validation stays). Ctrl-C prints the table so far. `just fleet 5000 1 100`: at the usual speed, until 100 nodes have a verdict; `just fleet 5000 0.33 100`: with runs of eight minutes.
-fleet nodes="5000" speedup="20" enough=nodes: image
+fleet nodes="5000" speedup="20" enough=nodes: binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}
 
 # A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
-bench-tenant minutes="30": image
+bench-tenant minutes="30": binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale tenant {{product}}/perfvalidation-operator {{minutes}}
 
 # What `just bench` shows, on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
-bench-cluster nodes="1000": build-lab image
+bench-cluster nodes="1000": build-lab binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     @{{suite}} scale {{nodes}}
 
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
-bench-line waiting="0,1,10,100,1000": build-lab image
+bench-line waiting="0,1,10,100,1000": build-lab binaries
     @{{suite}} line {{waiting}}
 
 # The operator beside AIPerf's own (kopf) and a bare one on controller-runtime, one after the other on one lab: reaction, API calls, memory, CPU, size, restart (half an hour; prints a table, and asserts nothing).
-bench-peers objects="100": setup build-lab image
+bench-peers objects="100": setup build-lab binaries
     #!/usr/bin/env bash
     set -euo pipefail
     export PATH="{{cache}}/tools/bin:$PATH"
@@ -221,7 +221,7 @@ gitops:
     done
 
 # PerfValidations under a real Argo CD on the lab: what docs/evidence/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` runs one story.
-argocd STORY="": setup build-lab image
+argocd STORY="": setup build-lab binaries
     #!/usr/bin/env bash
     set -euo pipefail
     command -v redis-server >/dev/null || { echo "missing Debian package; run: sudo apt-get install redis-server" >&2; exit 1; }
@@ -237,7 +237,7 @@ argocd STORY="": setup build-lab image
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
 # PerfValidations under a real kustomize-controller of Flux on the lab: what docs/evidence/gitops.md shows (five minutes; not part of `just test`). `just flux fit` runs one story.
-flux STORY="": setup build-lab image
+flux STORY="": setup build-lab binaries
     #!/usr/bin/env bash
     set -euo pipefail
     work=$(mktemp --directory)
@@ -257,7 +257,7 @@ flux STORY="": setup build-lab image
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
 # PerfValidations whose Jobs wait in a queue of a real Kueue on the lab: queued, drained during a trial, and in a queue that does not exist (three minutes, and eight more for the first build of Kueue; not part of `just test`). `just kueue queued` runs one story.
-kueue STORY="": setup build-lab image
+kueue STORY="": setup build-lab binaries
     #!/usr/bin/env bash
     set -euo pipefail
     work=$(mktemp --directory)
@@ -325,7 +325,7 @@ report-browser FOLDER="":
     REPORT_SCREENSHOTS="{{FOLDER}}" cargo test --quiet -p perfval-report --test report -- --ignored --test-threads 1 browser
 
 # The sessions of docs/evidence/sessions.md, taken anew on a fresh lab into FOLDER: healthy, with a slow GPU, broken (eight minutes; not part of `just test`).
-sessions FOLDER: setup build-lab image
+sessions FOLDER: setup build-lab binaries
     #!/usr/bin/env bash
     set -euo pipefail
     mkdir -p "{{FOLDER}}"
@@ -386,7 +386,7 @@ release version *FLAGS:
     cargo run --quiet -p perfval-release -- {{version}} {{FLAGS}}
 
 # Build the static release binaries: the operator, the runner, the kubectl plug-in.
-image:
+binaries:
     PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner -p perfval-cli
     @ln -sfn {{release}} {{product}}
 
@@ -432,7 +432,7 @@ e2e NAME="": debug-product
     @{{suite}} runs {{NAME}}
 
 # All whole runs, also those that take long (an hour on two cores, not part of `just test`).
-e2e-all: build-lab image
+e2e-all: build-lab binaries
     @{{suite}} runs --all
 
 # How often the verdict is right, into docs/evidence/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
@@ -444,7 +444,7 @@ fidelity-replay:
     @cargo run --quiet -p perfval-fidelity --bin fidelity
 
 [private]
-fidelity-record *FLAGS: build-lab image
+fidelity-record *FLAGS: build-lab binaries
     @{{suite}} fidelity --record {{cache}}/fidelity.jsonl -- {{FLAGS}}
 
 # The same for the faults of the engines only, without a cluster and without root: `just fidelity-rig [ROUTER…]`.
@@ -458,11 +458,11 @@ silicon *ARGS:
     @python3 tests/fidelity/rig/silicon.py {{ARGS}}
 
 # Pack that rig for a machine without a network, in portions of 60 MB with their sums; `unpack.py` in each takes it over there.
-silicon-pack FOLDER: image
+silicon-pack FOLDER: binaries
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
 
 # The same with the lab and the operator (needs patchelf, and a lab that was up once): the whole product on real GPUs, docs/evidence/silicon.md.
-silicon-pack-cluster FOLDER: build-lab image
+silicon-pack-cluster FOLDER: build-lab binaries
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner --cluster {{debug}}
 
 # Add records that were brought back from there to those that docs/evidence/fidelity.md is written from.
@@ -470,11 +470,11 @@ silicon-add +RECORDS:
     @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; one watched namespace only; kustomize, and a namespace that is not allowed. Eight minutes.
-chart-lab: build-lab image
+chart-lab: build-lab binaries
     @{{suite}} chart
 
 # What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize (seven minutes, not part of `just test`).
-walk WAY="": setup build-lab image prometheus
+walk WAY="": setup build-lab binaries prometheus
     @{{suite}} walk --prometheus {{cache}}/tools/bin {{ if WAY == "" { "" } else { "--only " + WAY } }}
 
 # The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
@@ -485,23 +485,23 @@ rbac *LOGS: build-lab
     cargo run --quiet -p perfval-e2e --bin rbac -- --roles config/rbac ${logs:-$({{lab}} audit-log)}
 
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
-races: build-lab image
+races: build-lab binaries
     @{{suite}} races
 
 # Random worlds on the lab: users, faults, and an operator, an API server and an etcd that end in the middle of it; then laws that hold in all of them (a hundred take about three quarters of an hour; not part of `just test`). `just worlds-lab --worlds 1 --seed S` plays the one of seed S again.
-worlds-lab *FLAGS: build-lab image
+worlds-lab *FLAGS: build-lab binaries
     @{{suite}} worlds -- {{FLAGS}}
 
 # Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has ten).
-soak RUNS="200": build-lab image
+soak RUNS="200": build-lab binaries
     @{{suite}} soak {{RUNS}}
 
 # Every failure that a run has to name, on one lab, and what does not want to be removed (half an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
-failures NAME="": build-lab image
+failures NAME="": build-lab binaries
     @{{suite}} failures {{NAME}}
 
 # Whole runs on Dynamo 1.2.1, 1.4.2 and 1.6.1, from 1.5 on with its canary health checks (ten minutes, not part of `just test`).
-dynamo-versions: build-lab image
+dynamo-versions: build-lab binaries
     @{{suite}} versions
 
 # Install what is missing: Debian's packages (as root, or it prints the command) and uv.

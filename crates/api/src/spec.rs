@@ -25,8 +25,8 @@ use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
 /// Model to serve, load to apply and gates to meet. A change of the measured or judged settings ends an active run and
-/// starts a new one. After a run, the operator judges its saved trials again if gates change. A change of `timeouts`,
-/// `ttlSecondsAfterFinished` or `suspend` starts no new measurement.
+/// starts a new one. After a run, the operator judges its saved trials again if gates change. A change of
+/// `ttlSecondsAfterFinished` or `suspend` starts no new measurement, one of `timeouts` only after Error or Skipped.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",

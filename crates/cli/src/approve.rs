@@ -24,7 +24,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
             "there is no PerfBaseline {name}: `kubectl get perfbase` lists all"
         ))
     })?;
-    let status = current(&baseline)?;
+    let status = current_status(&baseline)?;
     let revision = choose(&baseline, status, args.revision)?;
     screen.say(&page(&baseline, status.approved.as_ref(), revision, screen.columns()))?;
     let duplicate = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate");
@@ -69,12 +69,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
 }
 
 /// Status, if the operator has read the spec as it is.
-fn current(baseline: &PerfBaseline) -> Result<&PerfBaselineStatus, Error> {
+fn current_status(baseline: &PerfBaseline) -> Result<&PerfBaselineStatus, Error> {
     let status = baseline.status.as_ref();
     let current = status.filter(|status| Some(status.observed_generation) == baseline.metadata.generation);
     current.ok_or_else(|| {
         Error::BadInput(format!(
-            "the operator has not read PerfBaseline {} yet: wait some seconds; an operator of all namespaces must run",
+            "the operator has not read PerfBaseline {} yet: wait some seconds; an operator that watches all namespaces must run",
             baseline.name_any()
         ))
     })
@@ -147,7 +147,7 @@ fn page(
     }
     let created = revision.created_at.format("%Y-%m-%d %H:%M UTC");
     format!(
-        "PerfBaseline {}: {product}, environment {}; revision {} is of {created}\n\n{}\n",
+        "PerfBaseline {}: {product}, environment {}; revision {}, created {created}\n\n{}\n",
         baseline.name_any(),
         environment.digest,
         revision.revision,

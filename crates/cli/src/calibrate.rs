@@ -63,7 +63,7 @@ pub async fn run(
 
     let mut points: Vec<LoadPoint> = Vec::new();
     let knee = loop {
-        let load = match knee::next(&points, args.from, args.to) {
+        let load = match knee::next_step(&points, args.from, args.to) {
             SearchStep::Measure(load) => load,
             SearchStep::Knee(knee) => break knee,
             SearchStep::StillGrowing => {

@@ -72,7 +72,7 @@ impl Preset {
         let mut text = self.manifest.to_owned();
         if max_gpus == Some(1) {
             for (lines, instead) in NEEDS_A_PEER {
-                text = text.replacen(lines, instead, 1);
+                text = text.replacen(&lines.replace("NAME", self.name), instead, 1);
             }
         }
         text

@@ -10,8 +10,8 @@ use crate::Cluster;
 const NOTE_BYTES: usize = 1024;
 
 impl Cluster {
-    /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
-    /// of the same type, action and reason only raises a count: its note is lost.
+    /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass. kube's recorder
+    /// merges Events of the same type, action and reason within six minutes, and keeps the first note.
     pub async fn publish(&self, object: &ObjectReference, event: &Event) {
         let published = events::Event {
             type_: if event.warning {
@@ -26,12 +26,12 @@ impl Cluster {
         };
         if let Err(failure) = self.bounded(self.recorder.publish(&published, object)).await {
             tracing::warn!(reason = published.reason, %failure, "an event is lost");
-            self.lost_event();
+            self.count_lost_event();
         }
     }
 
     /// Counts an Event that was not published.
-    pub fn lost_event(&self) {
+    pub fn count_lost_event(&self) {
         self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
     }
 }

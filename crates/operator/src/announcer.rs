@@ -40,7 +40,7 @@ impl Announcer {
         for event in events {
             let object = run.object.object_ref(&());
             if self.queue.try_send(Announcement { object, event }).is_err() {
-                cluster.lost_event();
+                cluster.count_lost_event();
             }
         }
     }

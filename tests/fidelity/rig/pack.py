@@ -91,7 +91,7 @@ def refuse_dynamic(runner: Path) -> None:
     if not program.startswith(b"\x7fELF"):
         raise SystemExit(f"{runner} is no program")
     if b"/ld-linux-x86-64.so.2\0" in program:
-        raise SystemExit(f"{runner} is linked dynamically; `just image` builds a static one")
+        raise SystemExit(f"{runner} is linked dynamically; `just binaries` builds a static one")
 
 
 def main() -> None:

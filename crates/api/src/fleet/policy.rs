@@ -94,7 +94,7 @@ pub struct PerfValidationPolicySpec {
     #[serde(default = "default_time_zone")]
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: String,
-    /// Limits on simultaneous validations. A validation starts only if every budget for its reason allows it.
+    /// Limits on validations at once and per day. A validation starts only if every budget for its reason allows it.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "atomic"))]
     #[x_kube(validation = Rule::new("self.exists(budget, !has(budget.window))")
         .message("write one budget without a window: outside of all windows nothing would be limited"))]
@@ -107,7 +107,7 @@ pub struct PerfValidationPolicySpec {
     /// Limits below which no node is reported as slow.
     #[serde(default)]
     pub comparison: ComparisonRules,
-    /// Effect of a verdict on the node.
+    /// Effect of a verdict on the node. It has one mode today.
     #[serde(default)]
     pub node_feedback: NodeFeedback,
     /// Finished validations to keep for each node.
@@ -124,8 +124,8 @@ pub struct Freshness {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::long_duration())]
     pub max_age: String,
-    /// Time from which older verdicts are stale, such as that of a change of the template. A time to come has no effect
-    /// before it. Write UTC, such as `2026-11-25T12:00:00Z`.
+    /// Time from which older verdicts are stale, such as that of a change of the template. A future time has no effect yet.
+    /// Write UTC, such as `2026-11-25T12:00:00Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     // The API server takes offsets that chrono refuses.
     #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))]
@@ -174,7 +174,7 @@ fn default_starting_deadline() -> String {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetWindow {
-    /// Begins of the window in cron's five fields, such as `0 8 * * MON-FRI`.
+    /// Start times of the window in cron's five fields, such as `0 8 * * MON-FRI`.
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,
@@ -319,7 +319,7 @@ fn default_min_nodes() -> i32 {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeFeedback {
-    /// Mode of the feedback.
+    /// Mode.
     #[serde(default)]
     pub mode: FeedbackMode,
 }

@@ -71,7 +71,7 @@ pub struct PlacementSpec {
 /// Method by which a run requests GPUs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllocationMode {
-    /// DRA if the node has usable DRA devices, otherwise the device plugin.
+    /// Method that the node offers. A node that offers both is refused.
     #[default]
     Auto,
     /// ResourceClaims (Dynamic Resource Allocation).

@@ -34,7 +34,7 @@ pub struct TrialsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub min: Option<i32>,
-    /// Requests that may fail in a trial before it counts as a miss (quantity, percent, 0 to 100).
+    /// Failed or short requests of a trial above which it is a miss (quantity, percent, 0 to 100).
     #[serde(default = "default_max_failed_requests_percent")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::percent())]

@@ -2,7 +2,7 @@
 
 /// Share of the full throughput at the knee. Trials of one deployment differ by 2 to 5 %.
 const NEARLY_ALL: f64 = 0.95;
-/// Share of the largest throughput from which a load counts as full. The largest one alone is that of the luckiest trial.
+/// Share of the largest throughput from which a load counts as full. One lucky trial may have the largest one, so the mean of all near it is used.
 const FULL: f64 = 0.90;
 /// Largest ratio between the two loads beside the knee, after which the search ends.
 const CLOSE: f64 = 1.15;
@@ -31,9 +31,9 @@ pub enum SearchStep {
     AlreadyPast,
 }
 
-/// Decides the next step: double the load until the throughput stops to grow, then halve the interval around the knee.
+/// Decides the next step: double the load until the throughput stops growing, then halve the interval around the knee.
 /// `points` has different loads, in any order.
-pub fn next(points: &[LoadPoint], from: i32, to: i32) -> SearchStep {
+pub fn next_step(points: &[LoadPoint], from: i32, to: i32) -> SearchStep {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.load);
     let [.., last] = &points[..] else {
@@ -42,7 +42,7 @@ pub fn next(points: &[LoadPoint], from: i32, to: i32) -> SearchStep {
     let peak = points.iter().map(|point| point.throughput).fold(0.0, f64::max);
     let half = points.iter().rev().find(|point| point.load * 2 <= last.load);
     let flat = half.is_some_and(|half| peak < half.throughput * GROWTH);
-    let wanted = mean_from(&points, peak * FULL) * NEARLY_ALL;
+    let wanted = mean_at_least(&points, peak * FULL) * NEARLY_ALL;
     let at = points.iter().position(|point| point.throughput >= wanted);
     if !flat && last.load < to && !is_searching(&points) {
         return SearchStep::Measure(last.load.saturating_mul(2).min(to));
@@ -56,8 +56,8 @@ pub fn next(points: &[LoadPoint], from: i32, to: i32) -> SearchStep {
     }
 }
 
-/// Mean of the throughputs from a limit on.
-fn mean_from(points: &[LoadPoint], limit: f64) -> f64 {
+/// Mean of the throughputs of at least a limit.
+fn mean_at_least(points: &[LoadPoint], limit: f64) -> f64 {
     let full = points
         .iter()
         .map(|point| point.throughput)
@@ -66,7 +66,7 @@ fn mean_from(points: &[LoadPoint], limit: f64) -> f64 {
     sum / f64::max(count, 1.0)
 }
 
-/// Loads that no doubling made show that the search around the knee has begun.
+/// Returns true if two loads are closer than a doubling: the search around the knee has begun.
 fn is_searching(points: &[LoadPoint]) -> bool {
     points.windows(2).any(|pair| pair[1].load < pair[0].load * 2)
 }
@@ -94,7 +94,7 @@ mod tests {
     fn search(throughput: impl Fn(f64) -> f64, from: i32, to: i32) -> (SearchStep, Vec<i32>) {
         let mut points = Vec::new();
         loop {
-            match next(&points, from, to) {
+            match next_step(&points, from, to) {
                 SearchStep::Measure(load) => {
                     assert!(
                         points.iter().all(|point: &LoadPoint| point.load != load),
