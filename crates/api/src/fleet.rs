@@ -11,7 +11,8 @@ pub use baseline::{
 };
 pub use in_use::baselines_in_use;
 pub use node_performance::{
-    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
+    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, StatisticsText,
+    ValidationReference,
 };
 pub use policy::{
     Budget, ComparisonRules, DueReason, FeedbackMode, Freshness, NodeFeedback, NodeOrder, Outlier, OutlierConfidence,

@@ -50,8 +50,6 @@ pub struct SpeedNorm {
     pub centre: f64,
     /// Standard deviation of whole nodes in one pass (percent); `None` if unknown.
     pub node_percent: Option<f64>,
-    /// Standard deviation of GPUs beside their node in one pass (percent); `None` if unknown.
-    pub gpu_percent: Option<f64>,
     /// Nodes behind it; `None` if the centre is exact.
     pub nodes: Option<usize>,
     /// GPUs of these nodes.
@@ -103,16 +101,9 @@ impl SpeedNorm {
         let mut gpus: Vec<f64> = gpus.collect();
         let range = normal_range(&gpus, NORMAL)?;
         gpus.retain(|value| range.contains(*value));
-        let beside = summaries.iter().filter(|summary| summary.gpus.len() > 1);
-        let beside = beside.flat_map(|summary| {
-            let node = summary.whole.mean;
-            summary.gpus.iter().map(move |(_, value)| value.mean - node)
-        });
-        let percent = |deviation: f64| round(100.0 * deviation);
         Some(Self {
             centre: round(hodges_lehmann(&gpus)?.exp()),
-            node_percent: trimmed_deviation(&whole).map(percent),
-            gpu_percent: trimmed_deviation(&beside.collect::<Vec<f64>>()).map(percent),
+            node_percent: trimmed_deviation(&whole).map(|deviation| round(100.0 * deviation)),
             nodes: Some(whole.len()),
             gpus: Some(summaries.iter().map(|summary| summary.gpus.len()).sum()),
         })

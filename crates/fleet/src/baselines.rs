@@ -199,7 +199,7 @@ fn last(known: &PerfBaselineStatus) -> i64 {
 
 /// Shift of the nodes against a revision.
 fn shift(revision: &BaselineRevision, environment: &MeasuredEnvironment<'_>) -> CommonShift {
-    let spread = prior(environment.product).spread;
+    let spread = prior(environment.product);
     let norm = norm(&revision.metrics);
     norm.map(|norm| norm.compare(&environment.passes, &spread))
         .unwrap_or_default()

@@ -23,7 +23,6 @@ pub mod peers;
 pub mod policy;
 pub mod prior;
 pub mod reading;
-pub mod risk;
 mod running;
 pub mod scale;
 mod shared;

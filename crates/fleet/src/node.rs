@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::core::ResourceExt as _;
 use perfval_api::Verdict;
 use perfval_api::condition::PERF_VALIDATED;
@@ -12,6 +12,7 @@ use perfval_api::fleet::{
     GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, ValidationReference,
 };
 
+use crate::condition::condition;
 use crate::measurement::{Measurement, mean_time, speed, whole};
 use crate::running::{Deviations, Running, add_run, confirm_run, learn_run, residuals};
 use crate::shared::{SharedPast, common_residual};
@@ -107,7 +108,7 @@ fn judge_again(measured: &Measurement, shown: &NodePerformanceStatus) -> NodePer
         reason: measured.reason.clone(),
         validation: measured.validation.clone(),
         percent_of_gate: measured.percent_of_gate,
-        conditions: vec![condition(measured, Some(shown))],
+        conditions: vec![perf_validated(measured, Some(shown))],
         ..shown.clone()
     }
 }
@@ -160,7 +161,7 @@ fn measure<'a>(
             uuid: uuid.clone(),
             token_microseconds: mean_time(times),
             percent_of_own_past: statistics.compare(&trials).and_then(whole),
-            operator_state: statistics.to_value(),
+            operator_state: statistics.to_text(),
         })
         .collect();
     // GPUs that this run did not use keep their past.
@@ -186,8 +187,8 @@ fn measure<'a>(
         percent_of_own_past: gpus.iter().filter_map(|gpu| gpu.percent_of_own_past).min(),
         percent_of_peers: measured.percent_of_peers,
         gpus,
-        operator_state: shared.to_value(),
-        conditions: vec![condition(measured, shown)],
+        operator_state: shared.to_text(),
+        conditions: vec![perf_validated(measured, shown)],
     }
 }
 
@@ -233,39 +234,31 @@ fn add(
     next
 }
 
-fn condition(measured: &Measurement, shown: Option<&NodePerformanceStatus>) -> Condition {
+fn perf_validated(measured: &Measurement, shown: Option<&NodePerformanceStatus>) -> Condition {
     let (status, meaning) = match measured.verdict {
         Verdict::Passed => ("True", "met every gate"),
         Verdict::Failed => ("False", "missed a gate"),
         _ => ("Unknown", "gave no reliable result"),
     };
-    let earlier = shown.and_then(|shown| {
-        shown
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == PERF_VALIDATED)
-    });
-    let since = earlier.filter(|earlier| earlier.status == status);
+    let reason = measured.reason.as_deref().unwrap_or(measured.verdict.as_str());
     let run = &measured.validation;
-    Condition {
-        type_: PERF_VALIDATED.to_owned(),
-        status: status.to_owned(),
-        reason: measured
-            .reason
-            .clone()
-            .unwrap_or_else(|| measured.verdict.as_str().to_owned()),
-        message: format!(
-            "Run {} of PerfValidation {}/{} {meaning}.",
-            run.run, run.namespace, run.name
-        ),
-        // Only the operator writes the object, and its spec is empty.
-        observed_generation: Some(1),
-        last_transition_time: since.map_or_else(|| time(measured), |since| since.last_transition_time.clone()),
-    }
-}
-
-fn time(measured: &Measurement) -> Time {
-    Time(k8s_openapi::jiff::Timestamp::from_second(measured.ended_at.timestamp()).unwrap_or_default())
+    let message = format!(
+        "Run {} of PerfValidation {}/{} {meaning}.",
+        run.run, run.namespace, run.name
+    );
+    // Only the operator writes the object, and its spec is empty.
+    let metadata = ObjectMeta {
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let earlier = shown.map_or(&[][..], |shown| &shown.conditions);
+    condition(
+        (&metadata, earlier),
+        PERF_VALIDATED,
+        (status, reason),
+        message,
+        measured.ended_at,
+    )
 }
 
 fn owned(node: &str, uid: &str) -> ObjectMeta {

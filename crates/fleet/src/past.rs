@@ -44,13 +44,13 @@ pub struct Past {
     #[serde(rename = "n")]
     pub count: u32,
     /// Mean logarithm of the speed.
-    #[serde(rename = "m", alias = "mean")]
+    #[serde(rename = "m")]
     pub mean: f64,
     /// Sum of squared residuals (logarithms), each against the mean before it: Welford's M2. On a node with several GPUs
     /// the residual of a GPU is that beside its peers.
     pub m2: f64,
     /// One-sided CUSUM of slower passes (standard deviations).
-    #[serde(rename = "z", alias = "cusum")]
+    #[serde(rename = "z")]
     pub cusum: f64,
 }
 

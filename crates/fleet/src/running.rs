@@ -1,7 +1,7 @@
 //! Past of a GPU in one environment, as a `NodePerformance` keeps it.
 
+use perfval_api::fleet::StatisticsText;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::centre::{mean, trimmed_mean};
 use crate::first_runs::first_means;
@@ -25,7 +25,7 @@ const DIGITS: f64 = 1e4;
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Running {
     /// Digest of the environment. Another environment starts new statistics.
-    #[serde(default, rename = "e")]
+    #[serde(rename = "e")]
     environment: Option<String>,
     #[serde(flatten)]
     past: Past,
@@ -83,7 +83,7 @@ pub(crate) struct Deviations {
 impl Deviations {
     /// Deviations on a node with `gpus` GPUs of a product.
     pub(crate) fn new(product: &str, gpus: usize) -> Self {
-        let spread = prior(product).spread;
+        let spread = prior(product);
         let speed = spread.trial.hypot(spread.pass).hypot(spread.noise);
         let beside = match gpus {
             0 | 1 => speed,
@@ -105,8 +105,8 @@ impl Running {
     }
 
     /// Reads stored statistics; `None` for those of another version or environment.
-    pub(crate) fn read(stored: &Value, environment: Option<&str>) -> Option<Self> {
-        let stored: Self = Self::deserialize(stored).ok()?;
+    pub(crate) fn read(stored: &StatisticsText, environment: Option<&str>) -> Option<Self> {
+        let stored: Self = stored.read()?;
         let same = environment.is_some() && stored.environment.as_deref() == environment;
         same.then_some(stored)
     }
@@ -190,8 +190,8 @@ impl Running {
     }
 
     /// JSON that a `NodePerformance` stores.
-    pub(crate) fn to_value(&self) -> Option<Value> {
-        serde_json::to_value(self).ok()
+    pub(crate) fn to_text(&self) -> Option<StatisticsText> {
+        StatisticsText::new(self)
     }
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn learn_run(
     if let Some(means) = first_means(&first, OUTLIER * deviations.beside) {
         node.set_first(runs, means.shared_m2);
         for (found, (gpu, _)) in means.gpus.into_iter().zip(&mut gpus) {
-            // A GPU with statistics of an older version has no first runs.
+            // After its first runs a GPU keeps the newest one alone.
             if usize::try_from(gpu.past.count) == Ok(runs) {
                 gpu.past = gpu.past.with_first(found.mean, found.m2);
             }

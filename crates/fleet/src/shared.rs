@@ -1,8 +1,8 @@
 //! Past of the part of the decode speed that the GPUs of a node share, as its `NodePerformance` keeps it.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use perfval_api::fleet::StatisticsText;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::centre::{median, trimmed_mean};
 use crate::numbers::loss;
@@ -16,7 +16,7 @@ const NEAREST: usize = 40;
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(crate) struct SharedPast {
     /// Digest of the environment. Another environment starts new statistics.
-    #[serde(default, rename = "e")]
+    #[serde(rename = "e")]
     environment: Option<String>,
     /// Residuals of the runs. The mean speed is that of the GPUs, so the one here is 0.
     #[serde(flatten)]
@@ -34,8 +34,8 @@ pub(crate) struct SharedPast {
 
 impl SharedPast {
     /// Reads stored statistics; new ones if they are of another version or environment.
-    pub(crate) fn read(stored: Option<&Value>, environment: Option<&str>) -> Self {
-        let stored: Option<Self> = stored.and_then(|stored| Self::deserialize(stored).ok());
+    pub(crate) fn read(stored: Option<&StatisticsText>, environment: Option<&str>) -> Self {
+        let stored: Option<Self> = stored.and_then(StatisticsText::read);
         let is_same = |stored: &Self| environment.is_some() && stored.environment.as_deref() == environment;
         stored.filter(is_same).unwrap_or_else(|| Self {
             environment: environment.map(str::to_owned),
@@ -100,8 +100,8 @@ impl SharedPast {
     }
 
     /// JSON that a `NodePerformance` stores.
-    pub(crate) fn to_value(&self) -> Option<Value> {
-        serde_json::to_value(self).ok()
+    pub(crate) fn to_text(&self) -> Option<StatisticsText> {
+        StatisticsText::new(self)
     }
 }
 
@@ -117,15 +117,13 @@ fn round(value: f64) -> f64 {
 /// Difference from their pasts that the nodes of this environment share: the median of the runs that ended next to `at`. A change of
 /// all nodes is the fault of none. `None` for few nodes.
 pub(crate) fn common_residual<'a>(
-    states: impl Iterator<Item = (DateTime<Utc>, &'a Value)>,
+    states: impl Iterator<Item = (DateTime<Utc>, &'a StatisticsText)>,
     environment: Option<&str>,
     at: DateTime<Utc>,
 ) -> Option<f64> {
     let newest = states.filter_map(|(ended_at, state)| {
-        // Only these of thousands of states.
-        let is_same = environment.is_some() && state.get("e").and_then(Value::as_str) == environment;
-        let has_past = state.get("n").and_then(Value::as_u64).is_some_and(|runs| runs > 0);
-        let newest = state.get("r").and_then(Value::as_f64).filter(|_| is_same && has_past)?;
+        let node = SharedPast::read(Some(state), environment);
+        let newest = node.newest.filter(|_| node.past.count > 0)?;
         Some(((ended_at - at).abs(), newest))
     });
     let mut newest: Vec<(TimeDelta, f64)> = newest.collect();
@@ -166,7 +164,7 @@ mod tests {
         let mut past = settled();
         past.add(&[-0.02, -0.02, 0.5]);
         past.confirm(&[-0.01]);
-        let stored = past.to_value().expect("JSON");
+        let stored = past.to_text().expect("JSON");
         assert_eq!(SharedPast::read(Some(&stored), Some("0123")), past);
         assert_eq!(SharedPast::read(Some(&stored), Some("4567")).past(), Past::default());
         assert_eq!(SharedPast::read(Some(&stored), None).past(), Past::default());
@@ -208,14 +206,14 @@ mod tests {
     #[test]
     fn a_loss_of_all_nodes_is_no_drift_of_one() {
         let at = |hour: u32| DateTime::from_timestamp(i64::from(hour) * 3600, 0).expect("a time");
-        let nodes: Vec<(DateTime<Utc>, Value)> = (0..8_u32)
+        let nodes: Vec<(DateTime<Utc>, StatisticsText)> = (0..8_u32)
             .map(|hour| {
                 let mut past = settled();
                 past.add(&[-0.03]);
-                (at(hour), past.to_value().expect("JSON"))
+                (at(hour), past.to_text().expect("JSON"))
             })
             .collect();
-        let common = |nodes: &[(DateTime<Utc>, Value)], environment: &str| {
+        let common = |nodes: &[(DateTime<Utc>, StatisticsText)], environment: &str| {
             let states = nodes.iter().map(|(at, state)| (*at, state));
             common_residual(states, Some(environment), at(3))
         };
@@ -228,7 +226,7 @@ mod tests {
         let later = (0..100_u32).map(|hour| {
             let mut past = settled();
             past.add(&[0.0]);
-            (at(1000 + hour), past.to_value().expect("JSON"))
+            (at(1000 + hour), past.to_text().expect("JSON"))
         });
         let many: Vec<_> = nodes.iter().cloned().cycle().take(40).chain(later).collect();
         assert_eq!(common(&many, "0123"), Some(found));

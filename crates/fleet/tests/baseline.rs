@@ -62,15 +62,11 @@ fn a_node_far_from_the_others_is_left_out_and_does_not_widen_the_spread() {
         norm.node_percent.is_some_and(|percent| (0.5..1.0).contains(&percent)),
         "{norm:?}"
     );
-    assert!(
-        norm.gpu_percent.is_some_and(|percent| (0.2..0.3).contains(&percent)),
-        "{norm:?}"
-    );
 }
 
 #[test]
 fn nodes_that_are_all_slower_have_shifted_and_one_slow_node_has_not() {
-    let spread = prior("NVIDIA H100").spread;
+    let spread = prior("NVIDIA H100");
     let baseline = Baseline::learn(&nodes(100.0)).expect("a baseline");
     let norm = &baseline.norm;
     let shift = |passes| norm.compare(&passes, &spread);

@@ -53,7 +53,7 @@ fn name(at: usize) -> String {
 }
 
 fn assessed(screen: &BTreeMap<String, NodePass>, fresh: &BTreeMap<String, NodePass>) -> Assessment {
-    let spread = prior("NVIDIA-H100-80GB-HBM3").spread;
+    let spread = prior("NVIDIA-H100-80GB-HBM3");
     assess(&FleetRules::default(), &spread, None, screen, fresh)
 }
 

@@ -97,6 +97,12 @@ impl Objects {
         all.filter(|object| object.is_readable())
     }
 
+    /// Every object with an outline, as last seen: also those for which the store has no room, because they exist all the same.
+    pub(crate) fn outlined(&self) -> impl Iterator<Item = Arc<Stored>> {
+        let all = self.stores.iter().flat_map(Store::state);
+        all.filter(|object| object.has_outline())
+    }
+
     /// Uids of all objects, as last seen.
     pub(crate) fn uids(&self) -> HashSet<String> {
         let all = self.stores.iter().flat_map(Store::state);
@@ -179,5 +185,15 @@ mod tests {
         assert!(!objects.any_active().await);
         writer.apply_watcher_event(&Event::Apply(object("Sizing")));
         assert!(objects.any_active().await);
+    }
+
+    #[test]
+    fn an_object_without_room_counts_although_it_cannot_be_read() {
+        let (objects, mut scopes) = watched(vec![None]);
+        let writer = &mut scopes[0].writer;
+        let mut refused = object("Sizing");
+        refused.refuse("there is no room");
+        writer.apply_watcher_event(&Event::Apply(refused));
+        assert_eq!((objects.readable().count(), objects.outlined().count()), (0, 1));
     }
 }

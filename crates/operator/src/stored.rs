@@ -127,6 +127,11 @@ impl Stored {
         &self.outline
     }
 
+    /// Reports whether the outline is that of the object.
+    pub fn has_outline(&self) -> bool {
+        !matches!(self.content, Content::Unreadable(_))
+    }
+
     /// Reports whether there is anything to unpack.
     pub fn is_readable(&self) -> bool {
         matches!(self.content, Content::Packed(_))

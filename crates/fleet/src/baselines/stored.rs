@@ -8,13 +8,12 @@ use crate::baseline::{Baseline, SpeedNorm};
 
 /// Revision of a learned baseline.
 pub(super) fn revision(learned: &Baseline, number: i64, now: DateTime<Utc>) -> BaselineRevision {
-    let (norm, percent) = (&learned.norm, |value: f64| format!("{value:.2}"));
+    let norm = &learned.norm;
     let stored = BaselineMetric {
         name: BaselineMetricName::DecodeSpeed,
         centre: norm.centre.to_string(),
         spread: norm.node_percent.map(|node| BaselineSpread {
-            node_percent: percent(node),
-            gpu_percent: norm.gpu_percent.map(percent),
+            node_percent: format!("{node:.2}"),
         }),
         nodes: norm.nodes.and_then(count),
         gpus: norm.gpus.and_then(count),
@@ -47,11 +46,9 @@ pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<SpeedNorm> {
         .iter()
         .find(|metric| metric.name == BaselineMetricName::DecodeSpeed)?;
     let spread = metric.spread.as_ref();
-    let gpu = spread.and_then(|spread| spread.gpu_percent.as_deref());
     Some(SpeedNorm {
         centre: number(&metric.centre).filter(|centre| *centre > 0.0)?,
         node_percent: spread.and_then(|spread| number(&spread.node_percent)),
-        gpu_percent: gpu.and_then(number),
         nodes: metric.nodes.and_then(|nodes| usize::try_from(nodes).ok()),
         gpus: metric.gpus.and_then(|gpus| usize::try_from(gpus).ok()),
     })

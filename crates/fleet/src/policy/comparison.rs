@@ -55,7 +55,7 @@ pub fn compare_nodes(
         ..NodeComparison::default()
     };
     for ((environment, product), stratum) in strata(measured) {
-        let (spread, norm) = (prior(product).spread, approved.get(environment));
+        let (spread, norm) = (prior(product), approved.get(environment));
         let assessed = assess(&fleet_rules(rules), &spread, norm, &stratum.screen, &stratum.fresh);
         if !assessed.nodes.keys().any(|name| is_selected(name)) {
             continue;

@@ -1,5 +1,6 @@
 //! Next steps of one policy.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,12 +17,15 @@ use super::facts::{RunState, SelectedNode, ValidationFacts};
 use super::schedule::{PolicyTimes, duration};
 use super::share::NodeShare;
 use super::snapshot::{PolicyFacts, Snapshot};
-use crate::risk::{RiskFactor, WaitingNode, order};
 
 /// Steps of the estimated end: a finer estimate would only cause writes.
 const ESTIMATE_SECONDS: i64 = 600;
 /// Ages beyond which a node comes before all risky ones, as a multiple of `maxAge`.
-const OVERDUE: f64 = 2.0;
+const OVERDUE: i64 = 2;
+/// Factor of the age of a node that did not pass or is an outlier: the square root of its fault rate, roughly four times the usual
+/// one. Checks that follow the square root leave faults unseen for the shortest time: 7.5 days where a fixed order leaves 9.3 (rates
+/// that differ by a factor of e).
+const RISKY: i64 = 2;
 
 /// Next steps of one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +56,7 @@ struct DueNode<'a> {
     node: &'a SelectedNode,
     hostname: &'a str,
     reason: DueReason,
-    waiting: WaitingNode,
+    urgency: (bool, i64),
 }
 
 /// Sorted nodes of a policy.
@@ -262,43 +266,31 @@ impl<'a> Planner<'a> {
                 node,
                 hostname,
                 reason,
-                waiting: self.waiting(node, verdict, is_risky),
+                urgency: self.urgency(verdict, is_risky),
             });
         }
         sorted
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "seconds")]
-    fn waiting(&self, node: &SelectedNode, verdict: Option<(DateTime<Utc>, Verdict)>, is_risky: bool) -> WaitingNode {
-        let weighs_risk = self.facts.policy.spec.order == NodeOrder::RiskAndAge;
-        WaitingNode {
-            node: node.name.clone(),
-            age: verdict.map_or(f64::INFINITY, |(at, _)| (self.snapshot.now - at).num_seconds() as f64),
-            factors: if weighs_risk && is_risky {
-                vec![RiskFactor::Unconfirmed]
-            } else {
-                Vec::new()
-            },
-        }
+    /// Urgency of a node; the largest comes first. Overdue nodes come before all others, the oldest first, so that each one gets its
+    /// turn.
+    fn urgency(&self, verdict: Option<(DateTime<Utc>, Verdict)>, is_risky: bool) -> (bool, i64) {
+        let age = verdict.map_or(i64::MAX, |(at, _)| (self.snapshot.now - at).num_seconds().max(0));
+        let is_overdue = age > OVERDUE * self.max_age.num_seconds();
+        let weighs_risk = is_risky && !is_overdue && self.facts.policy.spec.order == NodeOrder::RiskAndAge;
+        (is_overdue, if weighs_risk { RISKY * age } else { age })
     }
 
     /// Puts the most urgent node first: by reason, then by risk and age. Puts nodes whose validation gave up last, the longest ago
     /// first.
-    #[expect(clippy::cast_precision_loss, reason = "seconds")]
     fn order(&self, candidates: &mut [DueNode<'a>]) {
-        let mut waiting: Vec<WaitingNode> = candidates.iter().map(|candidate| candidate.waiting.clone()).collect();
-        order(&mut waiting, OVERDUE * self.max_age.num_seconds() as f64);
-        let places: HashMap<&str, usize> = waiting
-            .iter()
-            .enumerate()
-            .map(|(place, waiting)| (waiting.node.as_str(), place))
-            .collect();
         candidates.sort_by_key(|candidate| {
             let name = candidate.node.name.as_str();
             (
                 self.facts.set_back.get(name),
                 candidate.reason,
-                places.get(name).copied(),
+                Reverse(candidate.urgency),
+                name,
             )
         });
     }

@@ -28,7 +28,7 @@ fn the_newest_run_is_compared_with_the_past_before_it() {
             .learn(NodeRun::default(), Deviations::new(PRODUCT, 1))
             .past()
     );
-    let stored = found.to_value().expect("JSON");
+    let stored = found.to_text().expect("JSON");
     assert_eq!((found.past.count, found.count_runs()), (5, 6));
     assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
     assert_eq!(found.newest(), Some((vec![round(50.0_f64.ln())], [].as_slice())));
@@ -43,7 +43,7 @@ fn the_trials_of_a_run_count_as_their_mean() {
     let mut gpus = vec![(known, trials)];
     add_run(&mut gpus, false);
     let found = gpus.remove(0).0;
-    let stored = found.to_value().expect("JSON");
+    let stored = found.to_text().expect("JSON");
     assert_eq!(Running::read(&stored, Some("0123")), Some(found.clone()));
     let learned = found.learn(NodeRun::default(), Deviations::new(PRODUCT, 1)).past;
     let expected = (5.0 * 100.0_f64.ln() + mean) / 6.0;
@@ -110,7 +110,7 @@ fn a_run_has_two_confirmations_and_the_second_one_counts() {
         "noise is learned"
     );
     assert!(confirm(&second, 91.0).is_none());
-    let stored = second.to_value().expect("JSON");
+    let stored = second.to_text().expect("JSON");
     assert_eq!(Running::read(&stored, Some("0123")), Some(second));
 }
 

@@ -7,6 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{UID, after, changed, confirmation, measured, node, of_policy, status, validation, written};
 
+/// Stored statistics of the first GPU.
+fn first_state(object: &NodePerformance) -> Value {
+    let stored = status(object).gpus[0].operator_state.as_ref();
+    stored.expect("a state").read().expect("JSON")
+}
+
 #[test]
 fn the_first_run_after_a_boot_is_not_learned() {
     let object = after(6, &[("GPU-a", 8000)]);
@@ -29,7 +35,6 @@ fn the_first_run_after_a_boot_is_not_learned() {
 
 #[test]
 fn a_boot_before_the_confirmation_makes_the_run_cold() {
-    let state = |object: &NodePerformance| status(object).gpus[0].operator_state.clone().expect("a state");
     let object = after(6, &[("GPU-a", 8000)]);
     let slow = [("GPU-a", 10_000)];
     let slower = measured(of_policy(7, &slow)).expect("measured");
@@ -41,10 +46,10 @@ fn a_boot_before_the_confirmation_makes_the_run_cold() {
         };
         written(decide(&confirmation(8, &slow), &identity, [&object].into_iter()))
     };
-    assert_eq!(state(&confirmed(Some("second")))["b"], json!(true));
+    assert_eq!(first_state(&confirmed(Some("second")))["b"], json!(true));
     // An unknown boot is no other boot.
     let unknown = confirmed(None);
-    assert_eq!(state(&unknown)["b"], Value::Null);
+    assert_eq!(first_state(&unknown)["b"], Value::Null);
     assert_eq!(status(&unknown).boot_id, node(UID).boot_id);
 }
 
@@ -61,10 +66,7 @@ fn statistics_of_another_environment_do_not_hide_those_of_this_one() {
     let first = written(decide(&upgraded(10), &node("n2"), [&old].into_iter()));
     let second = written(decide(&upgraded(11), &node("n2"), [&old, &first].into_iter()));
     let third = written(decide(&upgraded(12), &node("n2"), [&old, &second].into_iter()));
-    assert_eq!(
-        status(&third).gpus[0].operator_state.as_ref().expect("a state")["n"],
-        json!(1)
-    );
+    assert_eq!(first_state(&third)["n"], json!(1));
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
             &node(UID),
             [&confirmed].into_iter(),
         ));
-        let state = status(&twice).gpus[0].operator_state.as_ref().expect("a state");
+        let state = first_state(&twice);
         assert_eq!(
             (state["k"].clone(), state["c"].as_array().map(Vec::len)),
             (json!(1), Some(5))

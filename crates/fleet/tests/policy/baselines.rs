@@ -40,7 +40,7 @@ fn stored(name: &str, spec: &Value) -> PerfBaseline {
 fn provided(centre: &str) -> Value {
     json!({
         "environment": {"digest": DIGEST}, "source": "Provided", "approvedRevision": 1,
-        "metrics": [{"name": "DecodeSpeed", "centre": centre, "spread": {"nodePercent": "0.6", "gpuPercent": "0.4"}, "nodes": 40}],
+        "metrics": [{"name": "DecodeSpeed", "centre": centre, "spread": {"nodePercent": "0.6"}, "nodes": 40}],
     })
 }
 

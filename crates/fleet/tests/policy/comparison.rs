@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{
-    NodeIdentity, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason,
+    NodeIdentity, NodePerformance, NodePerformanceStatus, Outlier, OutlierConfidence, OutlierReason, StatisticsText,
 };
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::measurement::Measurement;
@@ -271,7 +271,13 @@ fn one_unreliable_environment_leaves_no_outlier_actionable() {
             status.environment = Some("ba9876543210".to_owned());
             for gpu in &mut status.gpus {
                 gpu.uuid = format!("{}-other", gpu.uuid);
-                gpu.operator_state.as_mut().expect("a past")["e"] = other_environment.clone();
+                let mut state: Value = gpu
+                    .operator_state
+                    .as_ref()
+                    .and_then(StatisticsText::read)
+                    .expect("a past");
+                state["e"] = other_environment.clone();
+                gpu.operator_state = StatisticsText::new(&state);
             }
             fleet.objects.insert(format!("other-{name}"), object);
         }

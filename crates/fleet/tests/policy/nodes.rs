@@ -146,8 +146,13 @@ fn the_older_policy_has_a_node_and_the_other_one_reports_it() {
 #[test]
 fn risky_nodes_come_first_unless_only_age_counts() {
     let order = |order: &str| {
-        let mut world = World::new(&["old", "risky", "slow", "never"], &json!({"order": order}));
+        let mut world = World::new(
+            &["old", "alike", "risky", "slow", "overdue", "never"],
+            &json!({"order": order}),
+        );
         world.measure("old", "Passed", ago(300));
+        world.measure("alike", "Passed", ago(300));
+        world.measure("overdue", "Passed", ago(337));
         world.measure("risky", "Failed", ago(170));
         world.measure("slow", "Passed", ago(169));
         world.comparison.outliers = serde_json::from_value(json!([
@@ -156,8 +161,8 @@ fn risky_nodes_come_first_unless_only_age_counts() {
         .expect("an outlier");
         targets(&world.decide()).join(" ")
     };
-    assert_eq!(order("RiskAndAge"), "never risky slow old");
-    assert_eq!(order("Age"), "never old risky slow");
+    assert_eq!(order("RiskAndAge"), "never overdue risky slow alike old");
+    assert_eq!(order("Age"), "never overdue alike old risky slow");
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn decide_all(
 fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFacts> {
     let mut uids = HashSet::new();
     let mut validations = Vec::new();
-    for stored in context.objects.readable() {
+    for stored in context.objects.outlined() {
         let facts = ValidationFacts::new(stored.meta(), stored.outline().clone());
         uids.insert(facts.uid.clone());
         if facts.policy.is_some() || facts.is_active() || facts.outline.node.is_some() {
