@@ -132,7 +132,7 @@ worlds COUNT="1000":
 fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
 
 # Fuzz the parsers by coverage with libFuzzer (Debian's g++), so many seconds for each target; what reaches something new joins tests/fuzz/corpus, and an input that breaks a promise is left in the folder that is named.
-fuzz-coverage SECONDS="600" TARGETS="export frame exposition slices quantity saved log trial":
+fuzz-coverage SECONDS="600" TARGETS="export frame exposition quantity saved log trial":
     #!/usr/bin/env bash
     set -euo pipefail
     export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"

@@ -1,10 +1,8 @@
 //! Writes for a `PerfBaseline`.
 
-use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::core::{Resource as _, ResourceExt as _};
+use kube::api::{Api, PostParams};
 use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
 use perfval_api::meta::FIELD_MANAGER;
-use serde_json::json;
 
 use crate::{CallFailure, Class, Cluster};
 
@@ -31,21 +29,10 @@ impl Cluster {
         status: &PerfBaselineStatus,
     ) -> Result<bool, CallFailure> {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
-        let name = baseline.name_any();
-        let metadata = &baseline.metadata;
-        let body = json!({
-            "apiVersion": PerfBaseline::api_version(&()),
-            "kind": PerfBaseline::kind(&()),
-            "metadata": {"name": name, "uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": status,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        match self
-            .bounded(api.patch_status(&name, &params, &Patch::Apply(body)))
-            .await
-        {
+        let seen = &baseline.metadata;
+        match self.write_status::<PerfBaseline, _>(&api, seen, status).await {
             Ok(_) => Ok(true),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(false),
+            Err(failure) if failure.is_too_late() => Ok(false),
             Err(failure) => Err(failure),
         }
     }

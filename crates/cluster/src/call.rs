@@ -1,6 +1,5 @@
 //! One call: its deadline, and what its failure means.
 
-use std::fmt::Debug;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,9 +8,8 @@ use kube::core::{Request, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use crate::page::{self, Json, PageAnswer, PageForm};
 pub(crate) use crate::read::{Read, Unread, read, seen};
-use crate::{CallFailure, Cluster};
+use crate::{CallFailure, Cluster, json_list, page};
 
 /// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -75,46 +73,43 @@ impl Cluster {
     /// A consistent list: all pages, of one snapshot, never from a cache that may be behind.
     pub(crate) async fn list<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, CallFailure>
     where
-        K: Resource + Clone + DeserializeOwned + Debug,
+        K: Resource + DeserializeOwned,
     {
-        self.list_reduced(Json, api.resource_url(), params, |object: K| {
+        self.list_reduced(api.resource_url(), params, |object: K| {
             Some(without_managed_fields(object))
         })
         .await
     }
 
     /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
-    pub(crate) async fn list_reduced<K, T, F: PageForm<K>>(
+    pub(crate) async fn list_reduced<K: DeserializeOwned, T>(
         &self,
-        form: F,
         url: &str,
         params: ListParams,
         reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, CallFailure> {
-        let listed = self.list_at(form, url, params, reduce).await;
+        let listed = self.list_at(url, params, reduce).await;
         listed.map(|listed| listed.items)
     }
 
     /// The same with its version.
-    pub(crate) async fn list_at<K, T, F: PageForm<K>>(
+    pub(crate) async fn list_at<K: DeserializeOwned, T>(
         &self,
-        form: F,
         url: &str,
         params: ListParams,
         mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Listed<T>, CallFailure> {
         let mut restarts = 0;
         loop {
-            match self.pages(form, url, params.clone(), &mut reduce).await {
+            match self.pages(url, params.clone(), &mut reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
         }
     }
 
-    async fn pages<K, T, F: PageForm<K>>(
+    async fn pages<K: DeserializeOwned, T>(
         &self,
-        _: F,
         url: &str,
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
@@ -128,17 +123,17 @@ impl Cluster {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| CallFailure::Call(kube::Error::BuildRequest(error)))?;
-            let answer = PageAnswer::to(&self.client, request, F::ACCEPT, &mut buffer);
+            let answer = page::request(&self.client, request, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
                 continue;
             };
-            let metadata = F::read(&page, |object| {
+            let metadata = json_list::read(page, |object: K| {
                 if let Some(item) = reduce(object) {
                     push(&mut items, item);
                 }
             });
-            let metadata = metadata.map_err(CallFailure::Call)?;
+            let metadata = metadata.map_err(|error| CallFailure::Call(kube::Error::SerdeError(error)))?;
             let Some(token) = metadata.next else {
                 let version = metadata.version.unwrap_or_default();
                 return Ok(Listed { items, version });

@@ -10,57 +10,21 @@ use crate::change::{self, Change};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An object could not be created.
-    #[error("create {kind} {name}: {failure}; {}", failure.advice())]
-    Create {
-        /// Its kind.
-        kind: String,
-        /// Its `namespace/name`.
-        name: String,
+    /// A call failed.
+    #[error("{call}: {failure}; {}", failure.advice())]
+    Failed {
+        /// The change that needed it.
+        change: &'static Change,
+        /// Its verb and object.
+        call: String,
         /// The answer.
         failure: CallFailure,
     },
     /// An object of the same name belongs to another owner.
-    #[error("create {kind} {name}: it exists and belongs to another owner; remove or rename it, then rerun")]
+    #[error("create {object}: it exists and belongs to another owner; remove or rename it, then rerun")]
     NameTaken {
-        /// Its kind.
-        kind: String,
-        /// Its `namespace/name`.
-        name: String,
-    },
-    /// An object could not be deleted.
-    #[error("delete {kind} {name}: {failure}; {}", failure.advice())]
-    Delete {
-        /// Its kind.
-        kind: String,
-        /// Its `namespace/name`.
-        name: String,
-        /// The answer.
-        failure: CallFailure,
-    },
-    /// The finalizer could not be put on or taken off the object.
-    #[error("patch the finalizers of PerfValidation {name}: {failure}; {}", failure.advice())]
-    Finalizer {
-        /// The object's `namespace/name`.
-        name: String,
-        /// The answer.
-        failure: CallFailure,
-    },
-    /// The results ConfigMap could not be written.
-    #[error("apply ConfigMap {name} with the results: {failure}; {}", failure.advice())]
-    SaveResults {
-        /// Its `namespace/name`.
-        name: String,
-        /// The answer.
-        failure: CallFailure,
-    },
-    /// The status could not be written.
-    #[error("patch the status of PerfValidation {name}: {failure}; {}", failure.advice())]
-    RecordStatus {
-        /// The object's `namespace/name`.
-        name: String,
-        /// The answer.
-        failure: CallFailure,
+        /// Its kind and `namespace/name`.
+        object: String,
     },
 }
 
@@ -76,6 +40,17 @@ pub enum Class {
 }
 
 impl Error {
+    /// A change whose call failed, such as `create Job perf/pv-1-t1`.
+    pub(crate) fn failed(change: &'static Change, call: String, failure: CallFailure) -> Self {
+        Self::Failed { change, call, failure }
+    }
+
+    /// The status of a validation could not be written.
+    pub(crate) fn unwritten_status(namespace: &str, name: &str, failure: CallFailure) -> Self {
+        let call = format!("patch the status of PerfValidation {namespace}/{name}");
+        Self::failed(&change::RECORD_STATUS, call, failure)
+    }
+
     /// Reason for conditions and Events.
     pub fn reason(&self) -> Reason {
         self.change().reason
@@ -84,12 +59,8 @@ impl Error {
     /// Change that failed, for metrics.
     pub fn change(&self) -> &'static Change {
         match self {
-            Self::Create { .. } => &change::CREATE,
+            Self::Failed { change, .. } => change,
             Self::NameTaken { .. } => &change::NAME_TAKEN,
-            Self::Delete { .. } => &change::DELETE,
-            Self::Finalizer { .. } => &change::FINALIZER,
-            Self::SaveResults { .. } => &change::SAVE_RESULTS,
-            Self::RecordStatus { .. } => &change::RECORD_STATUS,
         }
     }
 
@@ -98,12 +69,10 @@ impl Error {
         match self {
             Self::NameTaken { .. } => Class::Permanent,
             // The API server answers 422 if a JSON patch's `test` did not hold.
-            Self::Finalizer { failure, .. } if failure.code() == Some(422) => Class::Conflict,
-            Self::Create { failure, .. }
-            | Self::Delete { failure, .. }
-            | Self::Finalizer { failure, .. }
-            | Self::SaveResults { failure, .. }
-            | Self::RecordStatus { failure, .. } => failure.class(),
+            Self::Failed { change, failure, .. } if **change == change::FINALIZER && failure.code() == Some(422) => {
+                Class::Conflict
+            }
+            Self::Failed { failure, .. } => failure.class(),
         }
     }
 }
@@ -137,6 +106,11 @@ impl CallFailure {
     /// Returns true if the API server reported that there is no such object, or no such kind.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
+    }
+
+    /// Returns true if the object of a change is gone, or is not the one any more that the caller saw.
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.is_not_found() || self.class() == Class::Conflict
     }
 
     /// Returns true if there is no such kind at this version. For a missing object the API server gives the name; the
@@ -240,20 +214,13 @@ mod tests {
 
     #[test]
     fn a_failed_test_of_a_json_patch_is_a_conflict() {
-        let error = Error::Finalizer {
-            name: "perf/demo".into(),
-            failure: answer(422),
-        };
+        let error = Error::failed(&change::FINALIZER, String::new(), answer(422));
         assert_eq!(error.class(), Class::Conflict);
     }
 
     #[test]
     fn the_text_names_the_call_the_answer_and_the_next_step() {
-        let error = Error::Create {
-            kind: "Job".into(),
-            name: "perf/pv-1-t1".into(),
-            failure: answer(403),
-        };
+        let error = Error::failed(&change::CREATE, "create Job perf/pv-1-t1".into(), answer(403));
         let text = error.to_string();
         for part in ["create Job perf/pv-1-t1", "403 Because: no", "config/rbac"] {
             assert!(text.contains(part), "{part:?} is not in {text:?}");

@@ -18,7 +18,6 @@ use tracing::debug;
 
 use crate::call::{Listed, PATIENCE, Read, Unread, look_left, read, seen};
 use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, key};
-use crate::page::Protobuf;
 use crate::{CallFailure, Cluster};
 
 /// Length of a watch (s). A connection that is silently dead is noticed after it and [`PATIENCE`].
@@ -209,7 +208,7 @@ async fn follow_a_list<T: Counted>(
 async fn list<T: Counted>(cluster: &Cluster, mut read_one: impl FnMut(&T::Object) -> Option<T>) -> Read<Listed<T>> {
     let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
     let reduce = |object: T::Object| read_one(&object);
-    let listed = cluster.list_at(Protobuf, &url, T::selection(), reduce).await;
+    let listed = cluster.list_at(&url, T::selection(), reduce).await;
     read(&format!("list {}", T::PLURAL), listed)
 }
 

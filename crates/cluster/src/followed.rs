@@ -1,6 +1,6 @@
 //! The inventory that all runs share: listed once, then followed by watches.
 //!
-//! Each look listed the whole cluster before. With 100,000 pods it took the operator 0.7 s of CPU, and the API server more. 50
+//! Each look listed the whole cluster before. With 100,000 pods that takes the operator 2.9 s of CPU, and the API server more. 50
 //! runs that became ready together listed all claims at once, and 256 MiB were too little for them (`just bench-crowd`).
 
 mod arrivals;

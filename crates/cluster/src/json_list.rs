@@ -3,8 +3,26 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use perfval_sizing::inventory::protobuf::ListMeta;
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Metadata of a page of a list.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct ListMeta {
+    /// Version of the whole list, from which a watch goes on.
+    #[serde(rename = "resourceVersion")]
+    pub(crate) version: Option<String>,
+    /// The token of the next page.
+    #[serde(rename = "continue", deserialize_with = "token")]
+    pub(crate) next: Option<String>,
+}
+
+/// Some API servers write an empty token.
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let token = Option::<String>::deserialize(deserializer)?;
+    Ok(token.filter(|token| !token.is_empty()))
+}
 
 /// Hands each object on; returns the metadata of the list.
 pub(crate) fn read<K: DeserializeOwned>(json: &[u8], each: impl FnMut(K)) -> serde_json::Result<ListMeta> {
@@ -73,5 +91,50 @@ impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for Items<'_, K, F> {
     // A list without objects may have `null`.
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn names(page: &str) -> serde_json::Result<(Vec<String>, ListMeta)> {
+        let mut names = Vec::new();
+        let metadata = read(page.as_bytes(), |pod: Pod| names.extend(pod.metadata.name))?;
+        Ok((names, metadata))
+    }
+
+    fn page(metadata: &Value, items: &Value) -> String {
+        json!({ "kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items }).to_string()
+    }
+
+    #[test]
+    fn a_page_has_its_objects_and_names_the_next_one() {
+        let items = json!([{ "metadata": { "name": "a" } }, { "metadata": { "name": "b" } }]);
+        let page = page(&json!({ "resourceVersion": "7", "continue": "more" }), &items);
+        let (found, metadata) = names(&page).unwrap();
+        assert_eq!(found, ["a", "b"]);
+        assert_eq!(metadata.version.as_deref(), Some("7"));
+        assert_eq!(metadata.next.as_deref(), Some("more"));
+    }
+
+    #[test]
+    fn the_last_page_names_no_other() {
+        for metadata in [json!({}), json!({ "continue": "" }), json!({ "continue": null })] {
+            let found = names(&page(&metadata, &Value::Null)).unwrap();
+            assert_eq!(found, (Vec::new(), ListMeta::default()), "{metadata}");
+        }
+    }
+
+    #[test]
+    fn half_a_page_is_an_error_and_never_a_shorter_list() {
+        let items = json!([{ "metadata": { "name": "a" } }, { "metadata": { "name": "b" } }]);
+        let whole = page(&json!({ "resourceVersion": "7" }), &items);
+        for length in 0..whole.len() {
+            assert!(names(&whole[..length]).is_err(), "{length} bytes");
+        }
     }
 }

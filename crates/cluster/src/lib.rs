@@ -27,6 +27,7 @@ mod rbac;
 mod read;
 mod record;
 mod shared_reads;
+mod status;
 mod survey;
 mod unreadable;
 mod written_results;

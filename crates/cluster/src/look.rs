@@ -19,7 +19,6 @@ use serde::de::DeserializeOwned;
 use crate::Cluster;
 use crate::call::{Read, read, seen};
 use crate::followed::LookTurn;
-use crate::page::Json;
 
 /// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
 /// time-out of each.
@@ -174,7 +173,7 @@ impl Cluster {
     /// The objects of a kind in these namespaces, by one list for all of them.
     async fn list_by_namespace<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+        K: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let api: Api<K> = Api::all(self.client.clone());
         let kept = |mut object: K| {
@@ -182,9 +181,7 @@ impl Cluster {
             let namespace = object.namespace()?;
             namespaces.contains(namespace.as_str()).then_some((namespace, object))
         };
-        let all = self
-            .list_reduced(Json, api.resource_url(), ListParams::default(), kept)
-            .await;
+        let all = self.list_reduced(api.resource_url(), ListParams::default(), kept).await;
         let by_namespace = |all: Vec<(String, K)>| {
             let mut by_namespace: BTreeMap<String, Vec<K>> = BTreeMap::new();
             for (namespace, object) in all {

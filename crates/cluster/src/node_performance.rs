@@ -1,15 +1,14 @@
 //! Reads and writes of `NodePerformance` objects.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::core::{Resource, ResourceExt as _};
+use kube::api::{Api, PostParams};
+use kube::core::ResourceExt as _;
 use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_api::meta::FIELD_MANAGER;
 use perfval_sizing::Seen;
-use serde_json::json;
 
 use crate::call::{read, seen};
-use crate::{CallFailure, Class, Cluster};
+use crate::{CallFailure, Cluster};
 
 /// Outcome of a write.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,15 +38,13 @@ impl Cluster {
     pub async fn write_node_performance(&self, object: &NodePerformance) -> Result<Written, CallFailure> {
         match self.write_row(object).await {
             Ok(written) => Ok(Written::Done(Box::new(written))),
-            Err(failure) if failure.is_not_found() && !failure.is_not_served() => Ok(Written::Conflict),
-            Err(failure) if failure.class() == Class::Conflict => Ok(Written::Conflict),
+            Err(failure) if failure.is_too_late() && !failure.is_not_served() => Ok(Written::Conflict),
             Err(failure) => Err(failure),
         }
     }
 
     async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, CallFailure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
-        let name = object.name_any();
         let created = if object.metadata.uid.is_none() {
             let params = PostParams {
                 field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -58,14 +55,7 @@ impl Cluster {
             None
         };
         let current = &created.as_ref().unwrap_or(object).metadata;
-        let body = json!({
-            "apiVersion": NodePerformance::api_version(&()),
-            "kind": NodePerformance::kind(&()),
-            "metadata": {"name": name, "uid": current.uid, "resourceVersion": current.resource_version},
-            "status": object.status,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        self.bounded(api.patch_status(&name, &params, &Patch::Apply(body)))
+        self.write_status::<NodePerformance, _>(&api, current, &object.status)
             .await
     }
 

@@ -13,24 +13,19 @@ mod surroundings;
 mod trial;
 mod workload;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
-use kube::core::{DynamicObject, ResourceExt as _};
+use kube::core::ResourceExt as _;
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
-use perfval_run::build::PackedTrial;
-use perfval_run::observed::{Child, DryRunResult, DynamoApi, Need, Probe, TrialSeen};
-use perfval_run::queue::Contender;
+use perfval_run::observed::{Need, TrialSeen};
 use perfval_run::{Needs, Observed, Run, build, job, names, progress};
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::Inventory;
 
 use dynamo::are_pods_ready;
 pub(crate) use dynamo::deployments_at;
@@ -42,33 +37,6 @@ use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
 use crate::copies::RunCopies;
 use crate::look::RunWish;
-
-/// Result of one need.
-enum NeedAnswer {
-    Permission(Seen<bool>),
-    Dynamo(Seen<DynamoApi>, Option<String>),
-    StorageClasses(Seen<Vec<StorageClass>>),
-    Holders(Seen<Arc<[Contender]>>),
-    Inventory(Box<Inventory>),
-    Devices(Box<Inventory>),
-    Children(Seen<Vec<Child>>),
-    Deployment(Box<Seen<DynamicObject>>),
-    DryRun(Seen<DryRunResult>),
-    Workload(WorkloadSeen),
-    Measuring(WorkloadSeen, Box<Seen<TrialSeen>>),
-    /// Read with the pods.
-    WithWorkload,
-    Claims(Seen<Vec<ResourceClaim>>),
-    Probe(Probe),
-    Trial(Box<Seen<TrialSeen>>),
-    GpuExporter(Seen<String>),
-    Results(Seen<Option<String>>, BTreeMap<i64, Seen<PackedTrial>>),
-    WrittenResults(String),
-    SavedRun(Box<Seen<ConfigMap>>),
-    SavedResults(Seen<Vec<Child>>),
-    CacheJob(Box<Seen<Job>>),
-    Baselines(Seen<Vec<PerfBaseline>>),
-}
 
 impl Cluster {
     /// Reads what a pass needs, all parts at once, and answers within a minute: what did not come by then is unknown.
@@ -127,13 +95,12 @@ impl Cluster {
     }
 
     async fn read_parts(&self, run: &Run<'_>, needs: &Needs, copies: &RunCopies, observed: &mut Observed) {
+        let observed = Mutex::new(observed);
         let reads = needs
             .parts
             .iter()
-            .map(|need| Box::pin(self.answer(run, needs, *need, copies)));
-        for answer in Box::pin(one_look(join_all(reads))).await {
-            put(observed, answer);
-        }
+            .map(|need| Box::pin(self.read_part(run, needs, *need, copies, &observed)));
+        Box::pin(one_look(join_all(reads))).await;
     }
 
     /// Pods of the run and its open trial: one list shows both.
@@ -154,15 +121,27 @@ impl Cluster {
         Ok(job)
     }
 
-    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need, copies: &RunCopies) -> NeedAnswer {
+    async fn read_part(
+        &self,
+        run: &Run<'_>,
+        needs: &Needs,
+        need: Need,
+        copies: &RunCopies,
+        observed: &Mutex<&mut Observed>,
+    ) {
+        // Locked for one assignment, whose value is read before.
+        let observed = || observed.lock().unwrap_or_else(PoisonError::into_inner);
         match need {
             Need::Permission => {
                 let answer = self.may_run_in(run.namespace()).await;
-                NeedAnswer::Permission(seen(read("ask for the operator's own right", answer)))
+                observed().permission = seen(read("ask for the operator's own right", answer));
             }
-            Need::Dynamo => NeedAnswer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
-            Need::StorageClasses => NeedAnswer::StorageClasses(seen(self.storage_classes().await)),
-            Need::Holders => NeedAnswer::Holders(seen(self.holders().await)),
+            Need::Dynamo => {
+                observed().dynamo = seen(self.dynamo(run).await);
+                observed().kubernetes = self.version().await.ok();
+            }
+            Need::StorageClasses => observed().storage_classes = seen(self.storage_classes().await),
+            Need::Holders => observed().holders = seen(self.holders().await),
             // On the heap, as all four with many calls at once.
             Need::Inventory => {
                 let wish = RunWish::new(run.namespace(), run.spec());
@@ -170,7 +149,7 @@ impl Cluster {
                 let node = run.placement().map(|plan| plan.node.as_str());
                 let mut inventory = Box::pin(self.inventory_for(&wish, cache_claim.as_deref(), node)).await;
                 inventory.naming = run.settings.naming(run.namespace());
-                NeedAnswer::Inventory(Box::new(inventory))
+                observed().inventory = Seen::Present(inventory);
             }
             Need::Devices => {
                 let node = run.placement().map_or("", |plan| &plan.node);
@@ -183,52 +162,59 @@ impl Cluster {
                     None => Box::pin(self.devices_of(node)).await,
                 };
                 inventory.naming = run.settings.naming(run.namespace());
-                NeedAnswer::Devices(Box::new(inventory))
+                observed().devices = Seen::Present(inventory);
             }
             // On the heap: four lists at once.
-            Need::Children => NeedAnswer::Children(seen(Box::pin(self.children(run)).await)),
-            Need::Deployment => NeedAnswer::Deployment(Box::new(seen(self.deployment(run, copies).await))),
-            Need::DryRun => NeedAnswer::DryRun(match needs.dry_run.as_deref() {
-                Some(body) => seen(self.dry_run(run, body).await),
-                None => Seen::NotAsked,
-            }),
-            Need::Workload => match needs.trial {
-                // On the heap: six reads at once.
-                Some(number) => {
+            Need::Children => observed().children = seen(Box::pin(self.children(run)).await),
+            Need::Deployment => observed().deployment = seen(self.deployment(run, copies).await),
+            Need::DryRun => {
+                observed().dry_run = match needs.dry_run.as_deref() {
+                    Some(body) => seen(self.dry_run(run, body).await),
+                    None => Seen::NotAsked,
+                };
+            }
+            Need::Workload => {
+                let workload = if let Some(number) = needs.trial {
+                    // On the heap: six reads at once.
                     let (workload, trial) = Box::pin(self.measuring(run, number, copies)).await;
-                    NeedAnswer::Measuring(workload, Box::new(seen(trial)))
-                }
-                None => NeedAnswer::Workload(self.workload(run, copies).await),
-            },
-            Need::Claims => NeedAnswer::Claims(seen(self.claims_of(run).await)),
-            Need::Probe => NeedAnswer::Probe(self.probes.take(run)),
-            Need::Trial if needs.parts.contains(&Need::Workload) => NeedAnswer::WithWorkload,
-            Need::Trial => NeedAnswer::Trial(Box::new(match needs.trial {
-                Some(number) => {
-                    let job = self.trial_job(run, number, copies).await;
-                    seen(Box::pin(self.trial(run, number, job, None)).await)
-                }
-                None => Seen::NotAsked,
-            })),
-            Need::GpuExporter => NeedAnswer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
+                    observed().trial = seen(trial);
+                    workload
+                } else {
+                    self.workload(run, copies).await
+                };
+                put_workload(&mut observed(), workload);
+            }
+            Need::Claims => observed().claims = seen(self.claims_of(run).await),
+            Need::Probe => observed().probe = self.probes.take(run),
+            // Read with the pods.
+            Need::Trial if needs.parts.contains(&Need::Workload) => {}
+            Need::Trial => {
+                observed().trial = match needs.trial {
+                    Some(number) => {
+                        let job = self.trial_job(run, number, copies).await;
+                        seen(Box::pin(self.trial(run, number, job, None)).await)
+                    }
+                    None => Seen::NotAsked,
+                };
+            }
+            Need::GpuExporter => observed().gpu_exporter = seen(Box::pin(self.gpu_exporter(run)).await),
             Need::Results => {
                 if let Some(written) = self.written.take(run)
                     && let Ok(Some(saved)) = self.saved_results(run).await
                     && saved == written
                 {
-                    return NeedAnswer::WrittenResults(written);
+                    observed().written_results = Some(written);
+                    return;
                 }
                 let (saved, trials) =
                     futures::join!(self.saved_results(run), self.packed_trials(run, &needs.finished_trials));
-                NeedAnswer::Results(seen(saved), trials)
+                observed().results = seen(saved);
+                observed().packed_trials = trials;
             }
-            Need::SavedRun => NeedAnswer::SavedRun(Box::new(seen(self.saved_run(run).await))),
-            Need::SavedResults => NeedAnswer::SavedResults(seen(self.results_of_all_runs(run).await)),
-            Need::CacheJob => {
-                let name = names::cache_job(&run.id());
-                NeedAnswer::CacheJob(Box::new(seen(self.job(run, &name).await)))
-            }
-            Need::Baselines => NeedAnswer::Baselines(seen(self.baselines().await)),
+            Need::SavedRun => observed().saved_run = seen(self.saved_run(run).await),
+            Need::SavedResults => observed().saved_results = seen(self.results_of_all_runs(run).await),
+            Need::CacheJob => observed().cache_job = seen(self.job(run, &names::cache_job(&run.id())).await),
+            Need::Baselines => observed().baselines = seen(self.baselines().await),
         }
     }
 
@@ -263,36 +249,6 @@ impl Cluster {
         let call = format!("get ConfigMap {}/{name}", run.namespace());
         let found = read(&call, self.bounded(api.get_metadata(&name)).await)?;
         Ok(found.annotations().get(build::SHA256).cloned())
-    }
-}
-
-fn put(observed: &mut Observed, answer: NeedAnswer) {
-    match answer {
-        NeedAnswer::Permission(permission) => observed.permission = permission,
-        NeedAnswer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
-        NeedAnswer::StorageClasses(classes) => observed.storage_classes = classes,
-        NeedAnswer::Holders(holders) => observed.holders = holders,
-        NeedAnswer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
-        NeedAnswer::Devices(inventory) => observed.devices = Seen::Present(*inventory),
-        NeedAnswer::Children(children) => observed.children = children,
-        NeedAnswer::Deployment(deployment) => observed.deployment = *deployment,
-        NeedAnswer::DryRun(admission) => observed.dry_run = admission,
-        NeedAnswer::Workload(workload) => put_workload(observed, workload),
-        NeedAnswer::Measuring(workload, trial) => {
-            put_workload(observed, workload);
-            observed.trial = *trial;
-        }
-        NeedAnswer::WithWorkload => {}
-        NeedAnswer::Claims(claims) => observed.claims = claims,
-        NeedAnswer::Probe(probe) => observed.probe = probe,
-        NeedAnswer::Trial(trial) => observed.trial = *trial,
-        NeedAnswer::GpuExporter(page) => observed.gpu_exporter = page,
-        NeedAnswer::Results(saved, trials) => (observed.results, observed.packed_trials) = (saved, trials),
-        NeedAnswer::WrittenResults(digest) => observed.written_results = Some(digest),
-        NeedAnswer::SavedRun(results) => observed.saved_run = *results,
-        NeedAnswer::SavedResults(saved) => observed.saved_results = saved,
-        NeedAnswer::CacheJob(job) => observed.cache_job = *job,
-        NeedAnswer::Baselines(baselines) => observed.baselines = baselines,
     }
 }
 

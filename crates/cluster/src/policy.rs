@@ -1,11 +1,10 @@
 //! Writes for a `PerfValidationPolicy`.
 
-use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::core::{Resource as _, ResourceExt as _};
+use kube::api::{Api, PostParams};
+use kube::core::{ObjectMeta, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_api::meta::FIELD_MANAGER;
-use serde_json::json;
 
 use crate::{CallFailure, Class, Cluster};
 
@@ -59,19 +58,14 @@ impl Cluster {
         status: &PerfValidationPolicyStatus,
     ) -> Result<(), CallFailure> {
         let api: Api<PerfValidationPolicy> = Api::all(self.client.clone());
-        let name = policy.name_any();
-        let body = json!({
-            "apiVersion": PerfValidationPolicy::api_version(&()),
-            "kind": PerfValidationPolicy::kind(&()),
-            "metadata": {"name": name, "uid": policy.metadata.uid},
-            "status": status,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(body);
-        match self.bounded(api.patch_status(&name, &params, &patch)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(()),
-            Err(failure) => Err(failure),
+        // At any resourceVersion: the status has the generation of the spec that it was decided on.
+        let seen = ObjectMeta {
+            resource_version: None,
+            ..policy.metadata.clone()
+        };
+        match self.write_status::<PerfValidationPolicy, _>(&api, &seen, status).await {
+            Err(failure) if !failure.is_too_late() => Err(failure),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }

@@ -1,11 +1,9 @@
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::core::{Resource, ResourceExt as _};
-use perfval_api::meta::FIELD_MANAGER;
+use kube::api::{Api, ListParams};
+use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_run::Run;
-use serde_json::json;
 
-use crate::{CallFailure, Class, Cluster, Error};
+use crate::{CallFailure, Cluster, Error};
 
 /// Outcome of recording a status.
 #[derive(Clone, Debug)]
@@ -35,32 +33,14 @@ impl Cluster {
             return Ok(StatusWrite::Unchanged);
         }
         let meta = &run.object.metadata;
-        let body = json!({
-            "apiVersion": PerfValidation::api_version(&()),
-            "kind": PerfValidation::kind(&()),
-            "metadata": {
-                "name": meta.name,
-                "namespace": meta.namespace,
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-            },
-            "status": status,
-        });
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        match self
-            .bounded(api.patch_status(run.name(), &params, &Patch::Apply(body)))
-            .await
-        {
+        match self.write_status::<PerfValidation, _>(&api, meta, status).await {
             // All that is new was dropped: a CRD from before an upgrade prunes fields it does not know. No watch event
             // will come of it.
             Ok(same) if same.metadata.resource_version == meta.resource_version => Ok(StatusWrite::Unchanged),
             Ok(written) => Ok(StatusWrite::Written(Box::new(written))),
-            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(StatusWrite::Conflict),
-            Err(failure) => Err(Error::RecordStatus {
-                name: format!("{}/{}", run.namespace(), run.name()),
-                failure,
-            }),
+            Err(failure) if failure.is_too_late() => Ok(StatusWrite::Conflict),
+            Err(failure) => Err(Error::unwritten_status(run.namespace(), run.name(), failure)),
         }
     }
 }

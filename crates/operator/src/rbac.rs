@@ -2,103 +2,28 @@
 
 mod right;
 
-use perfval_cluster::{Permission, Scope, dynamo};
+use perfval_cluster::Scope::{Cluster, Fleet, Watched};
+use perfval_cluster::{Permission, dynamo};
 
 pub use right::{Duties, Right, known_resource};
 
 /// Calls of the process itself; those of a pass are the cluster crate's.
+#[rustfmt::skip] // a table: one line a right
 pub const PROCESS: &[Permission] = &[
-    process(
-        "perfvalidation.dev",
-        "perfvalidations",
-        &["list", "watch"],
-        Scope::Cluster,
-        "watch of the objects",
-    ),
-    process(
-        "perfvalidation.dev",
-        "nodeperformances",
-        &["list", "watch"],
-        Scope::Fleet,
-        "watch of the measurements of nodes",
-    ),
-    process(
-        "perfvalidation.dev",
-        "perfvalidationpolicies",
-        &["list", "watch"],
-        Scope::Fleet,
-        "watch of the policies",
-    ),
-    process(
-        "perfvalidation.dev",
-        "perfbaselines",
-        &["list", "watch"],
-        Scope::Fleet,
-        "watch of the baselines",
-    ),
-    process("", "pods", &["list", "watch"], Scope::Cluster, "watch of a run's pods"),
-    process(
-        "resource.k8s.io",
-        "resourceclaims",
-        &["list", "watch"],
-        Scope::Cluster,
-        "watch of a run's claims",
-    ),
-    process(
-        "batch",
-        "jobs",
-        &["list", "watch"],
-        Scope::Watched,
-        "watch of a run's Jobs",
-    ),
-    process(
-        dynamo::GROUP,
-        dynamo::PLURAL,
-        &["list", "watch"],
-        Scope::Watched,
-        "watch of a run's deployment",
-    ),
-    Permission {
-        names: &[dynamo::CRD],
-        ..process(
-            "apiextensions.k8s.io",
-            "customresourcedefinitions",
-            &["list", "watch"],
-            Scope::Cluster,
-            "notices when Dynamo's operator comes or goes",
-        )
-    },
-    process(
-        "events.k8s.io",
-        "events",
-        &["create", "patch"],
-        Scope::Watched,
-        "event on an object that cannot be parsed",
-    ),
+    Permission::new(Cluster, "perfvalidation.dev", "perfvalidations", &["list", "watch"], "watch of the objects"),
+    Permission::new(Fleet, "perfvalidation.dev", "nodeperformances", &["list", "watch"], "watch of the measurements of nodes"),
+    Permission::new(Fleet, "perfvalidation.dev", "perfvalidationpolicies", &["list", "watch"], "watch of the policies"),
+    Permission::new(Fleet, "perfvalidation.dev", "perfbaselines", &["list", "watch"], "watch of the baselines"),
+    Permission::new(Cluster, "", "pods", &["list", "watch"], "watch of a run's pods"),
+    Permission::new(Cluster, "resource.k8s.io", "resourceclaims", &["list", "watch"], "watch of a run's claims"),
+    Permission::new(Watched, "batch", "jobs", &["list", "watch"], "watch of a run's Jobs"),
+    Permission::new(Watched, dynamo::GROUP, dynamo::PLURAL, &["list", "watch"], "watch of a run's deployment"),
+    Permission { names: &[dynamo::CRD], ..Permission::new(Cluster, "apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"], "notices when Dynamo's operator comes or goes") },
+    Permission::new(Watched, "events.k8s.io", "events", &["create", "patch"], "event on an object that cannot be parsed"),
 ];
 
 /// The lease lives in the operator's own namespace.
-pub const LEASE: &[Permission] = &[process(
-    "coordination.k8s.io",
-    "leases",
-    &["get", "create", "update"],
-    Scope::Watched,
-    "leader election",
-)];
-
-const fn process(
-    group: &'static str,
-    resource: &'static str,
-    verbs: &'static [&'static str],
-    scope: Scope,
-    call: &'static str,
-) -> Permission {
-    Permission {
-        group,
-        resource,
-        verbs,
-        names: &[],
-        scope,
-        call,
-    }
-}
+#[rustfmt::skip] // a table: one line a right
+pub const LEASE: &[Permission] = &[
+    Permission::new(Watched, "coordination.k8s.io", "leases", &["get", "create", "update"], "leader election"),
+];

@@ -11,7 +11,6 @@ mod for_node;
 mod interned;
 mod node;
 mod pod;
-pub mod protobuf;
 mod slice;
 mod texts;
 mod volume;

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
-use perfval_testkit::protobuf::body;
 use perfval_verdict::aiperf::parse;
 use perfval_verdict::frame::{Outcome, Payload, TrialRecord, frame, message};
 use serde_json::{Value, json};
@@ -45,7 +44,6 @@ fn main() {
     write(&folder, "export-records", [records]);
     write(&folder, "frame", exports.iter().flat_map(frames));
     write(&folder, "exposition", pages(&fixtures));
-    write(&folder, "slices", objects().iter().filter_map(slices));
     let quantities = [
         "50k", "0.5", "100m", "2e3", "80Gi", "5E", "-1.5e-3", "8Ei", "7n", "1e", "1.2.3",
     ];
@@ -156,17 +154,6 @@ fn objects() -> Vec<Value> {
         .pod(PodBuilder::on("n1", "p").requests("cpu", "2"))
         .claim(ClaimBuilder::named("c").holds("n1", "gpu-1"));
     cluster.objects()
-}
-
-/// The object in a list, in protobuf, after the byte that says what it is.
-fn slices(object: &Value) -> Option<Vec<u8>> {
-    let kind = object["kind"].as_str()?;
-    let number = ["ResourceSlice", "Node", "Pod", "ResourceClaim"]
-        .iter()
-        .position(|known| *known == kind)?;
-    let list =
-        json!({"kind": format!("{kind}List"), "apiVersion": object["apiVersion"], "metadata": {}, "items": [object]});
-    Some([&[u8::try_from(number).ok()?][..], &body(&list)?].concat())
 }
 
 /// What containers print, and what one may print to hide something or to take the reader's time.

@@ -9,7 +9,6 @@ mod frame;
 mod log;
 mod quantity;
 mod saved;
-mod slices;
 mod trial;
 
 /// A parser and its promises.
@@ -23,7 +22,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 7] = [
     Target {
         name: "export",
         run: export::run,
@@ -35,10 +34,6 @@ pub const TARGETS: [Target; 8] = [
     Target {
         name: "exposition",
         run: exposition::run,
-    },
-    Target {
-        name: "slices",
-        run: slices::run,
     },
     Target {
         name: "quantity",

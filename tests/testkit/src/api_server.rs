@@ -44,8 +44,6 @@ struct State {
     kinds: Vec<Kind>,
     store: Store,
     faults: Vec<Fault>,
-    /// Whether it knows no protobuf.
-    json_only: bool,
     /// Namespaces that are being deleted.
     terminating: BTreeSet<String>,
     calls: Vec<Call>,
@@ -80,11 +78,6 @@ impl ApiServer {
     /// Objects get their times from this clock (seconds since 1970).
     pub fn set_clock(&self, clock: impl Fn() -> i64 + Send + 'static) {
         self.lock().store.set_clock(Box::new(clock));
-    }
-
-    /// Answers in JSON alone: what stands in for protobuf here knows only the fields that sizing reads.
-    pub fn answer_in_json(&self) {
-        self.lock().json_only = true;
     }
 
     /// How many changes there were so far.

@@ -6,7 +6,6 @@ pub mod fuzz;
 pub mod inventory;
 pub mod memory;
 pub mod odds;
-pub mod protobuf;
 pub mod stored;
 pub mod trial;
 pub mod world;

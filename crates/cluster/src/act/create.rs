@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::in_namespace;
 use crate::observe::deployments_at;
-use crate::{CallFailure, Cluster, Error};
+use crate::{CallFailure, Cluster, Error, change};
 
 impl Cluster {
     /// Creates an object of a built-in kind.
@@ -43,11 +43,8 @@ impl Cluster {
             return Ok(());
         };
         let name = object.name_any();
-        let failed = |failure| Error::Create {
-            kind: kind.to_owned(),
-            name: in_namespace(run, &name),
-            failure,
-        };
+        let named = format!("{kind} {}", in_namespace(run, &name));
+        let failed = |failure| Error::failed(&change::CREATE, format!("create {named}"), failure);
         if !already_exists(&failure) {
             return Err(failed(failure));
         }
@@ -60,10 +57,7 @@ impl Cluster {
         if run.owns(&found) {
             return Ok(());
         }
-        Err(Error::NameTaken {
-            kind: kind.to_owned(),
-            name: in_namespace(run, &name),
-        })
+        Err(Error::NameTaken { object: named })
     }
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, DeleteParams, Preconditions};
-use kube::core::ObjectMeta;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use perfval_api::PerfValidation;
 use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::strays::Labelled;
@@ -14,34 +14,21 @@ use serde::de::DeserializeOwned;
 
 use super::in_namespace;
 use crate::observe::dynamo;
-use crate::{CallFailure, Class, Cluster, Error};
+use crate::{CallFailure, Cluster, Error, change};
 
 impl Cluster {
     pub(super) async fn delete_child(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
-        let (client, namespace) = (self.client.clone(), run.namespace());
-        match child.kind {
-            ChildKind::Job => {
-                let api: Api<Job> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "Job", child).await
-            }
-            ChildKind::Service => {
-                let api: Api<Service> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "Service", child).await
-            }
-            ChildKind::Results => {
-                let api: Api<ConfigMap> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "ConfigMap", child).await
-            }
-            ChildKind::ClaimTemplate => {
-                let api: Api<ResourceClaimTemplate> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "ResourceClaimTemplate", child).await
-            }
-            ChildKind::NetworkPolicy => {
-                let api: Api<NetworkPolicy> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "NetworkPolicy", child).await
-            }
-            ChildKind::Deployment => self.delete_deployment(run, child).await,
-        }
+        let resource = match child.kind {
+            ChildKind::Job => ApiResource::erase::<Job>(&()),
+            ChildKind::Service => ApiResource::erase::<Service>(&()),
+            ChildKind::Results => ApiResource::erase::<ConfigMap>(&()),
+            ChildKind::ClaimTemplate => ApiResource::erase::<ResourceClaimTemplate>(&()),
+            ChildKind::NetworkPolicy => ApiResource::erase::<NetworkPolicy>(&()),
+            ChildKind::Deployment => return self.delete_deployment(run, child).await,
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
+        let answer = self.try_delete(&api, &child.name, &child.uid).await;
+        deleted(run, &resource.kind, &child.name, answer)
     }
 
     /// Deletes what should not be there any more, whether or not its owner still is.
@@ -54,11 +41,11 @@ impl Cluster {
         };
         match teardown::leaving(&of) {
             Ok(owner) => self.delete_child(&Run::new(&owner, settings), &stray.id).await,
-            Err(error) => Err(Error::Delete {
-                kind: format!("{:?}", stray.id.kind),
-                name: format!("{}/{}", stray.namespace, stray.id.name),
-                failure: CallFailure::Call(kube::Error::SerdeError(error)),
-            }),
+            Err(error) => {
+                let call = format!("delete {:?} {}/{}", stray.id.kind, stray.namespace, stray.id.name);
+                let failure = CallFailure::Call(kube::Error::SerdeError(error));
+                Err(Error::failed(&change::DELETE, call, failure))
+            }
         }
     }
 
@@ -92,21 +79,13 @@ impl Cluster {
         }
     }
 
-    async fn delete<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, child: &ChildRef) -> Result<(), Error>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
-        let answer = self.try_delete(api, &child.name, &child.uid).await;
-        deleted(run, kind, &child.name, answer)
-    }
-
     /// Deletes the object with this uid. An absent object, or another one of the same name, is no failure.
     pub(crate) async fn delete_exactly<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
     where
         K: Clone + DeserializeOwned + Debug,
     {
         match self.try_delete(api, name, uid).await {
-            Err(failure) if !is_gone(&failure) => Err(failure),
+            Err(failure) if !failure.is_too_late() => Err(failure),
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -130,21 +109,12 @@ fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
 
 fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), CallFailure>) -> Result<(), Error> {
     match answer {
-        Err(failure) if !is_gone(&failure) => Err(refused(run, kind, name, failure)),
+        Err(failure) if !failure.is_too_late() => Err(refused(run, kind, name, failure)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
 fn refused(run: &Run<'_>, kind: &str, name: &str, failure: CallFailure) -> Error {
-    Error::Delete {
-        kind: kind.to_owned(),
-        name: in_namespace(run, name),
-        failure,
-    }
-}
-
-/// Returns true if there is no object of that name, or a namesake with another uid: in both cases the run's own is
-/// gone.
-fn is_gone(failure: &CallFailure) -> bool {
-    failure.is_not_found() || failure.class() == Class::Conflict
+    let call = format!("delete {kind} {}", in_namespace(run, name));
+    Error::failed(&change::DELETE, call, failure)
 }

@@ -6,7 +6,7 @@ use perfval_run::Run;
 use serde_json::{Value, json};
 
 use super::in_namespace;
-use crate::{CallFailure, Cluster, Error, FIELD_MANAGER};
+use crate::{CallFailure, Cluster, Error, FIELD_MANAGER, change};
 
 impl Cluster {
     pub(super) async fn ensure_finalizer(&self, run: &Run<'_>) -> Result<Option<ObjectMeta>, Error> {
@@ -24,13 +24,8 @@ impl Cluster {
                 {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER},
             ]),
         };
-        self.patch_finalizers(run, operations)
-            .await
-            .map(Some)
-            .map_err(|failure| Error::Finalizer {
-                name: in_namespace(run, run.name()),
-                failure,
-            })
+        let patched = self.patch_finalizers(run, operations).await;
+        patched.map(Some).map_err(|failure| failed(run, failure))
     }
 
     pub(super) async fn release_finalizer(&self, run: &Run<'_>) -> Result<Option<ObjectMeta>, Error> {
@@ -44,10 +39,7 @@ impl Cluster {
             {"op": "remove", "path": path},
         ]);
         match self.patch_finalizers(run, operations).await {
-            Err(failure) if !failure.is_not_found() => Err(Error::Finalizer {
-                name: in_namespace(run, run.name()),
-                failure,
-            }),
+            Err(failure) if !failure.is_not_found() => Err(failed(run, failure)),
             Ok(metadata) => Ok(Some(metadata)),
             // A missing object is a released one.
             Err(_) => Ok(None),
@@ -69,4 +61,10 @@ impl Cluster {
         let patched = self.bounded(api.patch_metadata(run.name(), &params, &patch)).await?;
         Ok(patched.metadata)
     }
+}
+
+fn failed(run: &Run<'_>, failure: CallFailure) -> Error {
+    let name = in_namespace(run, run.name());
+    let call = format!("patch the finalizers of PerfValidation {name}");
+    Error::failed(&change::FINALIZER, call, failure)
 }

@@ -6,24 +6,20 @@ use perfval_run::Run;
 use perfval_run::build::SHA256;
 
 use super::in_namespace;
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, change};
 
 impl Cluster {
     /// Applies the results: unlike everything else they may be written again with more in them.
     pub(super) async fn save_results(&self, run: &Run<'_>, results: &ConfigMap) -> Result<(), Error> {
         let name = results.name_any();
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
-        let failed = |failure| Error::SaveResults {
-            name: in_namespace(run, &name),
-            failure,
+        let named = format!("ConfigMap {}", in_namespace(run, &name));
+        let failed = |failure| {
+            let call = format!("apply {named} with the results");
+            Error::failed(&change::SAVE_RESULTS, call, failure)
         };
         match self.bounded(api.get_metadata(&name)).await {
-            Ok(found) if !run.owns(&found) => {
-                return Err(Error::NameTaken {
-                    kind: "ConfigMap".into(),
-                    name: in_namespace(run, &name),
-                });
-            }
+            Ok(found) if !run.owns(&found) => return Err(Error::NameTaken { object: named }),
             Ok(_) => {}
             Err(failure) if failure.is_not_found() => {}
             Err(failure) => return Err(failed(failure)),

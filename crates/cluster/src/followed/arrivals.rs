@@ -1,7 +1,6 @@
 //! One kind, as its watch brings it.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{self, Pod};
@@ -9,7 +8,6 @@ use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::ListParams;
 use kube::core::{Resource, ResourceExt};
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::protobuf::Message;
 use perfval_sizing::inventory::{ClaimUse, Interned, Node, PodUse, Slice};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
@@ -21,7 +19,7 @@ use crate::read::{Read, Unread, seen};
 /// A kind that sizing counts, reduced.
 pub(crate) trait Counted: Sized + Send + Sync {
     /// Its objects as the API server has them.
-    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Message + Send;
+    type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send;
     /// Its name in errors.
     const PLURAL: &'static str;
 

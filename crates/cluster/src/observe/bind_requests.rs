@@ -6,7 +6,6 @@ use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::page::Json;
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed.
@@ -25,7 +24,7 @@ impl Cluster {
             ClaimUse::promised(&request, interned).map_err(unread).transpose()
         };
         let list = self
-            .list_reduced(Json, api.resource_url(), ListParams::default(), reduce)
+            .list_reduced(api.resource_url(), ListParams::default(), reduce)
             .await;
         let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
         promises.map_err(Unread::Unknown)

@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::look::{ReadForRun, RunWish};
-use crate::page::Json;
 use crate::shared_reads::Served;
 
 /// Versions of device taint rules, the newest first.
@@ -139,7 +138,7 @@ impl Cluster {
             Some(rule)
         };
         let rules = self
-            .list_reduced(Json, api.resource_url(), ListParams::default(), versioned)
+            .list_reduced(api.resource_url(), ListParams::default(), versioned)
             .await;
         read("list DeviceTaintRules", rules)
     }

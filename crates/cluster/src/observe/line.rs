@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::page::Json;
 
 /// Objects in a page: 8 MiB hold as many of 40 KB, with a long spec and a long status.
 const PAGE: u32 = 200;
@@ -82,7 +81,7 @@ impl Cluster {
         };
         let call = "list PerfValidations";
         let runs = self
-            .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
+            .list_reduced(api.resource_url(), ListParams::default().limit(PAGE), reduce)
             .await;
         let runs = read(call, runs)?;
         match malformed {

@@ -21,7 +21,6 @@ use super::children::list_params;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen, without_managed_fields};
 use crate::copies::RunCopies;
-use crate::page::Json;
 use crate::pod_reports::{PodReports, Subjects};
 
 /// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
@@ -73,7 +72,7 @@ impl Cluster {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let url = api.resource_url();
         let reduce = |pod: Pod| Some(without_managed_fields(pod));
-        let listed = self.list_at(Json, url, list_params(run), reduce).await;
+        let listed = self.list_at(url, list_params(run), reduce).await;
         let listed = read(&listing(run, "Pods"), listed)?;
         self.copies.keep(run, &listed.version, &listed.items);
         Ok(listed.items)

@@ -61,7 +61,6 @@ impl Rig {
     /// Two nodes with two GPUs each, and Dynamo at these versions.
     pub fn new(versions: &[&str], operator_version: &str) -> Self {
         let server = ApiServer::new();
-        server.answer_in_json();
         let (began, server_ahead) = (Instant::now(), Arc::new(AtomicI64::new(0)));
         let ahead = server_ahead.clone();
         let clock = move || {

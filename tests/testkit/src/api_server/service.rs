@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
-use http::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderValue};
+use http::header::{DATE, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::Frame;
@@ -16,18 +16,15 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::jiff::fmt::rfc2822::DateTimePrinter;
 use kube::client::Body;
-use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use serde_json::Value;
 
 use super::ApiServer;
-use crate::protobuf;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// An answer, before it is bytes.
 pub(super) enum Answer {
     Json(u16, Value),
-    Protobuf(u16, Vec<u8>),
     Plain(u16, Vec<u8>),
     Stream(UnboundedReceiver<Bytes>),
     Never,
@@ -56,14 +53,8 @@ impl tower::Service<Request<Body>> for ApiServer {
 
 impl ApiServer {
     pub(super) fn answer(&self, head: &Parts, body: &[u8]) -> Answer {
-        let mut state = self.lock();
-        let answer = state.handle(&head.method, &head.uri, &head.headers, body);
-        let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
-        if state.json_only {
-            return answer;
-        }
-        drop(state);
-        answer.in_wanted_form(&head.headers)
+        let answer = self.lock().handle(&head.method, &head.uri, &head.headers, body);
+        answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()))
     }
 
     /// The date of an answer. What is behind the proxy has a clock of its own, which nobody may believe.
@@ -85,20 +76,6 @@ impl ApiServer {
     }
 }
 
-impl Answer {
-    /// The same in protobuf, if the request prefers that and the kind has it.
-    fn in_wanted_form(self, headers: &http::HeaderMap) -> Self {
-        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
-        match self {
-            Self::Json(code, value) if accept.is_some_and(protobuf::is_wanted) => match protobuf::body(&value) {
-                Some(body) => Self::Protobuf(code, body),
-                None => Self::Json(code, value),
-            },
-            other => other,
-        }
-    }
-}
-
 /// An answer with the date that the server writes into it.
 pub(super) fn dated(mut response: Response<AnswerBody>, date: HeaderValue) -> Response<AnswerBody> {
     response.headers_mut().insert(DATE, date);
@@ -107,10 +84,9 @@ pub(super) fn dated(mut response: Response<AnswerBody>, date: HeaderValue) -> Re
 
 pub(super) async fn respond(answer: Answer) -> Response<AnswerBody> {
     let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).boxed_unsync();
-    let is_protobuf = matches!(answer, Answer::Protobuf(..));
     let (code, body) = match answer {
         Answer::Json(code, value) => (code, full(value.to_string().into_bytes())),
-        Answer::Protobuf(code, bytes) | Answer::Plain(code, bytes) => (code, full(bytes)),
+        Answer::Plain(code, bytes) => (code, full(bytes)),
         Answer::Stream(events) => {
             let frames = events.map(|line| Ok(Frame::data(line)));
             (200, StreamBody::new(frames).boxed_unsync())
@@ -119,9 +95,5 @@ pub(super) async fn respond(answer: Answer) -> Response<AnswerBody> {
     };
     let mut response = Response::new(body);
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    if is_protobuf {
-        let form = HeaderValue::from_static(MEDIA_TYPE);
-        response.headers_mut().insert(CONTENT_TYPE, form);
-    }
     response
 }

@@ -1,9 +1,8 @@
 //! `just bench`: sizing at scale, what one look at a large cluster costs, from the first list to the plan.
 //!
 //! A child process serves nodes, slices, pods and claims in pages over HTTP, as large as real ones; another one, fresh for
-//! each size, reads and decides. The largest cluster is also read as JSON, which was the only form once. The server writes
-//! its lists beforehand: while it wrote each page when asked, 13 of 17 seconds of a look were its own. The ratios are of one
-//! run on one machine; nothing is asserted.
+//! each size, reads and decides. The server writes its lists beforehand: while it wrote each page when asked, 13 of 17
+//! seconds of a look were its own. The ratios are of one run on one machine; nothing is asserted.
 
 mod crowd;
 mod fleet;
@@ -15,7 +14,6 @@ use std::process::{Command, ExitCode, Stdio};
 
 use crowd::Size;
 use measure::Cost;
-use serve::Form;
 
 /// As the operator has it.
 #[global_allocator]
@@ -30,8 +28,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        ["serve", nodes, form] => with(nodes, form, serve::serve),
-        ["measure", nodes, form] => with(nodes, form, measure::measure),
+        ["serve", nodes] => with(nodes, serve::serve),
+        ["measure", nodes] => with(nodes, measure::measure),
         ["crowd", program] => crowd::crowd(program.as_ref(), Size::default()),
         ["crowd", program, nodes, objects, mebibytes] => {
             size(nodes, objects, mebibytes).and_then(|size| crowd::crowd(program.as_ref(), size))
@@ -43,7 +41,7 @@ fn main() -> ExitCode {
         ["fleet", program, nodes] => fleet_of(program, nodes, "20", nodes),
         ["fleet", program, nodes, speedup] => fleet_of(program, nodes, speedup, nodes),
         ["fleet", program, nodes, speedup, enough] => fleet_of(program, nodes, speedup, enough),
-        ["cluster", nodes] => nodes.parse().map_err(Into::into).and_then(real::real),
+        ["cluster", nodes] => with(nodes, real::real),
         _ => compare(),
     };
     match outcome {
@@ -76,20 +74,19 @@ fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str) -> Outcome<
     fleet::fleet(program.as_ref(), size)
 }
 
-fn with(nodes: &str, form: &str, run: fn(usize, Form) -> Outcome<()>) -> Outcome<()> {
-    run(nodes.parse()?, Form::of(form)?)
+fn with(nodes: &str, run: fn(usize) -> Outcome<()>) -> Outcome<()> {
+    run(nodes.parse()?)
 }
 
 fn compare() -> Outcome<()> {
     println!(
-        " nodes    GPUs  claims    pods      form  lists MB  observe s  observe CPU s  server CPU s  decide CPU ms  CPU ms of a later look  MiB above idle: peak, kept"
+        " nodes    GPUs  claims    pods  lists MB  observe s  observe CPU s  server CPU s  decide CPU ms  CPU ms of a later look  MiB above idle: peak, kept"
     );
     let mut costs = Vec::new();
     for nodes in SIZES {
-        costs.push((nodes, measured(nodes, Form::Protobuf)?));
+        costs.push((nodes, measured(nodes)?));
     }
     if let [(few, smallest), .., (many, largest)] = &costs[..] {
-        let as_json = measured(*many, Form::Json)?;
         println!(
             "{}x the nodes: {:.1}x the CPU to decide, {:.1}x the CPU to observe, {:.1}x the memory",
             many / few,
@@ -97,21 +94,14 @@ fn compare() -> Outcome<()> {
             largest.observe_cpu / smallest.observe_cpu,
             largest.peak_mib / smallest.peak_mib,
         );
-        println!(
-            "protobuf instead of JSON: {:.2}x the bytes, {:.2}x the time, {:.2}x the CPU to observe, {:.2}x the memory",
-            largest.megabytes / as_json.megabytes,
-            largest.observe / as_json.observe,
-            largest.observe_cpu / as_json.observe_cpu,
-            largest.peak_mib / as_json.peak_mib,
-        );
     }
     Ok(())
 }
 
 /// A fresh process: memory that an earlier size left behind counts for nothing.
-fn measured(nodes: usize, form: Form) -> Outcome<Cost> {
+fn measured(nodes: usize) -> Outcome<Cost> {
     let child = Command::new(std::env::current_exe()?)
-        .args(["measure", &nodes.to_string(), form.name()])
+        .args(["measure", &nodes.to_string()])
         // As config/operator has it.
         .env("MIMALLOC_PURGE_DELAY", "0")
         .stderr(Stdio::inherit())
@@ -121,11 +111,10 @@ fn measured(nodes: usize, form: Form) -> Outcome<Cost> {
     }
     let cost: Cost = serde_json::from_slice(&child.stdout)?;
     println!(
-        "{nodes:>6}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8.1}  {:>9.2}  {:>13.2}  {:>12.2}  {:>13.1}  {:>22.1}  {:>20.1}  {:>4.1}",
+        "{nodes:>6}  {:>6}  {:>6}  {:>6}  {:>8.1}  {:>9.2}  {:>13.2}  {:>12.2}  {:>13.1}  {:>22.1}  {:>20.1}  {:>4.1}",
         nodes * 8,
         nodes * serve::CLAIMS,
         nodes * serve::PODS,
-        form.name(),
         cost.megabytes,
         cost.observe,
         cost.observe_cpu,

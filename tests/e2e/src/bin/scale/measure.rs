@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{from_value, json};
 
 use super::Outcome;
-use super::serve::Form;
 
 /// Decisions of which the cheapest counts: the others were interrupted.
 const DECISIONS: usize = 7;
@@ -34,9 +33,9 @@ pub struct Cost {
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn measure(nodes: usize, form: Form) -> Outcome<()> {
-    let small = Server::of(1, form)?;
-    let large = Server::of(nodes, form)?;
+pub async fn measure(nodes: usize) -> Outcome<()> {
+    let small = Server::of(1)?;
+    let large = Server::of(nodes)?;
     // The first look loads what every process needs once.
     look(&small.cluster()?).await?;
     let idle = memory("VmRSS:")?;
@@ -87,9 +86,9 @@ struct Server {
 }
 
 impl Server {
-    fn of(nodes: usize, form: Form) -> Outcome<Self> {
+    fn of(nodes: usize) -> Outcome<Self> {
         let mut process = Command::new(std::env::current_exe()?)
-            .args(["serve", &nodes.to_string(), form.name()])
+            .args(["serve", &nodes.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -13,14 +13,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream;
-use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
-use perfval_testkit::protobuf;
 use serde_json::{Value, json};
 
 use super::Outcome;
 use super::measure::cpu_seconds;
-
-const JSON: &str = "application/json";
 
 /// Per node.
 pub const GPUS: usize = 8;
@@ -29,34 +25,7 @@ pub const PODS: usize = 20;
 
 struct Served {
     lists: HashMap<&'static str, List>,
-    form: Form,
     bytes: AtomicUsize,
-}
-
-/// In which form lists are served.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// JSON alone, as to a client that knows no other.
-    Json,
-    /// Protobuf, as every API server does for its own kinds.
-    Protobuf,
-}
-
-impl Form {
-    /// Its name as an argument.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Protobuf => "protobuf",
-        }
-    }
-
-    /// The form of a name.
-    pub fn of(name: &str) -> Outcome<Self> {
-        let all = [Self::Json, Self::Protobuf];
-        let found = all.into_iter().find(|form| form.name() == name);
-        found.ok_or_else(|| format!("{name} is no form").into())
-    }
 }
 
 /// The objects of a list, written before any request: a page is a part of it. An API server takes time, too, but how
@@ -68,7 +37,7 @@ pub struct List {
     ends: Vec<usize>,
 }
 
-/// An object in the form of a list.
+/// An object as an item of a list.
 pub type Written = Arc<[u8]>;
 
 /// Objects that stand behind a list, at one moment.
@@ -83,15 +52,10 @@ pub struct Snapshot {
 }
 
 /// Writes an object as an item of a list.
-pub fn write(kind: &str, object: &Value, form: Form) -> Outcome<Vec<u8>> {
-    Ok(match form {
-        Form::Json => {
-            let mut written = serde_json::to_vec(object)?;
-            written.push(b',');
-            written
-        }
-        Form::Protobuf => protobuf::item(kind, object).ok_or("a kind without protobuf")?,
-    })
+pub fn write(object: &Value) -> serde_json::Result<Vec<u8>> {
+    let mut written = serde_json::to_vec(object)?;
+    written.push(b',');
+    Ok(written)
 }
 
 /// Most objects of a list: a token to go on with is a snapshot and a place in it.
@@ -109,18 +73,13 @@ fn query(uri: &Uri, wanted: &str) -> Option<usize> {
 }
 
 impl List {
-    pub fn of(kind: &'static str, count: usize, form: Form, item: impl Fn(usize) -> Value) -> Outcome<Self> {
+    pub fn of(kind: &'static str, count: usize, item: impl Fn(usize) -> Value) -> Outcome<Self> {
         let (mut written, mut ends) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
-            written.extend(write(kind, &item(index), form)?);
+            written.extend(write(&item(index))?);
             ends.push(written.len());
         }
         Ok(Self { kind, written, ends })
-    }
-
-    /// Kind of the objects.
-    pub fn kind(&self) -> &'static str {
-        self.kind
     }
 
     /// The objects of a part of the list.
@@ -131,7 +90,7 @@ impl List {
     }
 
     /// A page of this list and of the snapshot, whose objects stand behind it. The token of the next page repeats its number.
-    pub fn page(&self, snapshot: &Snapshot, uri: &Uri, form: Form) -> Vec<u8> {
+    pub fn page(&self, snapshot: &Snapshot, uri: &Uri) -> Vec<u8> {
         let Snapshot { number, version, more } = snapshot;
         let own = self.ends.len();
         let count = own + more.len();
@@ -147,30 +106,25 @@ impl List {
             items.extend_from_slice(written);
         }
         let kind = format!("{}List", self.kind);
-        match form {
-            Form::Json => {
-                let head = json!({ "kind": kind, "apiVersion": "v1", "metadata": { "resourceVersion": version.to_string(), "continue": next } });
-                let mut page = head.to_string().into_bytes();
-                page.pop();
-                page.extend_from_slice(b",\"items\":[");
-                page.extend_from_slice(items.strip_suffix(b",").unwrap_or(&items));
-                page.extend_from_slice(b"]}");
-                page
-            }
-            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&version.to_string(), &next, &items)),
-        }
+        let head = json!({ "kind": kind, "apiVersion": "v1", "metadata": { "resourceVersion": version.to_string(), "continue": next } });
+        let mut page = head.to_string().into_bytes();
+        page.pop();
+        page.extend_from_slice(b",\"items\":[");
+        page.extend_from_slice(items.strip_suffix(b",").unwrap_or(&items));
+        page.extend_from_slice(b"]}");
+        page
     }
 }
 
 /// Serves until the process that began it is gone.
 #[tokio::main(flavor = "current_thread")]
-pub async fn serve(nodes: usize, form: Form) -> Outcome<()> {
+pub async fn serve(nodes: usize) -> Outcome<()> {
     std::thread::spawn(|| {
         // Ends with the other side, and not before.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
-    let list = |kind, count, item: fn(usize, usize) -> Value| List::of(kind, count, form, |index| item(index, nodes));
+    let list = |kind, count, item: fn(usize, usize) -> Value| List::of(kind, count, |index| item(index, nodes));
     let served = Served {
         lists: HashMap::from([
             (
@@ -184,7 +138,6 @@ pub async fn serve(nodes: usize, form: Form) -> Outcome<()> {
             ("/api/v1/nodes", list("Node", nodes, node)?),
             ("/api/v1/pods", list("Pod", nodes * PODS, pod)?),
         ]),
-        form,
         bytes: AtomicUsize::new(0),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -199,26 +152,18 @@ async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
         // Nothing changes.
         return Response::new(Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>()));
     }
-    let (form, body) = match uri.path() {
-        "/served" => (
-            JSON,
-            json!(served.bytes.load(Ordering::Relaxed)).to_string().into_bytes(),
-        ),
-        "/served/cpu" => (JSON, json!(cpu_seconds().unwrap_or(f64::NAN)).to_string().into_bytes()),
-        "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com" => (JSON, class().to_string().into_bytes()),
-        "/apis/resource.k8s.io/v1/devicetaintrules" => {
-            (JSON, json!({ "metadata": {}, "items": [] }).to_string().into_bytes())
-        }
-        path => match (served.lists.get(path), served.form) {
-            (Some(list), form) => {
-                let media = if form == Form::Json { JSON } else { MEDIA_TYPE };
-                (media, list.page(&Snapshot::default(), &uri, form))
-            }
-            (None, _) => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+    let body = match uri.path() {
+        "/served" => json!(served.bytes.load(Ordering::Relaxed)).to_string().into_bytes(),
+        "/served/cpu" => json!(cpu_seconds().unwrap_or(f64::NAN)).to_string().into_bytes(),
+        "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com" => class().to_string().into_bytes(),
+        "/apis/resource.k8s.io/v1/devicetaintrules" => json!({ "metadata": {}, "items": [] }).to_string().into_bytes(),
+        path => match served.lists.get(path) {
+            Some(list) => list.page(&Snapshot::default(), &uri),
+            None => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
         },
     };
     served.bytes.fetch_add(body.len(), Ordering::Relaxed);
-    ([(CONTENT_TYPE, form)], body).into_response()
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 pub fn class() -> Value {

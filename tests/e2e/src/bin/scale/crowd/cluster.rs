@@ -8,18 +8,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::body::{Body as Answer, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Response, Uri};
 use futures::StreamExt as _;
 use kube::client::Body;
-use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::world::{Play, World};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tower::Service as _;
 
-use super::super::serve::{self, Form, List, Snapshot, Written};
+use super::super::serve::{self, List, Snapshot, Written};
 use super::Outcome;
 
 /// Largest request body (bytes).
@@ -83,7 +82,7 @@ impl Cluster {
             lock(&writes).note(&server);
             let (head, body) = request.into_parts();
             if head.method == Method::GET
-                && let Some(page) = resting.page(&server, &head.uri, &head.headers)
+                && let Some(page) = resting.page(&server, &head.uri)
             {
                 return page;
             }
@@ -163,7 +162,8 @@ impl Writes {
 
 /// Lists of what never changes, written beforehand, and the rest as it was last written.
 pub struct Resting {
-    lists: HashMap<&'static str, (&'static str, List, List)>,
+    /// By path, with the plural.
+    lists: HashMap<&'static str, (&'static str, List)>,
     moving: Mutex<Moving>,
 }
 
@@ -173,8 +173,8 @@ type ByUid = HashMap<String, (String, Written)>;
 /// What the API server has of each list, written: a page takes no longer than its own objects.
 #[derive(Default)]
 struct Moving {
-    /// For each plural and form.
-    written: HashMap<(&'static str, &'static str), ByUid>,
+    /// For each plural.
+    written: HashMap<&'static str, ByUid>,
     /// Lists that were begun lately: the pages of one show the same moment.
     snapshots: BTreeMap<usize, Snapshot>,
     begun: usize,
@@ -186,11 +186,8 @@ const SNAPSHOTS: usize = 32;
 impl Resting {
     pub fn of(nodes: usize, free: usize) -> Self {
         let list = |kind, range: std::ops::Range<usize>, item: fn(usize, usize) -> Value| {
-            let both = [Form::Protobuf, Form::Json].map(|form| {
-                // The kinds that sizing reads have both forms.
-                List::of(kind, range.len(), form, |index| item(range.start + index, usize::MAX))
-            });
-            both.map(|list| list.unwrap_or_else(|error| panic!("{kind}: {error}")))
+            let list = List::of(kind, range.len(), |index| item(range.start + index, usize::MAX));
+            list.unwrap_or_else(|error| panic!("{kind}: {error}"))
         };
         let busy = free..nodes;
         let claims = free * serve::CLAIMS..nodes * serve::CLAIMS;
@@ -211,33 +208,24 @@ impl Resting {
         Self {
             lists: all
                 .into_iter()
-                .map(|(path, plural, [protobuf, json])| (path, (plural, protobuf, json)))
+                .map(|(path, plural, list)| (path, (plural, list)))
                 .collect(),
             moving: Mutex::default(),
         }
     }
 
     /// A page of a list of the whole cluster: what rests, then what the API server has.
-    fn page(&self, server: &ApiServer, uri: &Uri, headers: &axum::http::HeaderMap) -> Option<Response<Answer>> {
-        let (plural, as_protobuf, as_json) = self.lists.get(uri.path())?;
+    fn page(&self, server: &ApiServer, uri: &Uri) -> Option<Response<Answer>> {
+        let (plural, resting) = self.lists.get(uri.path())?;
         let query = uri.query().unwrap_or_default();
         if query.contains("watch=true") || query.contains("labelSelector") || query.contains("spec.nodeName") {
             return None;
         }
-        let accepts = headers
-            .get(ACCEPT)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let (form, resting, media) = if accepts.contains("protobuf") {
-            (Form::Protobuf, as_protobuf, MEDIA_TYPE)
-        } else {
-            (Form::Json, as_json, "application/json")
-        };
         let asked = serve::snapshot_of(uri).map(|(snapshot, _)| snapshot);
-        let snapshot = lock(&self.moving).snapshot(server, plural, resting.kind(), form, asked)?;
-        let page = resting.page(&snapshot, uri, form);
+        let snapshot = lock(&self.moving).snapshot(server, plural, asked)?;
+        let page = resting.page(&snapshot, uri);
         Response::builder()
-            .header(CONTENT_TYPE, media)
+            .header(CONTENT_TYPE, "application/json")
             .body(Answer::from(page))
             .ok()
     }
@@ -245,21 +233,13 @@ impl Resting {
 
 impl Moving {
     /// The snapshot of a list that is continued, or a new one.
-    fn snapshot(
-        &mut self,
-        server: &ApiServer,
-        plural: &'static str,
-        kind: &str,
-        form: Form,
-        asked: Option<usize>,
-    ) -> Option<Snapshot> {
+    fn snapshot(&mut self, server: &ApiServer, plural: &'static str, asked: Option<usize>) -> Option<Snapshot> {
         if let Some(known) = asked.and_then(|asked| self.snapshots.get(&asked)) {
             return Some(known.clone());
         }
         // Before the objects: a watch from it shows a change twice rather than never.
         let version = server.version();
-        let of = (plural, form.name());
-        let mut before = self.written.remove(&of).unwrap_or_default();
+        let mut before = self.written.remove(plural).unwrap_or_default();
         let mut after = HashMap::with_capacity(before.len());
         let mut all = Vec::with_capacity(before.len());
         for object in server.shared(plural) {
@@ -269,14 +249,12 @@ impl Moving {
             let written = if let Some((_, written)) = known {
                 written
             } else {
-                let mut object = object.as_ref().clone();
-                known_as_protobuf(&mut object);
-                serve::write(kind, &object, form).ok()?.into()
+                serve::write(&object).ok()?.into()
             };
             all.push(written.clone());
             after.insert(uid.to_owned(), (version.to_owned(), written));
         }
-        self.written.insert(of, after);
+        self.written.insert(plural, after);
         self.begun += 1;
         let snapshot = Snapshot {
             number: self.begun,
@@ -286,24 +264,6 @@ impl Moving {
         self.snapshots.insert(self.begun, snapshot.clone());
         self.snapshots.retain(|number, _| number + SNAPSHOTS > self.begun);
         Some(snapshot)
-    }
-}
-
-/// Drops the fields of a pod that the protobuf of the testkit does not have. Sizing reads none of them.
-fn known_as_protobuf(object: &mut Value) {
-    let keep = |object: &mut Value, fields: &[&str]| {
-        if let Some(object) = object.as_object_mut() {
-            object.retain(|field, _| fields.contains(&field.as_str()));
-        }
-    };
-    if object["kind"] != "Pod" && object["spec"]["containers"].is_null() {
-        return;
-    }
-    keep(&mut object["spec"], &["nodeName", "containers"]);
-    keep(&mut object["status"], &["phase"]);
-    for container in object["spec"]["containers"].as_array_mut().into_iter().flatten() {
-        keep(container, &["name", "image", "resources"]);
-        keep(&mut container["resources"], &["requests", "limits"]);
     }
 }
 
