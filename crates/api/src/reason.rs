@@ -238,23 +238,7 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use super::{Reason, Word};
-
-    /// Most words that users have to learn.
-    const MOST: usize = 45;
-
-    #[test]
-    fn users_meet_few_words_and_each_has_a_meaning_and_a_remedy() {
-        let words: BTreeSet<&str> = Word::ALL.iter().map(|word| word.as_str()).collect();
-        println!("{} words", words.len());
-        assert_eq!(words.len(), Word::ALL.len());
-        assert!(words.len() <= MOST, "{} words", words.len());
-        for word in Word::ALL {
-            assert!(!word.meaning().is_empty() && !word.remedy().is_empty(), "{word:?}");
-        }
-    }
+    use super::Reason;
 
     #[test]
     fn reasons_keep_their_word_through_the_status_and_their_name_through_the_state() {

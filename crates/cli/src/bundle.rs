@@ -63,10 +63,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         screen.note(&contents);
         return screen.write(&packed).map(|()| 0);
     }
-    fs::write(&path, &packed).map_err(|source| Error::File {
-        path: path.clone(),
-        source,
-    })?;
+    fs::write(&path, &packed).map_err(Error::file(&path))?;
     let kib = packed.len().div_ceil(1024);
     screen.say(&format!(
         "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",

@@ -133,10 +133,7 @@ fn can_be_written(output: Option<&Path>) -> Result<(), Error> {
     let is_new = path.symlink_metadata().is_err();
     let opened = OpenOptions::new().append(true).create(true).open(path);
     let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
-    tried.map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })
+    tried.map_err(Error::file(path))
 }
 
 /// The manifest as it is written, and as the API server would store it.
@@ -147,11 +144,7 @@ fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
         ));
     }
     let object = manifest::read(path)?;
-    let unusable = |source| Error::File {
-        path: path.to_owned(),
-        source,
-    };
-    let text = fs::read_to_string(path).map_err(unusable)?;
+    let text = fs::read_to_string(path).map_err(Error::file(path))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| Error::Render(error.to_string()))?;
     let written = documents
         .into_iter()

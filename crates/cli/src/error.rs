@@ -1,12 +1,10 @@
 //! Errors of a command, each as one sentence.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::judge::bad_input;
-use crate::manifest;
-use crate::size::error as size;
 use kube::core::Status;
+use perfval_api::admission::SchemaError;
 
 /// Command that installs the operator of this release. A build in development has no release of its own.
 pub const INSTALL: &str = if is_in_development(env!("CARGO_PKG_VERSION")) {
@@ -41,6 +39,14 @@ pub enum Error {
     /// A file cannot be written or read.
     #[error("{} cannot be used: {source}", path.display())]
     File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the file system.
+        source: io::Error,
+    },
+    /// An input file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
         /// Path of the file.
         path: PathBuf,
         /// Error of the file system.
@@ -117,15 +123,12 @@ pub enum Error {
         /// Load, verdict and reason.
         why: String,
     },
-    /// A manifest.
+    /// The CRD's own schema is broken.
     #[error(transparent)]
-    Manifest(#[from] manifest::Error),
-    /// `judge`.
-    #[error(transparent)]
-    Judge(#[from] bad_input::BadInput),
-    /// `size`.
-    #[error(transparent)]
-    Size(#[from] size::Error),
+    Schema(#[from] SchemaError),
+    /// The cluster could not be read for `size`.
+    #[error("the cluster cannot be read: {0}")]
+    NotSized(String),
     /// An answer has no such form.
     #[error("the answer cannot be written as {0}")]
     Render(String),
@@ -148,19 +151,27 @@ impl Error {
             | Self::BadInput(_)
             | Self::Refused { .. }
             | Self::File { .. }
-            | Self::Manifest(_)
-            | Self::Judge(_) => 2,
+            | Self::Unreadable { .. }
+            | Self::Schema(_) => 2,
             Self::NotOver(_) => 3,
             Self::NotMeasured { code, .. } => *code,
-            Self::Size(error) => error.code(),
             Self::Output(_)
             | Self::NoCluster(_)
             | Self::Unreachable { .. }
             | Self::NotInstalled
             | Self::Forbidden { .. }
             | Self::Unauthorized { .. }
+            | Self::NotSized(_)
             | Self::Vanished(_)
             | Self::Render(_) => 4,
+        }
+    }
+
+    /// Error of the file system about this file.
+    pub fn file(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::File {
+            path: path.to_owned(),
+            source,
         }
     }
 

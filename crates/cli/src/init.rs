@@ -1,7 +1,7 @@
 //! `init`: a commented manifest of one's own, made of a preset's.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use crate::args::{CommonCase, InitArgs};
 use crate::error::Error;
@@ -16,12 +16,9 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
         screen.say(&text)?;
         return Ok(0);
     };
-    let unusable = |source: io::Error| Error::File {
-        path: path.clone(),
-        source,
-    };
+    let unusable = Error::file(path);
     // A manifest that the user has edited is not overwritten.
-    let mut file = fs::File::create_new(path).map_err(unusable)?;
+    let mut file = fs::File::create_new(path).map_err(&unusable)?;
     file.write_all(text.as_bytes()).map_err(unusable)?;
     screen.say(&format!(
         "{0} is written; run it with `kubectl perfval run -f {0}`\n",

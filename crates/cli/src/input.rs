@@ -1,11 +1,13 @@
 //! Input files of the user; `-` is standard input.
 
 use std::fs::File;
-use std::io::{Read, Result, stdin};
+use std::io::{self, Read, stdin};
 use std::path::Path;
 
+use crate::error::Error;
+
 /// Opens a file for reading.
-pub fn open(path: &Path) -> Result<Box<dyn Read>> {
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(stdin().lock()));
     }
@@ -13,8 +15,12 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>> {
 }
 
 /// The bytes of a file, at most `limit` and one more, which shows that it is too large.
-pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
+pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    let read = open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    read.map_err(|source| Error::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     Ok(bytes)
 }

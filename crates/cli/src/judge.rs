@@ -1,6 +1,5 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
-pub mod bad_input;
 mod recorded;
 mod report;
 
@@ -15,7 +14,6 @@ use crate::error::Error;
 use crate::screen::Screen;
 use crate::{exit, manifest, output};
 
-use bad_input::BadInput;
 use recorded::RecordedTrial;
 
 /// Judges the files of the arguments and prints the answer.
@@ -39,22 +37,24 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
 }
 
 /// A trial that is counted twice would decide what it did not show.
-fn given_once(trials: &[RecordedTrial]) -> Result<(), BadInput> {
+fn given_once(trials: &[RecordedTrial]) -> Result<(), Error> {
     let mut known = BTreeMap::new();
     for trial in trials {
         let Some(fingerprint) = &trial.fingerprint else {
             continue;
         };
         if let Some(first) = known.insert(fingerprint, &trial.from) {
-            let (first, second) = (first.clone(), trial.from.clone());
-            return Err(BadInput::GivenTwice { first, second });
+            let second = &trial.from;
+            return Err(Error::BadInput(format!(
+                "{first} and {second} hold the same trial: give each one once"
+            )));
         }
     }
     Ok(())
 }
 
 /// The GPUs that thresholds scale by: the flags, or the number in the saved results. Never guessed.
-fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, BadInput> {
+fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, Error> {
     let gpus = args.gpus.or(placed.map(|share| share.gpus));
     let node_gpus = args.node_gpus.or(placed.map(|share| share.node_gpus));
     for gate in gates {
@@ -63,13 +63,17 @@ fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Opti
             Scaling::PerGpu if gpus.is_none() => "--gpus",
             Scaling::None | Scaling::ByGpuShare | Scaling::PerGpu => continue,
         };
-        let gate = gate.name.clone();
-        return Err(BadInput::Share { gate, missing });
+        return Err(Error::BadInput(format!(
+            "gate {} scales with the GPUs in use: give {missing}",
+            gate.name
+        )));
     }
     let Some(gpus) = gpus else { return Ok(None) };
     let node_gpus = node_gpus.unwrap_or(gpus);
     if gpus > node_gpus {
-        return Err(BadInput::TooMany { gpus, node_gpus });
+        return Err(Error::BadInput(format!(
+            "--gpus {gpus} is more than --node-gpus {node_gpus}"
+        )));
     }
     Ok(Some(Share { gpus, node_gpus }))
 }

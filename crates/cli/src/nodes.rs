@@ -55,10 +55,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         let never = unmeasured(client, nodes.as_deref(), &rows).await;
         let never = never.into_iter().map(|(node, why)| (node, why.to_owned()));
         let page = FleetReport::new(&rows, never.collect(), screen.now()).html();
-        fs::write(path, page).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
+        fs::write(path, page).map_err(Error::file(path))?;
         screen.say(&format!("{} is written\n", path.display()))?;
         return Ok(0);
     }

@@ -88,11 +88,7 @@ fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
     let mut files = Vec::new();
     for name in &args.what {
         let path = Path::new(name);
-        let unusable = |source| Error::File {
-            path: path.to_owned(),
-            source,
-        };
-        let bytes = input::bytes(path, FILE_BYTES).map_err(unusable)?;
+        let bytes = input::bytes(path, FILE_BYTES)?;
         files.push((name, bytes, requests(path)?));
     }
     if files.is_empty() {
@@ -125,7 +121,7 @@ fn requests(export: &Path) -> Result<Option<RequestTimes>, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => Err(error),
     };
-    read.map(Some).map_err(|source| Error::File { path, source })
+    read.map(Some).map_err(Error::file(&path))
 }
 
 fn in_form(report: &RunReport, form: Form) -> String {
@@ -139,10 +135,7 @@ fn in_form(report: &RunReport, form: Form) -> String {
 }
 
 fn write_all(screen: &mut Screen, report: &RunReport, directory: &Path) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(|source| Error::File {
-        path: directory.to_owned(),
-        source,
-    })?;
+    fs::create_dir_all(directory).map_err(Error::file(directory))?;
     let files = report.files();
     for file in &files {
         write(&directory.join(file.name), &file.content)?;
@@ -152,8 +145,5 @@ fn write_all(screen: &mut Screen, report: &RunReport, directory: &Path) -> Resul
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })
+    fs::write(path, text).map_err(Error::file(path))
 }

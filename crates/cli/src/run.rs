@@ -57,8 +57,7 @@ fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
     let Some(path) = &args.filename else {
         let object = from_flags(&args.common)?;
         let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
-        let admission = Admission::new().map_err(manifest::Error::from)?;
-        return admission.admit(&value).map_err(|refusals| {
+        return Admission::new()?.admit(&value).map_err(|refusals| {
             let all: Vec<_> = refusals
                 .iter()
                 .map(|refusal| format!("{}: {}", refusal.path, refusal.message))

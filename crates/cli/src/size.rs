@@ -1,7 +1,6 @@
 //! `size`: what every node has for a run, and the plan that a run would get. It writes nothing to the cluster.
 
 mod cluster;
-pub mod error;
 mod report;
 mod saved;
 
@@ -37,9 +36,7 @@ pub async fn run(
     let saved = if let Some(path) = &args.from {
         saved::read(path, &object)?
     } else {
-        let session = open()
-            .await
-            .map_err(|error| error::Error::Unreadable(error.to_string()))?;
+        let session = open().await.map_err(|error| Error::NotSized(error.to_string()))?;
         Box::pin(cluster::read(&object, session.client, session.namespace)).await?
     };
     let (mut report, architecture) = report(&object, saved, &args.nodes)?;
@@ -53,21 +50,13 @@ pub async fn run(
 }
 
 /// The answer for an object that is there already.
-pub async fn size_object(
-    object: &PerfValidation,
-    client: Client,
-    namespace: String,
-) -> Result<SizeReport, error::Error> {
+pub async fn size_object(object: &PerfValidation, client: Client, namespace: String) -> Result<SizeReport, Error> {
     let saved = Box::pin(cluster::read(object, client, namespace)).await?;
     Ok(report(object, saved, &[])?.0)
 }
 
 /// The report, and the architecture of the planned node.
-fn report(
-    object: &PerfValidation,
-    saved: Saved,
-    only: &[String],
-) -> Result<(SizeReport, Option<String>), error::Error> {
+fn report(object: &PerfValidation, saved: Saved, only: &[String]) -> Result<(SizeReport, Option<String>), Error> {
     let Saved { inventory, busy, notes } = saved;
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
     let architecture = architecture(&inventory, &sizing);
@@ -112,7 +101,8 @@ async fn unfit_images(object: &PerfValidation, architecture: &str) -> Vec<String
 }
 
 /// A `PerfValidation` with the defaults of every field that sizing reads.
-pub fn defaults() -> Result<PerfValidation, error::Error> {
+pub fn defaults() -> Result<PerfValidation, Error> {
     let spec = json!({ "model": { "name": "any" }, "workload": { "dynamo": { "image": "any" } } });
-    from_value(json!({ "metadata": {}, "spec": spec })).map_err(error::Error::Defaults)
+    let object = from_value(json!({ "metadata": {}, "spec": spec }));
+    object.map_err(|error| Error::BadInput(format!("the CRD leaves fields without a default: {error}")))
 }

@@ -59,11 +59,7 @@ fn heading(run: &Predicate) -> String {
 /// A file of the folder; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match input::bytes(path, FILE_BYTES) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::File {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(Error::Unreadable { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
     }
 }

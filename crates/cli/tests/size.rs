@@ -72,10 +72,10 @@ fn the_table_shows_every_node_with_gpus_and_the_plan() {
         answer.out
     );
     for line in [
-        "NODE   BY            GPUS  FREE  USABLE  WHY",
-        "gpu-1  DRA           8     5     5       5 of 8 GPUs free (",
-        "gpu-2  DRA           8     8     0       is cordoned, and placement.nodeSelector does not name it",
-        "gpu-3  DevicePlugin  8     3     3       3 of 8 GPUs free (5 in use by team-a/serve)",
+        "NODE    BY             GPUS   FREE   USABLE   WHY",
+        "gpu-1   DRA            8      5      5        5 of 8 GPUs free (",
+        "gpu-2   DRA            8      8      0        is cordoned, and placement.nodeSelector does not name it",
+        "gpu-3   DevicePlugin   8      3      3        3 of 8 GPUs free (5 in use by team-a/serve)",
         "and one node without GPUs",
         "plan: 5 of 8 GPUs on gpu-1 (DRA): probably gpu-2, gpu-3, gpu-4, gpu-5, gpu-6",
         "note: none of these is in it, and the cluster is taken to have none: devicetaintrules, perfvalidations, \

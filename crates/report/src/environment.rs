@@ -42,7 +42,6 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
             .iter()
             .find_map(|trial| trial.report()?.aiperf_version.clone())
     };
-    // Records of older runners have none.
     let machine = facts
         .trials
         .iter()

@@ -49,7 +49,7 @@ pub(crate) struct Trial {
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
-    /// Times of its single requests: an older runner did not save them.
+    /// Times of its single requests, if they are recorded.
     pub requests: Option<RequestTimes>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct SavedResults {
     pub sha256: String,
 }
 
-/// `summary.json`, as far as versions before and after this one write it.
+/// `summary.json`, as far as a report needs it.
 #[derive(Deserialize)]
 struct Summary {
     object: SummaryObject,

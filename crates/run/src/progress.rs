@@ -63,7 +63,6 @@ pub fn at(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Tri
         seconds: read.seconds,
         percent: Some(percent),
         output_tokens_per_second: read.tokens_per_second,
-        ttft_milliseconds: read.ttft_ms,
         summary: format!("{trial}: {percent}%"),
         updated_at: now,
     }

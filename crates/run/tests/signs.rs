@@ -3,6 +3,7 @@
 
 mod signs {
     mod architecture;
+    mod logs;
 }
 
 use chrono::{DateTime, Utc};
@@ -18,9 +19,17 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed")
 }
 
+/// A worker of the first run of the object `u-1`.
 fn pod(status: Value) -> Pod {
-    let metadata = json!({"name": "worker", "uid": "uid-1", "creationTimestamp": now().to_rfc3339()});
-    let mut pod = json!({"metadata": metadata, "spec": {"containers": []}});
+    component("worker", status)
+}
+
+fn component(name: &str, status: Value) -> Pod {
+    let mut pod = json!({
+        "metadata": {"name": name, "uid": "uid-1", "creationTimestamp": now().to_rfc3339(),
+            "labels": {"perfvalidation.dev/run": "7a22f3e7", "perfvalidation.dev/component": name}},
+        "spec": {"containers": []},
+    });
     pod["status"] = status;
     serde_json::from_value(pod).expect("well-formed")
 }
@@ -38,13 +47,21 @@ fn waiting(reason: &str, message: &str) -> Value {
     )
 }
 
-fn log(text: &str) -> Vec<PodLog> {
+fn crashed(restarts: i32) -> Pod {
+    let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
+    let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
+    pod(container(restarts, &backing_off, &ended))
+}
+
+/// The log of a worker that crashed, or of a frontend that runs.
+fn log(pod: &str, text: &str) -> Vec<PodLog> {
+    let of = LogRequest {
+        pod: pod.into(),
+        container: "main".into(),
+        previous: pod == "worker",
+    };
     vec![PodLog {
-        of: LogRequest {
-            pod: "worker".into(),
-            container: "main".into(),
-            previous: true,
-        },
+        of,
         text: Seen::Present(text.into()),
     }]
 }
@@ -124,15 +141,13 @@ fn a_container_that_crashes_is_told_after_its_first_crash_and_believed_after_its
         let found = of(&pod(container(restarts, state, last)));
         assert_eq!(found, Some((Obstacle::CrashLoop, proof)), "{restarts} {state}");
     }
-    let explained = pod(container(1, &backing_off, &ended));
-    let found = sign(&explained, &[], &log("RuntimeError: Failed to infer device type"));
-    assert_eq!(told(found), Some((Obstacle::NoGPUInContainer, Proof::Seen)));
 
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     for (restarts, state, proof) in [
         (0, &killed, Proof::Missing),
         (1, &running, Proof::Missing),
         (1, &backing_off, Proof::Seen),
+        (2, &running, Proof::Seen),
     ] {
         let found = of(&pod(container(restarts, state, &killed)));
         assert_eq!(found, Some((Obstacle::OOMKilled, proof)), "{restarts} {state}");
@@ -149,74 +164,64 @@ fn what_ended_well_or_belongs_to_a_job_is_no_crash() {
     assert_eq!(of(&of_job), None, "its record says more");
 }
 
-/// `huggingface_hub`: the first three as its sources have them, the one without a network as the lab's image printed it; Dynamo
-/// 1.4.2 offline.
-const GATED: &str = "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1-6)
-
-Cannot access gated repo for url http://hub/api/models/lab/gated/revision/main.
-Access to model lab/gated is restricted. You must have access to it and be authenticated to access it. Please log in.
-";
-const UNKNOWN: &str = "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-6)
-
-Repository Not Found for url: http://hub/api/models/lab/none/revision/main.
-Please make sure you specified the correct `repo_id` and `repo_type`.
-If you are trying to access a private or gated repo, make sure you are authenticated and your token has the required permissions.
-";
-const MALFORMED: &str = "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or \
-    'namespace/repo_name': 'a/b/c'. Use `repo_type` argument if needed.\n";
-const NO_SNAPSHOT: &str = "Exception: Model snapshots for 'lab/none' not found in cache\n";
-const NO_NETWORK: &str = "httpx2.ConnectError: [Errno -3] Temporary failure in name resolution
-
-The above exception was the direct cause of the following exception:
-
-huggingface_hub.errors.LocalEntryNotFoundError: Got: ConnectError: [Errno -3] Temporary failure in name resolution
-An error happened while trying to locate the files on the Hub, and we cannot find the appropriate snapshot folder for the specified \
-    revision on the local disk. Please check your internet connection and try again.
-";
-const NO_SPACE: &str = "OSError: [Errno 28] No space left on device\n";
-
 #[test]
-fn a_model_that_cannot_be_had_is_named_by_its_kind() {
-    let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
-    let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
-    let crashed = pod(container(1, &backing_off, &ended));
-    let cases = [
-        (GATED, Obstacle::ModelGated, "Cannot access gated repo"),
-        (UNKNOWN, Obstacle::ModelNotFound, "Repository Not Found for url"),
-        (MALFORMED, Obstacle::ModelNotFound, "Repo id must be in the form"),
-        (NO_SNAPSHOT, Obstacle::ModelNotFound, "'lab/none' not found in cache"),
-        (
-            NO_NETWORK,
-            Obstacle::ModelUnreachable,
-            "Temporary failure in name resolution",
-        ),
-        (NO_SPACE, Obstacle::CacheFull, "No space left on device"),
-    ];
-    for (text, obstacle, line) in cases {
-        let found = sign(&crashed, &[], &log(text)).expect(line);
-        assert_eq!((found.trouble.obstacle, found.proof), (obstacle, Proof::Seen), "{text}");
-        assert!(found.trouble.evidence.contains(line), "{}", found.trouble.evidence);
-    }
+fn refused_settings_of_a_container_are_believed_if_that_lasts() {
+    let found = of(&pod(waiting(
+        "CreateContainerConfigError",
+        "secret \"hf-token\" not found",
+    )));
+    assert_eq!(found, Some((Obstacle::ContainerConfigError, Proof::Lasts)));
 }
 
 #[test]
 fn a_claim_or_volume_that_cannot_be_prepared_is_told_at_once() {
-    let creating = waiting("ContainerCreating", "");
-    let prepare = "FailedPrepareDynamicResources";
-    let missing =
-        "Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.nvidia.com is not registered";
+    let prepare = |words: &str| {
+        event(
+            "FailedPrepareDynamicResources",
+            &format!(
+                "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: {words}"
+            ),
+        )
+    };
     let mount =
         "MountVolume.SetUp failed for volume \"weights\" : hostPath type check failed: /no/such is not a directory";
+    let stale = "error preparing devices for claim ns/c:uid: unable to create CDI spec file for claim: failed to write spec: \
+        invalid CDI Spec: failed add device \"uid-gpu-1\": invalid device, empty device edits";
     let cases = [
-        (prepare, missing, Obstacle::DRAPluginMissing),
-        ("FailedMount", mount, Obstacle::VolumeUnavailable),
+        (prepare(stale), Obstacle::StaleDRAPlugin),
+        (
+            prepare("DRA driver gpu.nvidia.com is not registered"),
+            Obstacle::DRAPluginMissing,
+        ),
+        (
+            prepare("requested device gpu-1 is already allocated to different claim 0b1e"),
+            Obstacle::DoubleAllocated,
+        ),
+        (
+            prepare("prepare devices failed: allocatable not found for device \"gpu-9\""),
+            Obstacle::LostRace,
+        ),
+        (
+            prepare("error acquiring prep/unprep lock"),
+            Obstacle::ClaimPrepareFailed,
+        ),
+        (event("FailedMount", mount), Obstacle::VolumeUnavailable),
     ];
-    for (reason, message, obstacle) in cases {
-        let found = sign(&pod(creating.clone()), &[event(reason, message)], &[]);
-        assert_eq!(told(found), Some((obstacle, Proof::Lasts)), "{message}");
+    let creating = pod(waiting("ContainerCreating", ""));
+    for (event, obstacle) in cases {
+        let evidence = format!("pod worker: {}", event.message);
+        let found = sign(&creating, &[event], &[]).expect(&evidence);
+        assert_eq!(
+            (found.trouble.obstacle, found.proof),
+            (obstacle, Proof::Lasts),
+            "{evidence}"
+        );
+        assert_eq!(found.trouble.evidence, evidence);
     }
-    let unrelated = sign(&pod(creating), &[event("FailedCreatePodSandBox", "x")], &[]);
+    let unrelated = sign(&creating, &[event("FailedCreatePodSandBox", "x")], &[]);
     assert_eq!(unrelated, None);
+    let running = pod(container(0, &json!({"running": {}}), &json!({})));
+    assert_eq!(sign(&running, &[prepare("x")], &[]), None, "it was prepared since");
 }
 
 #[test]
@@ -224,8 +229,11 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
     let unscheduled = |words: &str| {
         let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
             "message": words, "lastTransitionTime": now().to_rfc3339()});
-        of(&pod(json!({"conditions": [condition]})))
+        sign(&pod(json!({"conditions": [condition]})), &[], &[]).expect(words)
     };
+    let claimed = "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1";
+    let counted = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity";
+    let no_memory = "0/1 nodes are available: 1 Insufficient memory.";
     let tainted =
         "0/1 nodes are available: 1 node(s) had untolerated taint(s). still not schedulable, preemption: 0/1 nodes";
     let unbound =
@@ -233,13 +241,23 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
     let no_volume = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.";
     let no_claim = "0/1 nodes are available: persistentvolumeclaim \"weights\" not found.";
     let cases = [
+        (claimed, Obstacle::InsufficientGPUs),
+        (counted, Obstacle::InsufficientGPUs),
+        (no_memory, Obstacle::Unschedulable),
         (tainted, Obstacle::Unschedulable),
         (unbound, Obstacle::VolumeUnavailable),
         (no_volume, Obstacle::VolumeUnavailable),
         (no_claim, Obstacle::VolumeUnavailable),
     ];
     for (words, obstacle) in cases {
-        assert_eq!(unscheduled(words), Some((obstacle, Proof::Lasts)), "{words}");
+        let found = unscheduled(words);
+        assert_eq!(
+            (found.trouble.obstacle, found.proof),
+            (obstacle, Proof::Lasts),
+            "{words}"
+        );
+        let words = words.split(" preemption:").next().expect("words");
+        assert_eq!(found.trouble.evidence, format!("pod worker: {words}"));
     }
 }
 
@@ -338,4 +356,30 @@ fn what_is_believed_goes_before_what_may_pass() {
     };
     let found = most_telling([judged("i/o timeout", false), judged("not present", true)]);
     assert_eq!(found, Some(judged("not present", true)));
+}
+
+#[test]
+fn every_obstacle_has_a_name_an_explanation_and_a_remedy_of_its_own() {
+    let mut words: Vec<&str> = Obstacle::ALL.iter().map(|obstacle| obstacle.name()).collect();
+    words.dedup();
+    assert_eq!(words.len(), Obstacle::ALL.len());
+    for obstacle in Obstacle::ALL {
+        let finding = obstacle.finding("evidence");
+        assert_eq!(
+            (finding.cause.as_str(), finding.evidence.as_str()),
+            (obstacle.as_str(), "evidence")
+        );
+        assert_eq!(Obstacle::from_finding(&finding), Some(*obstacle));
+        assert!(
+            !obstacle.seen().is_empty() && !obstacle.why().is_empty(),
+            "{obstacle:?}"
+        );
+        assert!(
+            !finding.remedy.is_empty() && !finding.remedy.ends_with('.'),
+            "{obstacle:?}"
+        );
+        if let Some(behind) = Obstacle::behind(obstacle.reason()) {
+            assert_eq!(behind.reason(), obstacle.reason(), "{obstacle:?}");
+        }
+    }
 }

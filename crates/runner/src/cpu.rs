@@ -1,49 +1,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use perfval_verdict::generator::{CpuReading, GeneratorCpu, cpu_limit};
 use perfval_verdict::node_cpu::{NodeCpu, NodeReading};
 use rust_decimal::Decimal;
 
+use crate::ticker::Ticker;
+
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Reads counters once a second, until it is stopped.
-struct Readings<T> {
-    stop: Sender<()>,
-    thread: JoinHandle<Vec<(i64, T)>>,
+/// Counters of each second, with the seconds since the start.
+type Readings<T> = Ticker<Vec<(i64, T)>>;
+
+/// Starts reading once a second; `read` is given the seconds since the start.
+fn start_reading<T: Send + 'static>(read: impl Fn(i64) -> Option<T> + Send + 'static) -> Readings<T> {
+    let add =
+        move |readings: &mut Vec<(i64, T)>, second| readings.extend(read(second).map(|reading| (second, reading)));
+    Ticker::start(Instant::now(), Vec::new(), add)
 }
 
-impl<T: Send + 'static> Readings<T> {
-    /// Starts reading; `read` is given the seconds since the start.
-    fn start(read: impl Fn(i64) -> Option<T> + Send + 'static) -> Self {
-        let (stop, stopped) = channel();
-        let started = Instant::now();
-        let thread = thread::spawn(move || {
-            let mut readings = Vec::new();
-            loop {
-                let second = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
-                readings.extend(read(second).map(|reading| (second, reading)));
-                let next = started + Duration::from_secs(started.elapsed().as_secs() + 1);
-                let wait = next.saturating_duration_since(Instant::now());
-                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-                    return readings;
-                }
-            }
-        });
-        Self { stop, thread }
-    }
-
-    /// Stops, and returns all readings but those of the last `waited` seconds.
-    fn stop(self, waited: i64) -> Vec<T> {
-        drop(self.stop);
-        let readings = self.thread.join().unwrap_or_default(); // one that panicked is no evidence
-        without_the_last(readings, waited)
-    }
-}
-
+/// All readings but those of the last `seconds`.
 fn without_the_last<T>(readings: Vec<(i64, T)>, seconds: i64) -> Vec<T> {
     let until = readings.last().map_or(0, |(second, _)| second - seconds);
     let before = readings.into_iter().filter(|(second, _)| *second <= until);
@@ -61,7 +38,7 @@ impl Cpu {
     pub fn start(folder: Option<&Path>) -> Option<Self> {
         let folder = folder.map(Path::to_owned).or_else(own)?;
         let limit = fs::read_to_string(folder.join("cpu.max")).ok();
-        let readings = Readings::start(move |second| {
+        let readings = start_reading(move |second| {
             let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
             let pressure = fs::read_to_string(folder.join("cpu.pressure")).ok();
             Some(CpuReading::read(second, &stat, pressure.as_deref()))
@@ -75,7 +52,7 @@ impl Cpu {
     /// Stops, and returns the use in the measured phase, which lasted `measured` seconds and ended `waited` seconds before
     /// the last request did.
     pub fn stop(self, measured: Option<Decimal>, waited: i64) -> Option<GeneratorCpu> {
-        GeneratorCpu::new(&self.readings.stop(waited), self.limit, measured)
+        GeneratorCpu::new(&without_the_last(self.readings.stop(), waited), self.limit, measured)
     }
 }
 
@@ -92,7 +69,7 @@ impl NodeSampler {
             .filter(|node| own == Some(node) && !node.is_empty())?
             .to_owned();
         let [stat, pressure] = ["stat", "pressure/cpu"].map(|file| proc.join(file));
-        let readings = Readings::start(move |second| {
+        let readings = start_reading(move |second| {
             let [stat, pressure] = [&stat, &pressure].map(|file| fs::read_to_string(file).ok());
             let readable = stat.is_some() || pressure.is_some();
             readable.then(|| NodeReading::read(second, stat.as_deref(), pressure.as_deref()))
@@ -102,7 +79,7 @@ impl NodeSampler {
 
     /// Stops, and returns the use in the measured phase, as [`Cpu::stop`] does.
     pub fn stop(self, measured: Option<Decimal>, waited: i64) -> Option<NodeCpu> {
-        NodeCpu::new(&self.name, &self.readings.stop(waited), measured)
+        NodeCpu::new(&self.name, &without_the_last(self.readings.stop(), waited), measured)
     }
 }
 

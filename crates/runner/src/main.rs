@@ -16,6 +16,7 @@ mod run;
 mod sampler;
 mod scrape;
 mod telemetry;
+mod ticker;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use crate::model;
 use crate::outcome;
 use crate::progress::ProgressReporter;
 use crate::sampler::{Sampler, WorkerSamples};
-use crate::telemetry::GpuSampler;
+use crate::telemetry;
+use crate::ticker::Ticker;
 
 /// Samples of all workers together that go into the log; thinned beyond it. About 250 KB: 127 bytes each with the counters of
 /// vLLM (H200).
@@ -98,8 +99,8 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     }
 
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
-    let telemetry = options.gpu_metrics.as_deref();
-    let telemetry = telemetry.map(|url| GpuSampler::start(url, &options.namespace));
+    let gpus = options.gpu_metrics.as_deref();
+    let gpus = gpus.map(|url| telemetry::start(url, &options.namespace));
     let reporter = ProgressReporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let cpu = Cpu::start(options.cgroup.as_deref());
     let node = NodeSampler::start(
@@ -109,7 +110,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     );
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
-    let telemetry = telemetry.map(GpuSampler::stop);
+    let gpus = gpus.map(Ticker::stop);
     let WorkerSamples { mut series, errors } = sampler.stop();
     let ended = ended?;
 
@@ -121,9 +122,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     if let Outcome::Report(report) = &mut judged.outcome {
         report.generator.cpu = cpu;
     }
-    let (record, mut gpus) = telemetry
-        .map(|telemetry| gpu_record(telemetry, &series, measured))
-        .unzip();
+    let (record, gpus) = gpus.map(|gpus| gpu_record(gpus, &series, measured)).unzip();
     let variable = |name: &str| std::env::var(name).ok();
     let mut payload = Payload::new(TrialRecord {
         nonce: options.nonce.clone(),
@@ -142,7 +141,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         worker.thin(each);
     }
     payload.workers = series;
-    payload.gpus = gpus.take().unwrap_or_default();
+    payload.gpus = gpus.unwrap_or_default();
     // Last of all: of millions of requests it takes seconds.
     payload.requests = outcome::requests(&options.artifact_dir);
     match judged.export {

@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use perfval_verdict::workers::{Sample, Scrape, WorkerSeries};
 
 use crate::scrape::Scraper;
+use crate::ticker::{Ticker, seconds_since};
 
 /// More workers than any node has GPUs; a wrong name must not start threads without end.
 const WORKERS: usize = 64;
@@ -16,7 +17,10 @@ const WORKERS: usize = 64;
 const ERRORS: usize = 8;
 
 /// Samples every worker behind a headless Service once a second, until it is stopped.
-pub struct Sampler(Arc<SharedSampler>);
+pub struct Sampler {
+    shared: Arc<SharedSampler>,
+    look_ups: Vec<Ticker<()>>,
+}
 
 /// Samples of all workers.
 #[derive(Default)]
@@ -31,7 +35,6 @@ struct SharedSampler {
     port: u16,
     started: Instant,
     state: Mutex<SamplerState>,
-    stop: Condvar,
 }
 
 #[derive(Default)]
@@ -39,7 +42,7 @@ struct SamplerState {
     stopped: bool,
     series: BTreeMap<IpAddr, WorkerSeries>,
     errors: BTreeMap<String, i64>,
-    scrapers: Vec<JoinHandle<()>>,
+    scrapers: Vec<Ticker<()>>,
 }
 
 impl Sampler {
@@ -49,28 +52,32 @@ impl Sampler {
             port,
             started: Instant::now(),
             state: Mutex::default(),
-            stop: Condvar::new(),
         });
-        for host in hosts {
-            let (shared, host) = (shared.clone(), host.clone());
-            // Not joined: the resolver has time-outs of its own, longer than a finished run should wait.
-            thread::spawn(move || every_second(&shared, |_| shared.look_up(&host)));
+        let look_up = |host: &String| {
+            let (looking, host) = (shared.clone(), host.clone());
+            Ticker::start(shared.started, (), move |(), _| looking.look_up(&host))
+        };
+        Self {
+            look_ups: hosts.iter().map(look_up).collect(),
+            shared,
         }
-        Self(shared)
     }
 
     /// Stops, and waits for scrapes under way.
     pub fn stop(self) -> WorkerSamples {
+        // Not joined: the resolver has time-outs of its own, longer than a finished run should wait.
+        drop(self.look_ups);
         let scrapers = {
-            let mut state = self.0.state();
+            let mut state = self.shared.state();
             state.stopped = true;
-            self.0.stop.notify_all();
             std::mem::take(&mut state.scrapers)
         };
+        // All of them stop before the first is waited for.
+        let scrapers: Vec<JoinHandle<()>> = scrapers.into_iter().map(Ticker::ask_to_stop).collect();
         for scraper in scrapers {
             let _ = scraper.join(); // one that panicked left its samples
         }
-        let mut state = self.0.state();
+        let mut state = self.shared.state();
         WorkerSamples {
             series: std::mem::take(&mut state.series).into_values().collect(),
             errors: std::mem::take(&mut state.errors),
@@ -79,11 +86,6 @@ impl Sampler {
 }
 
 impl SharedSampler {
-    /// Full seconds since the start.
-    fn second(&self) -> i64 {
-        i64::try_from(self.started.elapsed().as_secs()).unwrap_or(i64::MAX)
-    }
-
     fn state(&self) -> MutexGuard<'_, SamplerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,15 +109,16 @@ impl SharedSampler {
             state.series.insert(address, series);
             let shared = self.clone();
             let scraper = Scraper::new(address, self.port);
-            let sampling = move || every_second(&shared, |second| shared.sample(address, &scraper, second));
-            state.scrapers.push(thread::spawn(sampling));
+            state.scrapers.push(Ticker::start(self.started, (), move |(), second| {
+                shared.sample(address, &scraper, second);
+            }));
         }
     }
 
     fn sample(&self, address: IpAddr, scraper: &Scraper, asked: i64) {
         let answer = scraper.scrape();
         // A busy worker writes its page late, so the page belongs to the second in which it arrived.
-        let second = self.second();
+        let second = seconds_since(self.started);
         let mut state = self.state();
         if let Err(error) = &answer {
             state.count_error(&format!("{address}: {error}"));
@@ -140,20 +143,6 @@ impl SamplerState {
         let text: String = text.chars().take(160).collect();
         if self.errors.len() < ERRORS || self.errors.contains_key(&text) {
             *self.errors.entry(text).or_default() += 1;
-        }
-    }
-}
-
-/// Does something at every full second until the sampler is stopped; a second in which it was still under way is left out.
-fn every_second(shared: &SharedSampler, mut action: impl FnMut(i64)) {
-    loop {
-        action(shared.second());
-        let next = shared.started + Duration::from_secs(shared.started.elapsed().as_secs() + 1);
-        let state = shared.state();
-        let wait = next.saturating_duration_since(Instant::now());
-        let woken = shared.stop.wait_timeout_while(state, wait, |state| !state.stopped);
-        if woken.unwrap_or_else(PoisonError::into_inner).0.stopped {
-            return;
         }
     }
 }

@@ -45,6 +45,20 @@ impl ScrapeError {
     }
 }
 
+/// Client for pages in the cluster.
+pub fn agent(timeout: Duration) -> Agent {
+    Agent::config_builder()
+        .timeout_global(Some(timeout))
+        // A proxy of the environment is for the world outside, not for pods.
+        .proxy(None)
+        // No redirects: the scrape stays at its own port.
+        .max_redirects(0)
+        // A kept connection that the other side closed would look like a failure.
+        .max_idle_connections(0)
+        .build()
+        .into()
+}
+
 /// Reads the metrics of one worker, second by second.
 pub struct Scraper {
     agent: Agent,
@@ -53,17 +67,8 @@ pub struct Scraper {
 
 impl Scraper {
     pub fn new(address: IpAddr, port: u16) -> Self {
-        let config = Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
-            // A proxy of the environment is for the world outside, not for pods.
-            .proxy(None)
-            // No redirects: the scrape stays at the worker's own port.
-            .max_redirects(0)
-            // A kept connection that the worker closed would look like a failure.
-            .max_idle_connections(0)
-            .build();
         Self {
-            agent: config.into(),
+            agent: agent(TIMEOUT),
             url: format!("http://{}/metrics", std::net::SocketAddr::new(address, port)),
         }
     }

@@ -158,6 +158,9 @@ mod tests {
         for (word, text) in entries() {
             assert!(text.contains("**Do:** "), "{word}: {text}");
         }
+        for word in Word::ALL {
+            assert!(!word.meaning().is_empty() && !word.remedy().is_empty(), "{word:?}");
+        }
         for case in cases() {
             assert!(!case.why.is_empty() && !case.remedy.is_empty());
         }

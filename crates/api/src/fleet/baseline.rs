@@ -145,7 +145,7 @@ pub struct BaselineMetric {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]
     pub centre: String,
-    /// Standard deviation of healthy nodes and GPUs. Without it the operator assumes a spread for the product.
+    /// Standard deviation of healthy nodes. Without it the operator assumes a spread for the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<BaselineSpread>,
     /// Nodes behind the numbers. Few nodes count less. Without it the numbers count as exact.
@@ -158,7 +158,7 @@ pub struct BaselineMetric {
     pub gpus: Option<i64>,
 }
 
-/// Standard deviations of one run.
+/// Standard deviation of one run.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineSpread {
@@ -166,11 +166,6 @@ pub struct BaselineSpread {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::percent())]
     pub node_percent: String,
-    /// Between the GPUs of a node (percent of the centre, as a quantity).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    #[x_kube(validation = rules::percent())]
-    pub gpu_percent: Option<String>,
 }
 
 /// Revisions of the baseline. A revision never changes.

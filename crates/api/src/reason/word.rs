@@ -189,7 +189,7 @@ words! {
     DeploymentFailed {
         place: Both, severity: Error,
         meaning: "Dynamo's operator cannot create the deployment, or the deployment was deleted.",
-        remedy: "read the message and the log of Dynamo's operator; a missing queue: create it, or set nvidia.com/kai-scheduler-queue",
+        remedy: "read the message and the log of Dynamo's operator: a missing right, a refused child object",
     }
     ModelCacheFailed {
         place: Both, severity: Error,

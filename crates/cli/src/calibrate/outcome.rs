@@ -119,10 +119,7 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
     match &args.output {
         None => screen.say(&format!("\n{text}")),
         Some(path) => {
-            fs::write(path, text).map_err(|source| Error::File {
-                path: path.clone(),
-                source,
-            })?;
+            fs::write(path, text).map_err(Error::file(path))?;
             screen.say(&format!(
                 "{0} is written; run it with `kubectl perfval run -f {0}`\n",
                 path.display()

@@ -11,7 +11,7 @@ use perfval_verdict::saved::{self, FILE_BYTES};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bad_input::BadInput;
+use crate::error::Error;
 use crate::input;
 
 /// Contents of a file.
@@ -50,17 +50,11 @@ impl RecordedTrial {
 
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
 /// ConfigMap. What cannot be understood is an unusable trial with its reason, never an absent one.
-pub fn read(path: &Path) -> Result<RecordedFile, BadInput> {
-    let bytes = input::bytes(path, FILE_BYTES).map_err(|source| BadInput::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
+pub fn read(path: &Path) -> Result<RecordedFile, Error> {
+    let bytes = input::bytes(path, FILE_BYTES)?;
     let from = path.display().to_string();
     if let Some(results) = config_map(&bytes) {
-        return from_config_map(path, &results).map_err(|why| BadInput::Results {
-            path: path.to_owned(),
-            why,
-        });
+        return from_config_map(path, &results).map_err(|why| Error::BadInput(format!("{from}: {why}")));
     }
     Ok(RecordedFile {
         trials: vec![RecordedTrial::new(from, &bytes)],

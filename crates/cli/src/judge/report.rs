@@ -7,6 +7,7 @@ use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
 use super::recorded::RecordedTrial;
+use crate::table::Table;
 
 /// The answer of `judge`, as `-o json` prints it.
 #[derive(Serialize)]
@@ -85,47 +86,38 @@ impl fmt::Display for JudgeReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let number = |number: Option<i64>| number.map_or("-".to_owned(), |number| number.to_string());
-        writeln!(
-            f,
-            "{:<5} {:<8} {:>14} {:>14} {:>9} {:>8}  from",
-            "trial", "outcome", "tok/s", "TTFT p99 ms", "requests", "errors"
-        )?;
+        let mut table = Table::new(["TRIAL", "OUTCOME", "TOK/S", "TTFT P99 MS", "REQUESTS", "ERRORS", "FROM"]);
         for trial in &self.trials {
-            writeln!(
-                f,
-                "{:<5} {:<8} {:>14} {:>14} {:>9} {:>8}  {}",
-                trial.number,
+            table.row([
+                trial.number.to_string(),
                 format!("{:?}", trial.outcome),
                 or_dash(&trial.metrics.output_token_throughput),
                 or_dash(&trial.metrics.ttft_p99_ms),
                 number(trial.requests),
                 number(trial.errors),
-                trial.from
-            )?;
+                trial.from.to_owned(),
+            ]);
         }
         for from in &self.not_judged {
-            writeln!(f, "{:<5} not judged: the rule had decided  {from}", "-")?;
+            let dashes = std::iter::repeat_n("-".to_owned(), 6);
+            table.row(dashes.chain([format!("{from} (not judged: the rule had decided)")]));
         }
+        f.write_str(&table.on(None))?;
         if self.trials.iter().any(|trial| !trial.gates.is_empty()) {
-            writeln!(
-                f,
-                "\n{:<5} {:<24} {:>14} {:>14} {:>14}  result",
-                "trial", "gate", "observed", "threshold", "effective"
-            )?;
-        }
-        for trial in &self.trials {
-            for GateReport { gate, threshold } in &trial.gates {
-                writeln!(
-                    f,
-                    "{:<5} {:<24} {:>14} {:>14} {:>14}  {}",
-                    trial.number,
-                    gate.name,
-                    or_dash(&gate.observed),
-                    threshold,
-                    gate.effective,
-                    result(gate.result)
-                )?;
+            let mut table = Table::new(["TRIAL", "GATE", "OBSERVED", "THRESHOLD", "EFFECTIVE", "RESULT"]);
+            for trial in &self.trials {
+                for GateReport { gate, threshold } in &trial.gates {
+                    table.row([
+                        trial.number.to_string(),
+                        gate.name.clone(),
+                        or_dash(&gate.observed),
+                        (*threshold).to_owned(),
+                        gate.effective.clone(),
+                        result(gate.result).to_owned(),
+                    ]);
+                }
             }
+            write!(f, "\n{}", table.on(None))?;
         }
         for trial in &self.trials {
             for finding in &trial.findings {

@@ -11,7 +11,7 @@ use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Saved;
 
-use super::error::Error;
+use crate::error::Error;
 
 /// The cluster at this moment; quotas are those of `namespace` if the object has none.
 pub async fn read(object: &PerfValidation, client: Client, namespace: String) -> Result<Saved, Error> {
@@ -25,7 +25,7 @@ pub async fn read(object: &PerfValidation, client: Client, namespace: String) ->
         ..Needs::default()
     };
     let seen = cluster.observe(&run, &needs).await;
-    let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
+    let unread = |why: Option<&str>| Error::NotSized(why.unwrap_or_default().to_owned());
     let mut notes = Vec::new();
     let busy = match seen.holders {
         Seen::Present(holders) => {

@@ -6,7 +6,8 @@ use perfval_api::{Allocation, Reason};
 use perfval_sizing::{NodeObstacle, NodeReport, Plan, Sizing};
 use serde::Serialize;
 
-use super::error::Error;
+use crate::error::Error;
+use crate::table::Table;
 
 /// The answer: data for scripts, a table for people.
 #[derive(Debug, Serialize)]
@@ -32,16 +33,14 @@ impl SizeReport {
             Sizing::Wait {
                 reason: Reason::CallFailed,
                 message,
-            } => return Err(Error::Unreadable(message)),
+            } => return Err(Error::NotSized(message)),
             Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => {
                 (None, Some(reason), Some(message))
             }
         };
         if let Some(name) = only.iter().find(|name| !reports.iter().any(|node| node.node == **name)) {
-            return Err(Error::NoSuchNode {
-                name: name.clone(),
-                nodes: reports.into_iter().map(|node| node.node).collect(),
-            });
+            let known = known(&reports);
+            return Err(Error::BadInput(format!("there is no node {name}: there are {known}")));
         }
         let shown = |node: &NodeReport| only.is_empty() || only.contains(&node.node);
         Ok(Self {
@@ -63,21 +62,31 @@ impl SizeReport {
         self.plan.is_some()
     }
 
-    fn rows(&self) -> Vec<[String; 6]> {
-        let head = ["NODE", "BY", "GPUS", "FREE", "USABLE", "WHY"].map(str::to_owned);
-        let row = |node: &NodeReport| {
-            [
+    fn table(&self) -> Table {
+        let mut table = Table::new(["NODE", "BY", "GPUS", "FREE", "USABLE", "WHY"]);
+        for node in self.nodes.iter().filter(|node| !is_without_gpus(node)) {
+            table.row([
                 node.node.clone(),
                 node.allocation.as_ref().map_or("-", Allocation::as_str).to_owned(),
                 node.total.to_string(),
                 node.free.to_string(),
                 node.usable.to_string(),
                 node.summary(),
-            ]
-        };
-        let with_gpus = self.nodes.iter().filter(|node| !is_without_gpus(node));
-        std::iter::once(head).chain(with_gpus.map(row)).collect()
+            ]);
+        }
+        table
     }
+}
+
+/// First nodes, and the number of the others.
+fn known(nodes: &[NodeReport]) -> String {
+    const NAMED: usize = 5;
+    let named: Vec<&str> = nodes.iter().take(NAMED).map(|node| node.node.as_str()).collect();
+    let more = match nodes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    named.join(", ") + &more
 }
 
 fn is_without_gpus(node: &NodeReport) -> bool {
@@ -86,19 +95,7 @@ fn is_without_gpus(node: &NodeReport) -> bool {
 
 impl fmt::Display for SizeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = self.rows();
-        let mut widths = [0; 6];
-        for row in &rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        for [cells @ .., why] in &rows {
-            for (cell, width) in cells.iter().zip(widths) {
-                write!(f, "{cell:width$}  ")?;
-            }
-            writeln!(f, "{why}")?;
-        }
+        f.write_str(&self.table().on(None))?;
         match self.nodes.iter().filter(|node| is_without_gpus(node)).count() {
             0 => {}
             1 => writeln!(f, "and one node without GPUs")?,

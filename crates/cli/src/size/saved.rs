@@ -4,10 +4,10 @@ use std::path::Path;
 
 use perfval_api::PerfValidation;
 use perfval_run::build;
-use perfval_sizing::inventory::{Dump, Saved};
+use perfval_sizing::inventory::{Dump, DumpError, Saved};
 use serde_json::Value;
 
-use super::error::Error;
+use crate::error::Error;
 use crate::input;
 
 /// A cluster of 5,000 GPU nodes lists half a gigabyte of JSON.
@@ -15,27 +15,19 @@ const FILE_BYTES: u64 = 1 << 30;
 
 /// The cluster that a file describes; `-` is standard input.
 pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
-    let bytes = input::bytes(path, FILE_BYTES).map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })?;
-    let syntax = |why: String| Error::Syntax {
-        path: path.to_owned(),
-        why,
-    };
+    let bytes = input::bytes(path, FILE_BYTES)?;
     if bytes.len() as u64 > FILE_BYTES {
-        return Err(syntax(format!("larger than {FILE_BYTES} bytes")));
+        return Err(syntax(path, &format!("larger than {FILE_BYTES} bytes")));
     }
-    let text = String::from_utf8(bytes).map_err(|error| syntax(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| syntax(path, &error.to_string()))?;
     cluster_in(path, &text, object)
 }
 
 /// The cluster that a text describes: YAML of any number of documents, or JSON. `path` is where it came from.
 pub fn cluster_in(path: &Path, text: &str, object: &PerfValidation) -> Result<Saved, Error> {
-    let path = || path.to_owned();
-    let unusable = |source| Error::Dump { path: path(), source };
+    let unusable = |error: DumpError| Error::BadInput(format!("{}: {error}", path.display()));
     let mut dump = Dump::default();
-    for document in documents(text).map_err(|why| Error::Syntax { path: path(), why })? {
+    for document in documents(text).map_err(|why| syntax(path, &why))? {
         dump.add(document).map_err(unusable)?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
@@ -43,6 +35,10 @@ pub fn cluster_in(path: &Path, text: &str, object: &PerfValidation) -> Result<Sa
     let cache = build::cache_claim_name(name, &object.spec);
     dump.finish(&object.spec.placement.device_class_name, namespace, cache.as_deref())
         .map_err(unusable)
+}
+
+fn syntax(path: &Path, why: &str) -> Error {
+    Error::BadInput(format!("{} is neither YAML nor JSON: {why}", path.display()))
 }
 
 /// JSON is YAML too, but its own parser is faster, and dumps of large clusters have hundreds of megabytes.

@@ -9,7 +9,7 @@ fn revision(number: i64, centre: &str, nodes: i64) -> Value {
     json!({
         "revision": number, "createdAt": "2026-09-20T10:00:00Z", "nodes": nodes, "gpus": 8 * nodes, "excludedNodes": 1,
         "metrics": [{
-            "name": "DecodeSpeed", "centre": centre, "spread": {"nodePercent": "0.61", "gpuPercent": "1.12"},
+            "name": "DecodeSpeed", "centre": centre, "spread": {"nodePercent": "0.61"},
             "nodes": nodes, "gpus": 8 * nodes,
         }],
     })

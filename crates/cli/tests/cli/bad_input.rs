@@ -245,7 +245,7 @@ fn judge_needs_no_cluster() {
         .expect("it starts");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(
-        text.contains("trial outcome"),
+        text.starts_with("TRIAL "),
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );

@@ -40,7 +40,7 @@ pub(super) fn over_time(facts: &Facts) -> Markup {
     html! {
         h3 { "Single requests over time" }
         @if trials.is_empty() {
-            (absent("Single requests", "an older version saved these results, or there is no record of requests that ended well beside AIPerf's export"))
+            (absent("Single requests", "there is no record of requests that ended well beside AIPerf's export"))
         } @else {
             p.legend {
                 "Requests that began in each " (length(&trials)) " of the measured phase and ended well, by AIPerf's own record of each. "

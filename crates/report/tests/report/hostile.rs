@@ -170,7 +170,7 @@ fn a_value_with_a_secret_name_is_in_no_file() {
         });
         let dynamo = run.object.spec.dynamo_mut();
         dynamo.worker.args.push(format!("says {VALUE}, nvapi-0123456789abcdef"));
-        // As an operator of an earlier version wrote it.
+        // As somebody else may write it.
         let status = run.object.status.as_mut().expect("a status");
         let words = format!("the webhook \u{202e}refuses \"{VALUE}\", nvapi-0123456789abcdef");
         status.message = Some(words.clone());

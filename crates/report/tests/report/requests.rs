@@ -92,9 +92,9 @@ fn a_run_in_a_cluster_is_drawn_as_its_export_is() {
 }
 
 #[test]
-fn results_of_an_older_version_say_that_they_hold_no_single_requests() {
+fn results_without_single_requests_say_so() {
     let page = report(&recorded::healthy()).html();
-    let said = "Single requests</figcaption><p><strong>Not recorded</strong>: an older version saved these results";
+    let said = "Single requests</figcaption><p><strong>Not recorded</strong>: there is no record of requests";
     assert!(page.contains(said), "{page}");
     for title in TITLES {
         assert!(!page.contains(&format!("<figcaption>{title}</")), "{title}");

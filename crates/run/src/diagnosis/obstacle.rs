@@ -81,7 +81,6 @@ impl Obstacle {
         match reason {
             // The scheduler's words have several explanations, and a cache that is not full in time is no obstacle.
             Reason::Unschedulable | Reason::ModelCacheFailed => None,
-            Reason::DeploymentFailed => Some(Self::DeploymentFailed),
             other => Self::ALL.iter().copied().find(|obstacle| obstacle.reason() == other),
         }
     }

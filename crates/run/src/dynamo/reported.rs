@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-/// The one message of Dynamo's operator that no next pass of it heals.
-const NO_QUEUE: &str = "failed to determine kai-scheduler queue";
-
 /// State in a deployment's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -30,9 +27,6 @@ pub struct Reported {
     pub ready: BTreeMap<String, i64>,
     /// Message of the Ready condition.
     pub message: String,
-    /// True if it fails because the queue of KAI's scheduler is missing, which no next pass of Dynamo's operator
-    /// heals.
-    pub lacks_queue: bool,
 }
 
 /// Reads a DynamoGraphDeployment's status. `replicas` in there counts living pods, not the wish, so it is not read.
@@ -68,7 +62,6 @@ pub fn reported(deployment: &DynamicObject) -> Reported {
         },
         ready,
         message: message.to_owned(),
-        lacks_queue: message.contains(NO_QUEUE),
     }
 }
 
@@ -157,13 +150,8 @@ mod tests {
             let found = from_status(
                 &json!({"observedGeneration": 2, "state": "pending", "conditions": ready(reason, "gang of 9 pods")}),
             );
-            assert_eq!((found.state, found.lacks_queue), (State::Coming, false), "{reason}");
+            assert_eq!(found.state, State::Coming, "{reason}");
         }
-        // Only the missing queue of KAI, which Grove's pods are put into, is beyond healing.
-        let queue = "failed to determine kai-scheduler queue: queue dynamo not found";
-        let found =
-            from_status(&json!({"observedGeneration": 2, "state": "failed", "conditions": ready("failed", queue)}));
-        assert!(found.lacks_queue);
         let old = from_status(&json!({"observedGeneration": 1, "state": "successful"}));
         assert!(!old.current, "a status of the generation before");
     }

@@ -188,11 +188,8 @@ fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
         format!("Dynamo's operator reports: {}", reported.message),
     );
     pass.not_ready(None);
-    if reported.lacks_queue {
-        pass.find(Obstacle::QueueMissing.finding(&reported.message));
-    }
-    let over = reported.lacks_queue || pass.has_passed(&Limit::new(since, Obstacle::DeploymentFailed.patience()));
-    Some(if over {
+    let limit = Limit::new(since, Obstacle::DeploymentFailed.patience());
+    Some(if pass.has_passed(&limit) {
         Step::End(perfval_api::Verdict::Error, why)
     } else {
         Step::Wait(why)

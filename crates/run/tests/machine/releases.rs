@@ -1,12 +1,12 @@
-//! Objects that earlier releases stored: this version takes each of them over. `PERFVAL_FREEZE=v0.1.0 cargo test -p perfval-run
-//! --test machine` writes those of a new release; the files of a release that is out never change.
+//! Objects that this version and earlier releases store: this version takes each of them over. `PERFVAL_FREEZE=v0.1.0 cargo test
+//! -p perfval-run --test machine` writes those of a new release; the files of a release that is out never change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
-use perfval_api::{Phase, meta};
-use serde_json::{Value, json};
+use perfval_api::{PerfValidation, Phase, meta};
+use serde_json::json;
 
 use super::moments::{at, begun, changed, saturated, second_trial_hangs, showing, suspended};
 use super::story::{Showing, Story};
@@ -61,29 +61,38 @@ fn freeze() {
     }
 }
 
-/// Every object of every release, by its file.
-fn stored() -> Vec<(PathBuf, Value)> {
+/// Objects of the releases that are out, by their file. Those of the version in development change with the code.
+fn released() -> Vec<(String, PerfValidation)> {
     let files = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         entries.map(|entry| entry.expect("it can be listed").path()).collect()
     };
-    let objects: Vec<PathBuf> = files(Path::new(RELEASES))
-        .iter()
-        .flat_map(|release| files(release))
-        .collect();
+    let in_development = format!("v{}", env!("CARGO_PKG_VERSION").trim_end_matches("-dev"));
+    let mut releases = files(Path::new(RELEASES));
+    releases.retain(|release| !release.ends_with(&in_development));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("it can be read");
-        (path, serde_json::from_str(&text).expect("it is JSON"))
+        let object = serde_json::from_str(&text).expect("it is read");
+        (path.display().to_string(), object)
     };
-    objects.into_iter().map(read).collect()
+    releases.iter().flat_map(|release| files(release)).map(read).collect()
 }
 
 #[test]
 fn every_stored_object_is_taken_over_wherever_it_stands() {
-    let stored = stored();
-    for (path, object) in &stored {
+    let stories = stories().into_iter();
+    let mut stored: Vec<_> = stories.map(|(name, story)| (name.to_owned(), story.object)).collect();
+    let mut phases: Vec<_> = stored
+        .iter()
+        .filter_map(|(_, object)| object.status.as_ref()?.phase)
+        .collect();
+    phases.sort();
+    phases.dedup();
+    assert_eq!(phases, Phase::ALL);
+    stored.extend(released());
+    for (name, object) in stored {
         let mut story = Story::new();
-        story.object = serde_json::from_value(object.clone()).expect("it is read");
+        story.object = object;
         let before = story.phase();
         // Nothing of the old run is left in this world: it ends, or a new one goes through.
         for _ in 0..80 {
@@ -91,19 +100,7 @@ fn every_stored_object_is_taken_over_wherever_it_stands() {
             story.outage(60);
         }
         let rests = matches!(story.phase(), Some(Completed | Suspended));
-        assert!(
-            rests,
-            "{}: from {before:?} to {:?} {}",
-            path.display(),
-            story.phase(),
-            story.reason()
-        );
+        let (after, reason) = (story.phase(), story.reason());
+        assert!(rests, "{name}: from {before:?} to {after:?} {reason}");
     }
-    let mut phases: Vec<Phase> = stored
-        .iter()
-        .filter_map(|(_, object)| serde_json::from_value(object["status"]["phase"].clone()).ok())
-        .collect();
-    phases.sort();
-    phases.dedup();
-    assert_eq!(phases, Phase::ALL);
 }

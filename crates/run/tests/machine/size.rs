@@ -75,7 +75,6 @@ fn usual_of_eight() -> PerfValidationStatus {
             served: i64::try_from(900 + digits.next() % 100).ok(),
             requests_per_second: Some(digits.near(15)),
             mean_in_flight: Some(digits.near(240)),
-            peak_in_flight: Some(256),
             seconds_per_request: Some(digits.near(16)),
             tokens_per_second: Some(digits.near(13_800)),
             token_ms: Some(digits.near(18)),
@@ -84,11 +83,8 @@ fn usual_of_eight() -> PerfValidationStatus {
             percent_of_peers: Some(speed(&mut digits, 1)),
             in_run: Some(speed(&mut digits, 8)),
             percent_of_earlier_runs: Some(speed(&mut digits, 10)),
-            cached_percent: Some(digits.near(12)),
             still_seconds: None,
             timeouts: None,
-            peak_waiting: Some(0),
-            peak_kv_percent: Some(41),
         })
         .collect();
     status.state.worker_pods = (0..8)
@@ -237,7 +233,6 @@ fn the_largest_status_fits() {
         served: Some(100_000),
         requests_per_second: Some("1234.567".into()),
         mean_in_flight: Some("1234.56".into()),
-        peak_in_flight: Some(1000),
         seconds_per_request: Some("123.456".into()),
         tokens_per_second: Some("110847.1".into()),
         token_ms: Some("123.456".into()),
@@ -246,11 +241,8 @@ fn the_largest_status_fits() {
         percent_of_peers: Some(speed()),
         in_run: Some(speed()),
         percent_of_earlier_runs: Some(speed()),
-        cached_percent: Some("99.9".into()),
         still_seconds: Some(600),
         timeouts: Some(600),
-        peak_waiting: Some(1000),
-        peak_kv_percent: Some(100),
     };
     largest.state.workers = (0..16).map(load).collect();
     let trial = |number: i64| TrialState {

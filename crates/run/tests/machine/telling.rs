@@ -77,15 +77,9 @@ fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serv
 }
 
 #[test]
-fn the_first_completion_is_timed_and_a_long_one_has_no_effect() {
+fn a_late_first_completion_has_no_effect() {
     let mut quick = Story::new();
     quick.until(Phase::Benchmarking);
-    let seconds = quick
-        .status()
-        .state
-        .deployment
-        .and_then(|deployment| deployment.first_completion_seconds);
-    assert!(seconds.is_some_and(|seconds| seconds < 20), "{seconds:?}");
     assert_eq!(causes(&quick), [], "a healthy run names no cause");
 
     let mut cold = Story::new();
@@ -95,30 +89,9 @@ fn the_first_completion_is_timed_and_a_long_one_has_no_effect() {
     cold.wait(41);
     cold.answers(ProbeAnswer::Completion("hello".into()));
     cold.until(Phase::Benchmarking);
-    let status = cold.status();
-    let seconds = status
-        .state
-        .deployment
-        .as_ref()
-        .and_then(|deployment| deployment.first_completion_seconds);
-    assert!(seconds.is_some_and(|seconds| seconds >= 41), "{seconds:?}");
     assert_eq!(causes(&cold), [], "a long start is no fault");
     cold.until(Phase::Completed);
     assert_eq!(cold.verdict(), Some(Verdict::Passed), "it has no effect");
-}
-
-#[test]
-fn a_queue_that_does_not_exist_is_not_waited_for() {
-    let mut story = Story::new();
-    story.until(Phase::WaitingForReady);
-    story.deployment_failed = true;
-    story.operator_says = "failed to determine kai-scheduler queue for pv";
-    story.step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "DeploymentFailed")
-    );
-    assert_eq!(causes(&story), [("QueueMissing".to_owned(), Severity::Error)]);
 }
 
 #[test]

@@ -53,6 +53,10 @@ fn an_image_for_another_architecture_is_believed_at_once() {
     // Some versions of runc write it into the log of the container alone.
     let ended = json!({"terminated": {"exitCode": 255, "reason": "Error"}});
     let crashed = pod(container(1, &backing_off, &ended));
-    let found = sign(&crashed, &[], &log("exec /usr/bin/python3: exec format error"));
+    let found = sign(
+        &crashed,
+        &[],
+        &log("worker", "exec /usr/bin/python3: exec format error"),
+    );
     assert_eq!(told(found), Some((Obstacle::OtherArchitecture, Proof::Seen)));
 }

@@ -11,9 +11,6 @@ pub struct DeploymentState {
     /// URL to which the load generator sends requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Seconds from ready components to the first completion.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_completion_seconds: Option<i64>,
     /// Source of the GPU metrics. Absent if GPU metrics are switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<GpuMetrics>,

@@ -89,9 +89,6 @@ pub struct TrialProgress {
     /// Recent output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Recent average time to first token (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_milliseconds: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
     /// Time of this reading, updated at most once a minute.

@@ -84,7 +84,7 @@ pub enum WorkerLoss {
 pub struct WorkerLoad {
     /// Pod of the worker, or its address if the pod is unknown.
     pub name: String,
-    /// Requests that the worker finished. This field and the next three are absent if the worker could not be sampled.
+    /// Requests that the worker finished. This field and the next two are absent if the worker could not be sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<i64>,
     /// Requests that the worker finished per second.
@@ -93,9 +93,6 @@ pub struct WorkerLoad {
     /// Requests in flight, on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_in_flight: Option<String>,
-    /// Requests in flight, most in any sample.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_in_flight: Option<i64>,
     /// Time that a request spent in the worker, on average (s).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_per_request: Option<String>,
@@ -120,21 +117,12 @@ pub struct WorkerLoad {
     /// Decode speed against that of earlier runs on the same GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_earlier_runs: Option<RelativeSpeed>,
-    /// Share of the worker's prompts that the prefix cache held (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached_percent: Option<String>,
     /// Longest span in which the worker had requests and made no progress (s).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub still_seconds: Option<i64>,
     /// Samples that the worker did not answer in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<i64>,
-    /// Requests waiting for the worker's engine, most in any sample. Absent if not exported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_waiting: Option<i64>,
-    /// Use of the worker's KV cache (percent), highest in any sample. Absent if not exported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_kv_percent: Option<i64>,
 }
 
 impl WorkerLoad {

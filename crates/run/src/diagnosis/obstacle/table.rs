@@ -169,12 +169,6 @@ obstacles! {
         seen: "DynamoGraphDeployment state `failed`",
         remedy: "read the message and the log of Dynamo's operator: a missing right, a refused child object",
     }
-    /// Dynamo's operator needs a scheduler's queue that does not exist.
-    QueueMissing {
-        reason: DeploymentFailed, response: GiveUp, patience: 0,
-        seen: "DynamoGraphDeployment message `failed to determine kai-scheduler queue`",
-        remedy: "create the queue, or annotate the namespace's deployments with nvidia.com/kai-scheduler-queue",
-    }
     /// The workers serve a model of another name than `model.name`.
     ModelNotServed {
         reason: ModelNotServed, response: GiveUp, patience: 10,

@@ -55,14 +55,8 @@ pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     }
 }
 
-/// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
+/// The endpoint serves.
 fn completed(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
-    let took = silent_for(pass);
-    if let Some(deployment) = &mut pass.status.state.deployment {
-        // The first of this deployment: it may have to become ready again between two trials.
-        let first = &mut deployment.first_completion_seconds;
-        *first = first.or(i64::try_from(took.as_secs()).ok());
-    }
     // What kept it from answering is over.
     pass.status
         .diagnosis

@@ -189,7 +189,7 @@ impl Story {
             "metadata": {"name": names::deployment(&self.id()), "namespace": "perf", "generation": 1,
                 "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": self.uid(), "controller": true}]},
             "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
-                "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": self.operator_says}],
+                "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "words of the operator"}],
                 "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
         })).expect("well-formed"))
     }

@@ -1,15 +1,16 @@
-//! What logs say of it, and which are asked for.
+//! Signs in logs, and the logs that are asked for.
 
 use k8s_openapi::api::core::v1::Pod;
 use perfval_api::Reason;
 use perfval_run::diagnosis::log::{clean, silence, wanted};
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::observed::{LogRequest, PodLog};
+use perfval_run::diagnosis::pods::Proof;
+use perfval_run::observed::PodLog;
 use perfval_run::{Run, Settings};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
-use super::{component, container, crashed, found, now, worker};
+use crate::{component, container, crashed, log, now, pod, sign};
 
 /// vLLM 0.9 to 0.31, as users reported them; Dynamo's own lines around them.
 const NO_GPU: &str = "INFO 06-18 10:13:10 [__init__.py:244] No platform detected, vLLM is running on UnspecifiedPlatform
@@ -49,16 +50,10 @@ const NO_INSTANCES: &str = "2026-10-30T10:00:00Z DEBUG dynamo_runtime::discovery
 2026-10-30T10:00:05Z DEBUG dynamo_runtime::discovery::kube: KubeDiscoveryClient::list returning 0 instances for query=AllEndpoints
 ";
 
-fn log(pod: &str, text: &str) -> Vec<PodLog> {
-    let of = LogRequest {
-        pod: pod.into(),
-        container: "main".into(),
-        previous: pod == "worker",
-    };
-    vec![PodLog {
-        of,
-        text: Seen::Present(text.into()),
-    }]
+/// Obstacle and evidence of a worker's crashes, if they are believed.
+fn found(restarts: i32, logs: &[PodLog]) -> Option<(Obstacle, String)> {
+    let sign = sign(&crashed(restarts), &[], logs)?;
+    (sign.proof == Proof::Seen).then_some((sign.trouble.obstacle, sign.trouble.evidence))
 }
 
 #[test]
@@ -74,19 +69,66 @@ fn a_crash_is_explained_by_its_log() {
         (BAD_MODE, Obstacle::RouterModeUnsupported, "invalid choice: 'bogus'"),
     ];
     for (text, obstacle, line) in cases {
-        let (named, evidence) = found(&crashed(1), &[], &log("worker", text)).expect(line);
+        let (named, evidence) = found(1, &log("worker", text)).expect(line);
         assert_eq!(named, obstacle);
         assert!(
             evidence.starts_with("pod worker, container main: crashes (exit code 1): ") && evidence.contains(line),
             "{evidence}"
         );
-        assert_eq!(found(&crashed(0), &[], &log("worker", text)), None, "one crash is none");
+        assert_eq!(found(0, &log("worker", text)), None, "one crash is none");
+    }
+}
+
+/// `huggingface_hub`: the first three as its sources have them, the one without a network as the lab's image printed it; Dynamo
+/// 1.4.2 offline.
+const GATED: &str = "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1-6)
+
+Cannot access gated repo for url http://hub/api/models/lab/gated/revision/main.
+Access to model lab/gated is restricted. You must have access to it and be authenticated to access it. Please log in.
+";
+const UNKNOWN: &str = "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-6)
+
+Repository Not Found for url: http://hub/api/models/lab/none/revision/main.
+Please make sure you specified the correct `repo_id` and `repo_type`.
+If you are trying to access a private or gated repo, make sure you are authenticated and your token has the required permissions.
+";
+const MALFORMED: &str = "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or \
+    'namespace/repo_name': 'a/b/c'. Use `repo_type` argument if needed.\n";
+const NO_SNAPSHOT: &str = "Exception: Model snapshots for 'lab/none' not found in cache\n";
+const NO_NETWORK: &str = "httpx2.ConnectError: [Errno -3] Temporary failure in name resolution
+
+The above exception was the direct cause of the following exception:
+
+huggingface_hub.errors.LocalEntryNotFoundError: Got: ConnectError: [Errno -3] Temporary failure in name resolution
+An error happened while trying to locate the files on the Hub, and we cannot find the appropriate snapshot folder for the specified \
+    revision on the local disk. Please check your internet connection and try again.
+";
+const NO_SPACE: &str = "OSError: [Errno 28] No space left on device\n";
+
+#[test]
+fn a_model_that_cannot_be_had_is_named_by_its_kind() {
+    let cases = [
+        (GATED, Obstacle::ModelGated, "Cannot access gated repo"),
+        (UNKNOWN, Obstacle::ModelNotFound, "Repository Not Found for url"),
+        (MALFORMED, Obstacle::ModelNotFound, "Repo id must be in the form"),
+        (NO_SNAPSHOT, Obstacle::ModelNotFound, "'lab/none' not found in cache"),
+        (
+            NO_NETWORK,
+            Obstacle::ModelUnreachable,
+            "Temporary failure in name resolution",
+        ),
+        (NO_SPACE, Obstacle::CacheFull, "No space left on device"),
+    ];
+    for (text, obstacle, line) in cases {
+        let (named, evidence) = found(1, &log("worker", text)).expect(line);
+        assert_eq!(named, obstacle, "{text}");
+        assert!(evidence.contains(line), "{evidence}");
     }
 }
 
 #[test]
 fn any_other_crash_loop_quotes_the_line_that_says_most() {
-    let of = |restarts| found(&crashed(restarts), &[], &log("worker", BAD_TOKENIZER));
+    let of = |restarts| found(restarts, &log("worker", BAD_TOKENIZER));
     assert_eq!(of(1), None, "not yet a loop");
     let (named, evidence) = of(2).expect("a loop");
     assert_eq!(named, Obstacle::CrashLoop);
@@ -95,19 +137,16 @@ fn any_other_crash_loop_quotes_the_line_that_says_most() {
         "{evidence}"
     );
 
-    let (_, evidence) = found(&crashed(2), &[], &log("worker", "one\nlast words\n\n")).expect("a loop");
+    let (_, evidence) = found(2, &log("worker", "one\nlast words\n\n")).expect("a loop");
     assert!(evidence.ends_with("last words"), "{evidence}");
     let gone = "unable to retrieve container logs for containerd://c13f";
-    let (_, evidence) = found(&crashed(2), &[], &log("worker", gone)).expect("a loop");
+    let (_, evidence) = found(2, &log("worker", gone)).expect("a loop");
     assert!(evidence.ends_with("crashes (exit code 1)"), "{evidence}");
     let unread = vec![PodLog {
         text: Seen::Unknown("get the log: 500".into()),
         ..log("worker", "").remove(0)
     }];
-    assert_eq!(
-        found(&crashed(2), &[], &unread).map(|found| found.0),
-        Some(Obstacle::CrashLoop)
-    );
+    assert_eq!(found(2, &unread).map(|found| found.0), Some(Obstacle::CrashLoop));
 }
 
 #[test]
@@ -183,11 +222,11 @@ fn logs_are_asked_for_only_where_something_is_wrong() {
         let wanted = wanted(&Run::new(&object, &settings), pods);
         wanted.into_iter().map(|of| (of.pod, of.previous)).collect::<Vec<_>>()
     };
-    let well = [component("frontend", ready.clone()), worker(ready.clone())];
+    let well = [component("frontend", ready.clone()), pod(ready.clone())];
     assert_eq!(asked(json!({}), &well), []);
     assert_eq!(asked(json!({}), &[crashed(0)]), [], "one crash is none");
     assert_eq!(asked(json!({}), &[crashed(1)]), [("worker".to_owned(), true)]);
-    let just_ended = worker(container(2, &json!({"terminated": {"exitCode": 1}}), &json!({})));
+    let just_ended = pod(container(2, &json!({"terminated": {"exitCode": 1}}), &json!({})));
     assert_eq!(asked(json!({}), &[just_ended]), [("worker".to_owned(), false)]);
     assert_eq!(asked(json!({"phase": "CleaningUp"}), &[crashed(3)]), []);
 
