@@ -25,7 +25,6 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
         served: sampled.then_some(load.served),
         requests_per_second: sampled.then(|| show(load.rate_per_second)),
         mean_in_flight: sampled.then(|| show(load.mean_in_flight)),
-        peak_in_flight: sampled.then_some(load.peak_in_flight),
         seconds_per_request: load.seconds_per_request.map(show),
         tokens_per_second: load.tokens_per_second().map(show),
         token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
@@ -42,11 +41,8 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
             }),
         in_run: None,
         percent_of_earlier_runs: None,
-        cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),
         still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
         timeouts: positive(load.timeouts),
-        peak_waiting: load.peak_waiting,
-        peak_kv_percent: load.peak_kv_percent,
     }
 }
 
