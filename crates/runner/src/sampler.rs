@@ -127,10 +127,7 @@ impl SharedSampler {
             return;
         };
         match answer {
-            Ok(found) => {
-                series.worker_id = found.worker_id;
-                series.samples.push(Sample(second, Scrape::Reading(found.reading)));
-            }
+            Ok(reading) => series.samples.push(Sample(second, Scrape::Reading(reading))),
             // Each second of waiting was one without an answer.
             Err(error) => (asked..second.max(asked + 1))
                 .for_each(|second| series.samples.push(Sample(second, Scrape::Nothing(error.silence())))),

@@ -2,8 +2,8 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use perfval_verdict::dynamo::worker_metrics::{ExpositionError, Page, Scraped};
-use perfval_verdict::workers::Silence;
+use perfval_verdict::dynamo::worker_metrics::{ExpositionError, Page};
+use perfval_verdict::workers::{Reading, Silence};
 use ureq::Agent;
 
 /// Time-out of an answer. Healthy vLLM workers at 20,000 tokens/s took up to 1.8 s for it (H200).
@@ -73,7 +73,7 @@ impl Scraper {
         }
     }
 
-    pub fn scrape(&self) -> Result<Scraped, ScrapeError> {
+    pub fn scrape(&self) -> Result<Reading, ScrapeError> {
         let mut answer = self.agent.get(&self.url).call().map_err(ScrapeError::Request)?;
         if answer.status() != 200 {
             return Err(ScrapeError::Status(answer.status().as_u16()));

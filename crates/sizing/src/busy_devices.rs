@@ -90,16 +90,6 @@ impl<'s, 'a> BusyPool<'s, 'a> {
     }
 }
 
-/// Faults of the allocations, in words for people: devices that are held but no longer published, and devices that
-/// two claims hold. They do not change the count.
-pub fn warnings(inventory: &Inventory) -> Vec<String> {
-    let Some(slices) = inventory.slices.present() else {
-        return Vec::new();
-    };
-    let odd = odd(&Pools::new(slices), &BusyDevices::new(inventory));
-    odd.iter().map(|odd| odd.in_words(&inventory.naming)).collect()
-}
-
 /// A device whose allocation is odd, and the claims that hold it.
 pub struct Odd<'a> {
     device: String,

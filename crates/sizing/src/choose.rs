@@ -13,13 +13,6 @@ use super::{Sizing, expected, generator, namespace};
 use crate::inventory::{Inventory, Node, OfRun};
 use crate::{Granted, HeldNodes, OtherRun};
 
-/// Chooses the node with the most GPUs that a run of this spec could have now, and among equals the first by name. Nodes
-/// of `busy` are another run's.
-pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> Sizing {
-    let held = busy.iter().cloned().collect();
-    Fleet::new(inventory).choose(inventory.for_run(), spec, &held, &[])
-}
-
 /// Examines every node for a run of this spec and chooses among them. The reports are sorted by name; there are none
 /// if the cluster could not be read.
 pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> (Vec<NodeReport>, Sizing) {

@@ -76,7 +76,8 @@ impl<'a> Fleet<'a> {
         self.examined.get()
     }
 
-    /// Oddities of the claims and pods that hold the devices, in words for people. They do not change the count.
+    /// Oddities of the allocations, in words for people: devices that are held but no longer published, and devices that
+    /// two claims hold. They do not change the count.
     pub fn warnings(&self, naming: &Naming) -> Vec<String> {
         let find = || {
             if self.has_slices {

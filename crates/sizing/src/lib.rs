@@ -1,6 +1,6 @@
 //! The number of GPUs that are really free, node by node.
 //!
-//! [`choose`] returns a whole plan or the obstacle of every node. Reads that failed never become numbers: with one
+//! [`Fleet::choose`] returns a whole plan or the obstacle of every node. Reads that failed never become numbers: with one
 //! part unknown there is no plan. A scheduler's decision is invisible until it is written, so a plan is a forecast,
 //! confirmed once the workers hold their devices.
 
@@ -28,7 +28,6 @@ mod plugin;
 mod pods;
 mod pools;
 mod report;
-pub mod resource_api;
 mod room;
 mod seen;
 mod selector;
@@ -41,8 +40,7 @@ mod taken;
 
 use perfval_api::Reason;
 
-pub use busy_devices::warnings;
-pub use choose::{choose, examine, explain};
+pub use choose::{examine, explain};
 pub use confirm::{HeldByWorker, Unconfirmed, confirm};
 pub use fleet::Fleet;
 pub use holders::{Granted, HeldNodes, OtherRun, holds_node};

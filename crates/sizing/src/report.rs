@@ -4,7 +4,6 @@ use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, Reason};
 use serde::Serialize;
 
-use super::Plan;
 use super::taken::Taken;
 
 /// One node.
@@ -32,9 +31,6 @@ pub struct NodeReport {
     /// Obstacle that rules out the node; `None` if a run could have it.
     #[serde(flatten)]
     pub obstacle: Option<NodeObstacle>,
-    /// The plan of a run on this node.
-    #[serde(skip)]
-    pub plan: Option<Plan>,
 }
 
 /// Obstacle that rules out a node. The names are stable, for scripts.

@@ -1,11 +1,11 @@
 //! Taints of devices, from their slices and from `DeviceTaintRule`s, and taints of nodes.
 
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use k8s_openapi::api::resource::v1::DeviceToleration;
+use k8s_openapi::api::resource::v1::{DeviceToleration, ResourceSlice};
 use serde_json::Value;
 
 use super::pools::DeviceId;
-use super::resource_api::{GROUP, VERSION};
 use crate::inventory::Device;
 
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
@@ -61,7 +61,7 @@ pub fn device_taint(
 /// counted, never too many.
 fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
     let Some(selector) = selector_of(rule) else {
-        return rule["apiVersion"] != format!("{GROUP}/{VERSION}");
+        return rule["apiVersion"] != ResourceSlice::API_VERSION;
     };
     [("driver", id.driver), ("pool", id.pool), ("device", id.device)]
         .into_iter()

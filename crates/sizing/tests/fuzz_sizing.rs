@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use perfval_api::{Allocation, PerfValidationSpec};
-use perfval_sizing::Plan;
 use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
-use perfval_sizing::{Naming, NodeReport, Seen, Sizing, explain, intruder, warnings};
+use perfval_sizing::{Fleet, Naming, NodeReport, Plan, Seen, Sizing, explain, intruder};
 use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde::de::DeserializeOwned;
@@ -239,7 +238,7 @@ impl Tally {
                 }
             }
         }
-        let _ = warnings(&inventory); // any answer is right but a panic
+        let _ = Fleet::new(&inventory).warnings(&inventory.naming); // any answer is right but a panic
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod both_ends;
 mod export;
 mod failures;
 mod object;
+pub(crate) mod record;
 mod server_metrics;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::de::value::Error as NameError;
 use serde::{Deserialize, Serialize};
 
 use crate::generator::GeneratorCpu;
+use crate::number::bounded;
 
 pub use both_ends::BothEnds;
 pub use export::parse;
@@ -78,24 +80,20 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
     /// Number of requests in the options, without the warm-up; absent in a trial of a fixed time.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub requested: Option<i64>,
     /// Requests in flight in the options.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub concurrency: i64,
     /// Requests that AIPerf counts as successful, truncated ones included.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub succeeded: i64,
     /// Requests that failed.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub failed: i64,
     /// Successes whose stream ended before the server's token count came. Only `--use-server-token-count` shows them;
     /// 0 without it.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub truncated: i64,
     /// AIPerf was interrupted or gave up.
     pub cancelled: bool,
@@ -105,11 +103,7 @@ pub struct Report {
     /// True if it ran to its end, and every requested request has an outcome.
     pub complete: bool,
     /// Length of the measured phase (s).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<Decimal>,
     /// Performance of the load generator itself.
     #[serde(default)]
@@ -118,7 +112,7 @@ pub struct Report {
     #[serde(flatten)]
     pub frontend: FrontendTimes,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
-    #[serde(default, deserialize_with = "crate::number::bounded")]
+    #[serde(default, deserialize_with = "bounded")]
     pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,
     /// The most frequent errors, at most [`ERROR_KINDS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -131,21 +125,15 @@ pub struct Report {
 #[serde(rename_all = "camelCase", default)]
 pub struct FrontendTimes {
     /// Mean time from a request's entry to its dispatch to a worker (ms).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub dispatch_wait_ms: Option<Decimal>,
     /// Mean time from a request's entry to the end of its answer (ms).
-    #[serde(
-        deserialize_with = "crate::number::bounded",
-        rename = "frontendRequestMs",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "frontendRequestMs")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub request_ms: Option<Decimal>,
     /// Mean delay with which its event loop wakes from a sleep (ms): 1.1 on healthy machines, lab and H200.
-    #[serde(
-        deserialize_with = "crate::number::bounded",
-        rename = "frontendLoopDelayMs",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "frontendLoopDelayMs")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub loop_delay_ms: Option<Decimal>,
 }
 
@@ -154,25 +142,13 @@ pub struct FrontendTimes {
 #[serde(rename_all = "camelCase")]
 pub struct Generator {
     /// Requests in flight, median over time.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub effective_concurrency_p50: Option<Decimal>,
     /// Wait from being due to being sent, median (ms).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub credit_to_start_p50_ms: Option<Decimal>,
     /// Latency of a request, median (ms).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub request_latency_p50_ms: Option<Decimal>,
     /// CPU of the load generator's own cgroup. It is not in the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,11 +159,7 @@ pub struct Generator {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ErrorKind {
     /// HTTP status; absent if no answer came.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
     /// AIPerf's name for it, for example `ClientConnectorError`.
     pub kind: String,
@@ -195,7 +167,7 @@ pub struct ErrorKind {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Requests that ended so.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub count: i64,
 }
 
@@ -266,7 +238,7 @@ impl FromStr for Measure {
 }
 
 /// At most `bytes` bytes of a text, cut between characters.
-pub(crate) fn bounded(text: &str, bytes: usize) -> String {
+pub(crate) fn beginning(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].to_owned()
 }
 

@@ -1,6 +1,7 @@
 //! Difference between the trials of two runs, with the interval in which it lies by chance alone.
 
 use crate::quantile::{normal_beyond, student_beyond};
+use crate::stats::{self, count, mean};
 
 /// Least standard deviation of a number from one trial to the next (logarithm): 2.1 and 2.6 % of the throughput on H200s. A
 /// few trials that are more alike are so by chance.
@@ -53,7 +54,7 @@ pub fn compare_trials(before: &[f64], after: &[f64], noise: DifferenceNoise) -> 
     let of_trials = student_beyond(TAIL, degrees) * error;
     let of_starts = normal_beyond(TAIL) * std::f64::consts::SQRT_2 * noise.starts;
     Some(Difference {
-        percent: 100.0 * (mean(after)? / mean(before)? - 1.0),
+        percent: 100.0 * (mean(after) / mean(before) - 1.0),
         within: 100.0 * of_trials.hypot(of_starts).exp_m1(),
     })
 }
@@ -66,7 +67,7 @@ pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: Dif
     };
     let parts = 1.0 / count(trials.max(1)) + 1.0 / count(after.len().max(1));
     let error = (2.0 * noise.starts.powi(2) + noise.trials.max(own).powi(2) * parts).sqrt();
-    let change = mean(after)? / before - 1.0;
+    let change = mean(after) / before - 1.0;
     change.is_finite().then_some(Difference {
         percent: 100.0 * change,
         within: 100.0 * (INTERVAL * error).exp_m1(),
@@ -84,17 +85,8 @@ fn squares(values: &[f64]) -> Option<f64> {
     if values.iter().any(|value| *value <= 0.0) {
         return None;
     }
-    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count(values.len());
-    Some(values.iter().map(|value| (value.ln() - mean).powi(2)).sum())
-}
-
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / count(values.len()))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of trials")]
-fn count(length: usize) -> f64 {
-    length as f64
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    Some(stats::squares(&logarithms))
 }
 
 impl Difference {

@@ -11,7 +11,8 @@ use crate::diagnosis::speed::ALIKE;
 use crate::environment;
 use crate::gate::show;
 use crate::quantile::{normal_beyond, student};
-use crate::workers::speed::{ELASTICITY, average, count, rounded};
+use crate::stats::{count, mean, rounded, squares};
+use crate::workers::speed::ELASTICITY;
 
 /// Fewest earlier runs that give an interval.
 const RUNS: usize = 3;
@@ -169,12 +170,11 @@ fn compared(now: Point, earlier: &[Point]) -> Option<(Decimal, Decimal)> {
         return None;
     }
     let runs = count(earlier.len());
-    let mean = average(earlier.iter().map(|point| point.corrected()));
-    let squares = earlier.iter().map(|point| (point.corrected() - mean).powi(2));
-    let deviation = (squares.sum::<f64>() / (runs - 1.0)).sqrt().max(NOISE);
-    let unequal = (now.batch - average(earlier.iter().map(|point| point.batch))).abs();
+    let (times, batches): (Vec<f64>, Vec<f64>) = earlier.iter().map(|point| (point.corrected(), point.batch)).unzip();
+    let deviation = (squares(&times) / (runs - 1.0)).sqrt().max(NOISE);
+    let unequal = (now.batch - mean(&batches)).abs();
     let within = student(earlier.len() - 1) * deviation * (1.0 + 1.0 / runs).sqrt() + 2.0 * ELASTICITY.1 * unequal;
-    let percent = 100.0 * (mean - now.corrected()).exp();
+    let percent = 100.0 * (mean(&times) - now.corrected()).exp();
     Some((rounded(percent, 1)?, rounded(percent * within.exp_m1(), 1)?))
 }
 

@@ -1,7 +1,5 @@
 //! When two runs may be compared: what they ran on, field by field.
 
-use std::fmt::Write as _;
-
 use perfval_api::text::cut;
 use perfval_api::{Environment, PerfValidationSpec};
 use serde_json::json;
@@ -145,12 +143,7 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
 }
 
 pub(crate) fn hex(text: &str, digits: usize) -> String {
-    let mut all = String::new();
-    for byte in Sha256::digest(text) {
-        let _ = write!(all, "{byte:02x}");
-    }
-    all.truncate(digits);
-    all
+    format!("{:.digits$x}", Sha256::digest(text))
 }
 
 #[cfg(test)]

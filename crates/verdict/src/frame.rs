@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::aiperf::{ErrorKind, Report};
 use crate::gpus::GpuRecord;
 use crate::node_cpu::NodeCpu;
+use crate::number::bounded;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
@@ -34,11 +35,7 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSummary>,
     /// Reasons of failed scrapes of workers, with their counts.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "BTreeMap::is_empty")]
     pub scrape_errors: BTreeMap<String, i64>,
     /// Telemetry of the GPUs; absent if none was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +116,7 @@ pub enum Failure {
     /// Every request failed: AIPerf exits 1 and writes no export.
     AllFailed {
         /// Requests that failed.
-        #[serde(deserialize_with = "crate::number::bounded")]
+        #[serde(deserialize_with = "bounded")]
         failed: i64,
         /// The most frequent errors.
         errors: Vec<ErrorKind>,
@@ -152,7 +149,7 @@ pub enum Failure {
     /// AIPerf was still running at the runner's `--timeout`.
     TimedOut {
         /// The limit.
-        #[serde(deserialize_with = "crate::number::bounded")]
+        #[serde(deserialize_with = "bounded")]
         seconds: u64,
     },
 }

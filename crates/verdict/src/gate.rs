@@ -300,30 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unmeasured_gate_is_neither_met_nor_missed() {
-        let judged = judge(
-            &gate(GateOperator::AtMost, "1", 0, Scaling::None),
-            None,
-            Share { gpus: 1, node_gpus: 1 },
-        );
-        assert_eq!(
-            (judged.status.result, judged.counts_as_miss),
-            (GateResult::Unmeasured, false)
-        );
-    }
-
-    #[test]
-    fn a_warning_gate_is_reported_but_does_not_count() {
-        let mut gate = gate(GateOperator::AtLeast, "10", 0, Scaling::None);
-        gate.mode = GateMode::Warn;
-        let judged = judge(&gate, Some(Decimal::ONE), Share { gpus: 1, node_gpus: 1 });
-        assert_eq!(
-            (judged.status.result, judged.counts_as_miss),
-            (GateResult::Warned, false)
-        );
-    }
-
-    #[test]
     fn half_of_a_throughput_is_far_and_no_latency_is() {
         let share = Share { gpus: 1, node_gpus: 1 };
         let throughput = gate(GateOperator::AtLeast, "100", 0, Scaling::None);

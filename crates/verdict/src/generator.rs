@@ -5,6 +5,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::show;
+use crate::number::bounded;
 
 /// AIPerf ends this long after its last request (s): it flushes its records and the frontend's metrics first.
 const FLUSH: i64 = 2;
@@ -55,35 +56,19 @@ pub fn cpu_limit(max: &str) -> Option<Decimal> {
 #[serde(rename_all = "camelCase")]
 pub struct GeneratorCpu {
     /// Seconds between the readings that this is from.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub seconds: i64,
     /// CPUs that it used, mean.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub used: Option<Decimal>,
     /// CPUs that it may use; absent: as many as there are.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Decimal>,
     /// Periods of its limit in which it was stopped (percent).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub throttled_percent: Option<Decimal>,
     /// Time in which some of its threads waited for a CPU (percent; Linux calls it pressure).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub waiting_percent: Option<Decimal>,
 }
 

@@ -14,6 +14,7 @@ use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::difference::{self, Difference, DifferenceNoise, THROUGHPUT, TTFT_P99};
 use crate::gate::show;
+use crate::stats::mean;
 use crate::{earlier, environment};
 
 /// Earlier runs that status keeps.
@@ -181,7 +182,7 @@ impl<'a> Numbers<'a> {
 
     /// The mean, as status shows it.
     fn shown(&self, number: fn(&TrialState) -> Option<&String>) -> Option<String> {
-        let mean = difference::mean(&self.values(number))?;
+        let mean = mean(&self.values(number));
         Some(show(Decimal::from_f64(mean)?))
     }
 }

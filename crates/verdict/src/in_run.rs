@@ -7,10 +7,10 @@ use rust_decimal::prelude::ToPrimitive as _;
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::gate::show;
+use crate::stats::rounded;
 use crate::trial::JudgedTrial;
 use crate::trials::Ruling;
 use crate::workers::AgainstPeers;
-use crate::workers::speed::rounded;
 
 /// Causes that explain the same miss in different ways: only those of the newest miss count for the run.
 const OF_A_MISS: [Cause; 5] = [

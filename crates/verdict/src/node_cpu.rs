@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::show;
 use crate::generator::{grown, measured_phase, percent, waited_us};
+use crate::number::bounded;
 
 /// Busy part of all CPUs from which they are full.
 pub(crate) const BUSY: Decimal = Decimal::from_parts(90, 0, 0, false, 0);
@@ -68,28 +69,16 @@ pub struct NodeCpu {
     /// Name of the node.
     pub node: String,
     /// Seconds between the readings that this is from.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub seconds: i64,
     /// Number of its CPUs.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub cpus: Option<i64>,
     /// Part of their time in which they worked (percent).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub busy_percent: Option<Decimal>,
     /// Time in which some threads waited for a CPU (percent; Linux calls it pressure).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub waiting_percent: Option<Decimal>,
 }
 

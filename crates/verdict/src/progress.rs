@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aiperf::record::RequestRecord;
+use crate::number::bounded;
+
 /// Begins each line; the trial's own word follows, so that no model's answer is taken for one.
 const MARK: &str = "perfval-progress";
 
@@ -10,27 +13,19 @@ const MARK: &str = "perfval-progress";
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// Requests that are over, failed ones included.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub requests: i64,
     /// Those that failed.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub errors: i64,
     /// From the start of the first of them to the end of the last (s).
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub seconds: i64,
     /// Output tokens per second since the line before.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<i64>,
     /// Time to first token, average since the line before (ms).
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub ttft_ms: Option<i64>,
 }
 
@@ -73,52 +68,20 @@ struct Recent {
     ttfts: i64,
 }
 
-#[derive(Deserialize)]
-struct ProgressLine {
-    metadata: ProgressMetadata,
-    #[serde(default)]
-    metrics: ProgressMetrics,
-    error: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct ProgressMetadata {
-    benchmark_phase: String,
-    request_start_ns: Option<i64>,
-    request_end_ns: Option<i64>,
-}
-
-#[derive(Deserialize, Default)]
-struct ProgressMetrics {
-    output_sequence_length: Option<Number>,
-    time_to_first_token: Option<Number>,
-}
-
-#[derive(Deserialize)]
-struct Number {
-    value: f64,
-}
-
 impl Tally {
     /// Adds a line. Warm-up requests and lines of an unknown form are not counted: progress judges nothing.
     pub fn add(&mut self, line: &str) {
-        let Ok(ProgressLine {
-            metadata,
-            metrics,
-            error,
-        }) = serde_json::from_str::<ProgressLine>(line)
-        else {
+        let record = serde_json::from_str::<RequestRecord>(line).ok();
+        let Some(record) = record.filter(RequestRecord::is_measured) else {
             return;
         };
-        if metadata.benchmark_phase != "profiling" {
-            return;
-        }
         self.requests += 1;
-        self.errors += i64::from(error.is_some());
-        let start = metadata.request_start_ns;
+        self.errors += i64::from(record.error.is_some());
+        let start = record.metadata.request_start_ns;
         self.began_ns = [self.began_ns, start].into_iter().flatten().min();
-        self.ended_ns = self.ended_ns.max(metadata.request_end_ns);
+        self.ended_ns = self.ended_ns.max(record.metadata.request_end_ns);
         self.recent.since_ns = self.recent.since_ns.or(self.began_ns);
+        let metrics = record.metrics.unwrap_or_default();
         if let Some(tokens) = metrics.output_sequence_length {
             self.recent.tokens = self.recent.tokens.saturating_add(whole(tokens.value));
         }

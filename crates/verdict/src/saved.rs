@@ -66,13 +66,8 @@ fn payload(packed: &[u8]) -> Result<Payload, String> {
     serde_json::from_slice(&unpacked).map_err(|error| error.to_string())
 }
 
-/// The record of AIPerf's export or of a payload of the runner, also as gzip. What cannot be understood is an unusable
-/// trial with its reason, never an absent one.
-pub fn record(bytes: &[u8]) -> TrialRecord {
-    recorded(bytes).record
-}
-
-/// The same with everything that came with it: the export itself, and the samples of a payload.
+/// The record of AIPerf's export or of a payload of the runner, also as gzip, with everything that came with it: the export
+/// itself, and the samples of a payload. What cannot be understood is an unusable trial with its reason, never an absent one.
 pub fn recorded(bytes: &[u8]) -> Payload {
     if bytes.starts_with(&GZIP) {
         return match gunzip(bytes) {

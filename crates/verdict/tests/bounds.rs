@@ -81,7 +81,6 @@ fn full() -> Payload {
             gpus: Some(GpuRecord {
                 pages: 3,
                 errors: [("timeout".to_owned(), 3)].into(),
-                every_seconds: Some(1),
                 gpus: vec![gpu("GPU-a"), gpu("GPU-b"), gpu("GPU-c")],
             }),
             node_cpu: Some(NodeCpu {
@@ -106,7 +105,6 @@ fn worker(address: &str) -> WorkerSummary {
     let (one, two) = (Decimal::ONE, Decimal::TWO);
     WorkerSummary {
         address: address.to_owned(),
-        worker_id: None,
         seconds: 60,
         samples: 60,
         timeouts: 1,
@@ -131,10 +129,6 @@ fn worker(address: &str) -> WorkerSummary {
             }),
         }),
         engine: Some(EngineWork {
-            prefill_ms: Some(one),
-            queue_ms: Some(one),
-            cached_percent: Some(one),
-            preemptions: Some(1),
             tflops: Some(one),
             gb_per_second: Some(one),
         }),
@@ -147,7 +141,6 @@ fn worker(address: &str) -> WorkerSummary {
         still_in_flight: 4,
         frozen_seconds: 1,
         peak_waiting: Some(1),
-        peak_kv_percent: Some(50),
     }
 }
 
@@ -163,9 +156,7 @@ fn gpu(uuid: &str) -> GpuSummary {
         memory_mhz: Some(1),
         watts: Some(1),
         busy_percent: Some(1),
-        memory_active_percent: Some(1),
         celsius: Some(1),
-        memory_celsius: Some(1),
         used_mib: Some(1),
         reasons: Some(1),
         slowed: mark,
@@ -209,7 +200,6 @@ fn series(address: &str) -> WorkerSeries {
     };
     WorkerSeries {
         address: address.to_owned(),
-        worker_id: None,
         samples: (0..12)
             .map(|second| Sample(second, Scrape::Reading(reading(second))))
             .collect(),

@@ -22,7 +22,6 @@ fn export() -> String {
 fn record(workers: usize) -> TrialRecord {
     let worker = |index| WorkerSummary {
         address: format!("10.244.100.{index}"),
-        worker_id: Some("1d7ba7fec842bbf2".to_owned()),
         seconds: 280,
         samples: 300,
         served: 1234,
@@ -36,7 +35,6 @@ fn record(workers: usize) -> TrialRecord {
             best: Decimal::new(234_567, 1),
         }),
         peak_waiting: Some(12),
-        peak_kv_percent: Some(34),
         ..WorkerSummary::default()
     };
     TrialRecord {
@@ -79,7 +77,6 @@ fn payload(record: TrialRecord) -> Payload {
         aiperf: None,
         workers: vec![WorkerSeries {
             address: "10.244.100.1".to_owned(),
-            worker_id: None,
             samples,
         }],
         gpus: Vec::new(),
@@ -122,9 +119,9 @@ fn a_small_record_travels_whole() {
 fn gated_numbers_stay_and_removed_parts_are_listed() {
     for (workers, gone) in [
         (1, vec![]),
-        (4, vec![Part::Statistics]),
+        (6, vec![Part::Statistics]),
         (8, vec![Part::Statistics]),
-        (10, vec![Part::Statistics, Part::ErrorTexts]),
+        (12, vec![Part::Statistics, Part::ErrorTexts]),
         (64, vec![Part::Statistics, Part::ErrorTexts, Part::Workers]),
     ] {
         let whole = record(workers);
@@ -175,7 +172,7 @@ fn the_gpus_go_before_the_texts_of_errors() {
         }),
         ..record(4)
     };
-    for (gpus, gone) in [(4, vec![Part::Statistics]), (16, vec![Part::Statistics, Part::Gpus])] {
+    for (gpus, gone) in [(4, vec![Part::Statistics]), (20, vec![Part::Statistics, Part::Gpus])] {
         let whole = with(gpus);
         let text = message(&whole, &[P99]);
         assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());

@@ -68,7 +68,6 @@ fn worker(name: &str, speed: f64, random: &mut Random) -> WorkerSeries {
     });
     WorkerSeries {
         address: name.to_owned(),
-        worker_id: None,
         samples: samples.collect(),
     }
 }

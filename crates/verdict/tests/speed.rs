@@ -35,7 +35,6 @@ fn worker(address: &str, seconds: i64, batch: impl Fn(i64) -> i64, token_ms: imp
     };
     WorkerSeries {
         address: address.to_owned(),
-        worker_id: None,
         samples: (0..seconds).map(sample).collect(),
     }
 }
@@ -173,20 +172,15 @@ fn a_standstill_of_an_engine_whose_metrics_answer_is_no_part_of_its_speed() {
 }
 
 #[test]
-fn counters_of_an_engine_become_rates_and_shares() {
+fn counters_of_an_engine_become_rates() {
     let mut series = worker("a", 20, |_| 100, |_| 10.0);
     for Sample(second, scrape) in &mut series.samples {
         if let Scrape::Reading(reading) = scrape {
-            reading.engine.prompt_tokens = Some(*second * 1000);
-            reading.engine.cached_tokens = Some(*second * 921);
-            reading.engine.prefill_ms = Some(*second * 400);
             reading.engine.moved_mb = Some(*second * 1_850_000);
             reading.engine.gflop = Some(0);
         }
     }
     let work = summarize(&[series], None).remove(0).engine.expect("counted");
-    assert_eq!(work.cached_percent, Decimal::from_str_exact("92.1").ok());
-    assert_eq!(work.prefill_ms, Some(Decimal::from(40)));
     assert_eq!(work.gb_per_second, Some(Decimal::from(1850)));
     assert_eq!(
         work.tflops, None,
@@ -207,7 +201,6 @@ proptest! {
         let wild = WorkerSeries {
             address: "b".to_owned(),
             samples: (0..).zip(numbers).map(sample).collect(),
-            ..WorkerSeries::default()
         };
         let found = summarize(&[worker("a", 40, |_| 100, |_| 10.0), wild], None);
         prop_assert_eq!(found.len(), 2);

@@ -105,7 +105,7 @@ async fn requests(lab: &Lab, namespace: &str, run_id: &str) -> Result<i64, Strin
             .ok()
             .and_then(Result::ok)
             .and_then(|text| worker_metrics::read(&text).ok());
-        finished += scraped.map_or(0, |scraped| scraped.reading.finished);
+        finished += scraped.map_or(0, |reading| reading.finished);
     }
     Ok(finished)
 }

@@ -105,7 +105,7 @@ fn frames(export: &Value) -> Vec<Vec<u8>> {
         abridged: BTreeSet::new(),
     };
     let short = message(&record, &[]).into_bytes();
-    let series = json!([{"address": "10.0.0.1", "workerId": "bbf2", "samples": [[0, [1, 2, 1]], [1, "TimedOut"],
+    let series = json!([{"address": "10.0.0.1", "samples": [[0, [1, 2, 1]], [1, "TimedOut"],
         [2, [3, 9, 6, 500, 900, 40, 1, 12, [1, 2, 3]]], [70, [3, 90, 86, 5000, 9000, 400, 0, 12]]]}]);
     let of_requests = json!({"overTime": [[0, 20, 30, 40], [2, 20, 30, 90]], "cdf": [[500, 20], [1000, 90]]});
     let requests = json!({"count": 9, "unread": 1, "seconds": 3, "every": 1, "timeToFirstToken": of_requests,

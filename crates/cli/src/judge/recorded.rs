@@ -34,7 +34,7 @@ pub struct RecordedTrial {
 
 impl RecordedTrial {
     fn new(from: String, bytes: &[u8]) -> Self {
-        let record = saved::record(bytes);
+        let record = saved::recorded(bytes).record;
         let fingerprint = match &record.outcome {
             // No two trials have the same times to the last digit.
             Outcome::Report(report) => serde_json::to_string(&(&report.metrics, report.duration_seconds)).ok(),

@@ -26,7 +26,7 @@ fn no_broken_file_ever_passes() {
         (
             "a ConfigMap of another sort",
             b"{\"kind\": \"Pod\", \"record\": 5}".to_vec(),
-            "schema_version",
+            "aiperf_version",
         ),
         (
             "a payload that is none",

@@ -1,12 +1,12 @@
 //! Reads of sizing for one run, beside the [inventory](crate::followed) that all runs share.
 
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
-use perfval_sizing::resource_api::GROUP;
 use serde_json::Value;
 
 use crate::Cluster;
@@ -14,6 +14,8 @@ use crate::call::{Read, Unread, read, seen};
 use crate::look::{ReadForRun, RunWish};
 use crate::shared_reads::Served;
 
+/// API group of device taint rules.
+const GROUP: &str = DeviceClass::GROUP;
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 

@@ -58,7 +58,7 @@ fn longer(series: &Value, worker: usize, noise: &mut impl FnMut() -> i64) -> Val
         }
         samples.push(sample);
     }
-    json!({"address": format!("10.244.0.{worker}"), "workerId": format!("{worker:016x}"), "samples": samples})
+    json!({"address": format!("10.244.0.{worker}"), "samples": samples})
 }
 
 fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
@@ -71,7 +71,7 @@ fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
             let value = match field {
                 Field::SmClock => 1864 + 15 * (noise() % 6),
                 Field::Power => 600_000 + 90 * noise(),
-                Field::Temperature | Field::MemoryTemperature => 53 + noise() % 9,
+                Field::Temperature => 53 + noise() % 9,
                 Field::Utilisation => 94 + noise() % 7,
                 Field::Reasons => 4,
                 Field::MemoryUsed => 115_000,

@@ -156,62 +156,24 @@ mod tests {
     }
 
     fn parsed(objects: &[Value]) -> Result<Saved, String> {
-        parsed_with(objects, Some("weights"))
-    }
-
-    fn parsed_with(objects: &[Value], cache: Option<&str>) -> Result<Saved, String> {
         let mut dump = Dump::default();
         for object in objects {
             dump.add(object.clone()).map_err(|error| error.to_string())?;
         }
-        dump.finish("gpu.nvidia.com", "perf", cache)
+        dump.finish("gpu.nvidia.com", "perf", Some("weights"))
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn lists_of_any_form_are_read() {
-        let typed = json!({ "kind": "PodList", "items": [{ "metadata": { "name": "q" }, "spec": { "nodeName": "n1", "containers": [] } }] });
-        let mixed =
-            json!({ "kind": "List", "items": [node(), pod(), { "kind": "Secret", "metadata": { "name": "s" } }] });
+    fn items_of_a_typed_list_have_its_kind() {
+        let mut bare = pod();
+        bare.as_object_mut().unwrap().remove("kind");
+        let pods = json!({ "kind": "PodList", "items": [bare] });
         let claims = json!({ "kind": "ResourceClaimList", "items": [] });
-        let saved = parsed_with(&[mixed, typed, claims], None).unwrap();
-        assert_eq!(saved.inventory.nodes.present().map(Vec::len), Some(1));
-        assert_eq!(saved.inventory.pods.present().map(Vec::len), Some(2));
-        assert_eq!(
-            saved.notes,
-            [
-                "none of these is in it, and the cluster is taken to have none: resourceslices, deviceclasses, \
-                 devicetaintrules, perfvalidations, resourcequotas, limitranges, bindrequests.scheduling.run.ai",
-                "not needed and left alone: 1 Secret",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_missing_kind_is_an_error_with_its_name() {
-        let mut with_claim = pod();
-        with_claim["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "c" }]);
-        let rows = [
-            (
-                vec![pod()],
-                "there is no Node in it: save it again with `kubectl get nodes,pods,resourceslices,",
-            ),
-            (vec![node()], "there is no Pod in it"),
-            (
-                vec![node(), with_claim],
-                "no ResourceClaim in it, and the pod ns/p uses one",
-            ),
-            (vec![json!({ "apiVersion": "v1" })], "is no Kubernetes object"),
-            (vec![json!("kind: Node")], "is no Kubernetes object"),
-            (
-                vec![json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": 5 })],
-                "Pod p cannot be read",
-            ),
-        ];
-        for (objects, says) in rows {
-            let error = parsed(&objects).unwrap_err();
-            assert!(error.contains(says), "{error:?} does not say {says:?}");
-        }
+        let saved = parsed(&[node(), pods, claims]).unwrap();
+        assert_eq!(saved.inventory.pods.present().map(Vec::len), Some(1));
+        let missing = |note: &String| note.contains("taken to have none") && note.contains("resourceclaims");
+        assert!(!saved.notes.iter().any(missing), "{:?}", saved.notes);
     }
 
     #[test]

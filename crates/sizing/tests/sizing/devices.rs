@@ -5,7 +5,7 @@ use perfval_sizing as sizing;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, eight_with, names, not_chosen};
+use super::{any, chosen, eight, eight_with, names, not_chosen, warnings};
 
 #[test]
 fn free_gpus_are_counted() {
@@ -442,7 +442,7 @@ fn warnings_change_no_number() {
         .claim(ClaimBuilder::named("stale").holds("n1", "gpu-9"))
         .claim(ClaimBuilder::named("b").holds("n1", "gpu-0"))
         .claim(ClaimBuilder::named("a").holds("n1", "gpu-0"));
-    let warnings = sizing::warnings(&cluster.inventory());
+    let warnings = warnings(&cluster.inventory());
     assert_eq!(
         warnings,
         [

@@ -1,11 +1,11 @@
 //! Mechanism that gives out the GPUs of a node: claims, a device plugin, both or neither.
 
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_sizing::{Naming, Plan, Seen, Sizing, choose, intruder};
+use perfval_sizing::{Naming, Plan, Seen, Sizing, intruder};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, chosen, eight, names, not_chosen, spec};
+use super::{any, choose, chosen, eight, names, not_chosen, spec};
 
 fn dual() -> Cluster {
     eight().node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))

@@ -17,8 +17,8 @@ mod vectors;
 mod workers;
 
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_sizing::Plan;
-use perfval_sizing::{Sizing, choose};
+use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{Fleet, OtherRun, Plan, Sizing};
 use perfval_testkit::inventory::{Cluster, DeviceBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
@@ -33,6 +33,16 @@ fn spec(fields: &Value) -> PerfValidationSpec {
 
 fn any() -> PerfValidationSpec {
     spec(&json!({}))
+}
+
+/// The choice for a run beside others that hold nodes.
+fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> Sizing {
+    let held = busy.iter().cloned().collect();
+    Fleet::new(inventory).choose(inventory.for_run(), spec, &held, &[])
+}
+
+fn warnings(inventory: &Inventory) -> Vec<String> {
+    Fleet::new(inventory).warnings(&inventory.naming)
 }
 
 fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {

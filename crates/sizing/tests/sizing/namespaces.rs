@@ -2,11 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_sizing::{Seen, Sizing, choose};
+use perfval_sizing::{Seen, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, not_chosen, spec};
+use super::{any, choose, chosen, eight, not_chosen, spec};
 
 fn hard(resources: &Value, used: &Value) -> Cluster {
     eight().quota(&json!({ "hard": resources }), used)

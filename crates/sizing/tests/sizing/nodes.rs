@@ -1,15 +1,16 @@
 //! Choice of the node: eligible, with room, and the emptiest.
 
 use perfval_api::Reason;
-use perfval_sizing::{OtherRun, Sizing, choose};
+use perfval_sizing::{OtherRun, Sizing};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, not_chosen, spec};
+use super::{any, choose, chosen, eight, not_chosen, spec};
 
 #[test]
 fn nodes_that_our_pods_may_not_use_are_not_chosen() {
     let selective = spec(&json!({ "placement": { "nodeSelector": { "pool": "h100" } } }));
+    let tolerant = spec(&json!({ "placement": { "tolerations": [{ "key": "other", "operator": "Exists" }] } }));
     let n1 = || NodeBuilder::named("n1");
     let rows = [
         (
@@ -19,6 +20,13 @@ fn nodes_that_our_pods_may_not_use_are_not_chosen() {
             "disk-pressure",
         ),
         ("wrong label", n1().label("pool", "a100"), selective, "pool=h100"),
+        ("not ready", n1().not_ready(), any(), "n1: is not Ready"),
+        (
+            "another toleration",
+            n1().taint("dedicated", "NoSchedule"),
+            tolerant,
+            "n1: has the taint dedicated:NoSchedule",
+        ),
     ];
     for (name, node, spec, says) in rows {
         assert_eq!(

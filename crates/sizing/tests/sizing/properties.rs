@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{OtherRun, Seen, Sizing, choose, examine, explain};
+use perfval_sizing::{OtherRun, Seen, Sizing, examine, explain};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use proptest::prelude::*;
 use serde_json::json;
+
+use super::choose;
 
 /// One node: its GPUs (some tainted, shareable or of another kind), its place in the world, who holds what.
 #[derive(Clone, Debug)]

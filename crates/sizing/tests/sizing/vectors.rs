@@ -3,11 +3,10 @@
 
 use perfval_api::Reason;
 use perfval_sizing::Plan;
-use perfval_sizing::{OtherRun, Sizing, choose, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, eight_with, names, not_chosen, spec};
+use super::{any, chosen, eight, eight_with, names, not_chosen, spec, warnings};
 
 fn claim() -> ClaimBuilder {
     ClaimBuilder::named("c")
@@ -196,48 +195,6 @@ fn v16_an_extended_resource_is_served_by_a_claim() {
 fn v17_a_pod_is_over_and_its_claim_released() {
     let over = PodBuilder::on("n1", "p").requests("cpu", "256").phase("Succeeded");
     gives(&eight().pod(over).claim(claim()), 8);
-}
-
-#[test]
-fn v18_a_node_is_not_for_our_pods() {
-    let tolerant = spec(&json!({ "placement": { "tolerations": [{ "key": "other", "operator": "Exists" }] } }));
-    let n1 = || NodeBuilder::named("n1");
-    let rows = [
-        (n1().cordoned(), any(), "n1: is cordoned"),
-        (n1().not_ready(), any(), "n1: is not Ready"),
-        (
-            n1().taint("dedicated", "NoSchedule"),
-            tolerant,
-            "n1: has the taint dedicated:NoSchedule",
-        ),
-    ];
-    for (node, spec, says) in rows {
-        assert_eq!(
-            not_chosen(&eight().node(node), &spec, says),
-            Ok(Reason::NoCandidateNode)
-        );
-    }
-}
-
-#[test]
-fn v19_cpus_are_left_for_three_workers() {
-    let eight_cpus = json!({ "workload": { "dynamo": { "image": "i:1", "worker": {"resources": { "requests": { "cpu": "8" } }} } } });
-    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
-    let busy = busy.node(NodeBuilder::named("for-the-load-generator"));
-    assert_eq!(chosen(&busy, &spec(&eight_cpus)).gpus, 3);
-}
-
-#[test]
-fn v20_a_second_validation_waits() {
-    let first = OtherRun {
-        name: "perf/first".to_owned(),
-        node: "n1".to_owned(),
-    };
-    let Sizing::Wait { reason, message } = choose(&eight().inventory(), &any(), &[first]) else {
-        panic!()
-    };
-    assert_eq!(reason, Reason::NodeBusy);
-    assert!(message.contains("n1: is held by the run of perf/first"), "{message}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use perfval_api::{Metric, Statistic};
 use rust_decimal::Decimal;
 
 use super::object::JsonObject;
-use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, bounded, most_frequent};
+use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, beginning, most_frequent};
 
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
 const VERSIONS: [&str; 3] = ["0.11", "0.12", "0.13"];
@@ -19,7 +19,6 @@ const MILLISECONDS: &str = "ms";
 pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
     let export = JsonObject::document(json)?;
-    check_schema(&export)?;
     let version = version(&export)?;
 
     let (requested, concurrency) = asked(&export)?;
@@ -36,7 +35,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
         failed,
         truncated: truncated(&export, succeeded)?,
         cancelled,
-        incomplete_reason: export.text("incomplete_reason")?.map(|r| bounded(&r, 200)),
+        incomplete_reason: export.text("incomplete_reason")?.map(|r| beginning(&r, 200)),
         // In a trial of a fixed time every request that was sent has ended, in one way or the other.
         complete: ended && requested.is_none_or(|requested| succeeded + failed == requested),
         duration_seconds: statistic(&export, "benchmark_duration", "sec", Statistic::Avg)?,
@@ -52,22 +51,9 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     })
 }
 
-/// Another major number may give other meanings to the same names.
-fn check_schema(export: &JsonObject) -> Result<(), ReportError> {
-    let version = export.required("schema_version", export.text("schema_version")?)?;
-    if version == "1" || version.starts_with("1.") {
-        return Ok(());
-    }
-    Err(ReportError::Wrong {
-        path: export.path("schema_version"),
-        wanted: "1.x",
-        found: bounded(&version, 40),
-    })
-}
-
 /// The version, if it is one of [`VERSIONS`]; patch releases and pre-releases of them count.
 fn version(export: &JsonObject) -> Result<String, ReportError> {
-    let version = bounded(&export.required("aiperf_version", export.text("aiperf_version")?)?, 40);
+    let version = beginning(&export.required("aiperf_version", export.text("aiperf_version")?)?, 40);
     let known = VERSIONS.iter().any(|minor| {
         let patch = version.strip_prefix(minor);
         patch.is_some_and(|patch| !patch.starts_with(|c: char| c.is_ascii_digit()))
@@ -176,7 +162,7 @@ fn check_unit(metric: &JsonObject, wanted: &'static str) -> Result<(), ReportErr
     Err(ReportError::Wrong {
         path: metric.path("unit"),
         wanted,
-        found: bounded(&found, 40),
+        found: beginning(&found, 40),
     })
 }
 
@@ -239,8 +225,8 @@ fn errors(export: &JsonObject) -> Result<Vec<ErrorKind>, ReportError> {
 pub(super) fn error_kind(details: &JsonObject, count: i64) -> Result<ErrorKind, ReportError> {
     Ok(ErrorKind {
         code: details.count("code")?,
-        kind: bounded(&details.text("type")?.unwrap_or_default(), 60),
-        message: bounded(&details.text("message")?.unwrap_or_default(), 200),
+        kind: beginning(&details.text("type")?.unwrap_or_default(), 60),
+        message: beginning(&details.text("message")?.unwrap_or_default(), 200),
         count,
     })
 }

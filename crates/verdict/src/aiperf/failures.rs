@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::export::error_kind;
 use super::object::JsonObject;
+use super::record::RequestRecord;
 use super::{ErrorKind, ReportError, most_frequent};
 
 /// Distinct errors that are counted separately: messages may carry ports and ids.
@@ -21,18 +22,16 @@ pub struct FailedRequests {
 impl FailedRequests {
     /// Adds one line of the file; warm-up requests are passed over.
     pub fn add(&mut self, line: &str) -> Result<(), ReportError> {
-        let record = JsonObject::document(line)?;
-        let metadata = record.required("metadata", record.object("metadata")?)?;
-        let phase = metadata.required("benchmark_phase", metadata.text("benchmark_phase")?)?;
-        if phase != "profiling" {
+        let record: RequestRecord = serde_json::from_str(line).map_err(|e| ReportError::Json(e.to_string()))?;
+        if !record.is_measured() {
             return Ok(());
         }
-        let Some(error) = record.object("error")? else {
+        let Some(error) = record.error else {
             self.succeeded += 1;
             return Ok(());
         };
         self.failed += 1;
-        let kind = error_kind(&error, 0)?;
+        let kind = error_kind(&JsonObject::document(error.get())?, 0)?;
         if self.kinds.len() < DISTINCT || self.kinds.contains_key(&kind) {
             *self.kinds.entry(kind).or_default() += 1;
         }

@@ -119,7 +119,7 @@ impl<'a> JsonObject<'a> {
         ReportError::Wrong {
             path: self.path(key),
             wanted,
-            found: super::bounded(found, 40),
+            found: super::beginning(found, 40),
         }
     }
 }
@@ -145,7 +145,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
                     if fields.insert(key.clone(), value).is_some() {
                         return Err(A::Error::custom(format_args!(
                             "{DUPLICATE} `{}`",
-                            super::bounded(&key, 40)
+                            super::beginning(&key, 40)
                         )));
                     }
                 }

@@ -52,7 +52,7 @@ impl CauseEffect {
 macro_rules! causes {
     ($($(#[doc = $doc:literal])+ $name:ident {
         word: $word:ident, decides: $decides:literal, effect: $effect:ident,
-        remedy: $remedy:literal $(,)?
+        $(remedy: $remedy:literal,)?
     })+) => {
         /// Causes of a trial's outcome, finer than the words of the status.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,7 @@ macro_rules! causes {
             /// extent.
             pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
 
-            /// Word in status. Causes with one word have remedies of their own.
+            /// Word in status. Causes that share a word have remedies of their own.
             pub fn word(self) -> Word {
                 match self { $(Self::$name => Word::$word,)+ }
             }
@@ -87,9 +87,10 @@ macro_rules! causes {
                 match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)+ }
             }
 
-            /// Remedy.
+            /// Remedy: its own, or that of its word, which no other cause has.
             pub fn remedy(self) -> &'static str {
-                match self { $(Self::$name => $remedy,)+ }
+                let own: &[&'static str] = match self { $(Self::$name => &[$($remedy)?],)+ };
+                own.first().copied().unwrap_or_else(|| self.word().remedy())
             }
         }
     };
@@ -99,7 +100,6 @@ causes! {
     /// The node has fewer healthy GPUs than it should have.
     GPUsMissing {
         word: GPUsMissing, decides: true, effect: FailsWhereExpected,
-        remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, say so in placement.expectGPUs",
     }
     /// A worker died. It refuses requests at once, so it looks least loaded, and the router of Dynamo 1.1 to 1.4 sends it
     /// most requests.
@@ -110,22 +110,18 @@ causes! {
     /// A worker's container ended by itself and was started again.
     WorkerCrashed {
         word: WorkerCrashed, decides: true, effect: FailsTheRun,
-        remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
     }
     /// A worker was ended, and not by a crash of its own, on a node without free CPUs.
     NodeCPUPressure {
         word: NodeCPUPressure, decides: true, effect: Untrusted,
-        remedy: "keep off the node what uses its CPUs (kubectl top pods -A), or let the workers request the CPU that they need (workload.dynamo.worker.resources)",
     }
     /// One worker is much slower than its peers.
     WorkerStall {
         word: WorkerStall, decides: true, effect: MissDespiteGates,
-        remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
     }
     /// One worker decodes slower than its peers.
     SlowWorker {
         word: SlowWorker, decides: false, effect: Reported,
-        remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again to see whether it is the same GPU",
     }
     /// A worker's pod was replaced, or a restart of the container runtime removed its container.
     WorkerRestarted {
@@ -140,17 +136,14 @@ causes! {
     /// A worker served nothing.
     UnevenService {
         word: UnevenService, decides: true, effect: Untrusted,
-        remedy: "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
     }
     /// The load generator could not keep up.
     GeneratorStarved {
         word: GeneratorStarved, decides: true, effect: Untrusted,
-        remedy: "see what else uses the CPUs of its node; leave cpu out of benchmark.resources, so that it asks for one CPU per 100 requests in flight; or lower concurrencyPerGPU",
     }
     /// The load generator's image has no program to run.
     AIPerfMissing {
         word: AIPerfMissing, decides: true, effect: Invalid,
-        remedy: "name an image with AIPerf in benchmark.image (deploy/images has its Dockerfile)",
     }
     /// The trial's pod is `Evicted` or has the condition `DisruptionTarget`: its node lacked memory, disk or process ids, was
     /// drained, or a pod of higher priority took the place.
@@ -231,7 +224,6 @@ causes! {
     /// The frontend cannot keep up.
     FrontendBound {
         word: FrontendBound, decides: false, effect: Reported,
-        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; raise `workload.dynamo.frontend.resources` (by default it requests 2m of CPU for each request in flight, at most 4 CPUs) and a LimitRange of the namespace (`kubectl get limitranges -n NAMESPACE`); without model.cache, `workload.dynamo.frontend.placement: Anywhere` moves it to another node",
     }
     /// Half of the requests wait for their first token longer than for all others, and the throughput is met: more are in
     /// flight than the engines run at once.

@@ -5,6 +5,7 @@ use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
 use crate::gate::show;
+use crate::stats::decimal_median;
 use crate::workers::{STANDSTILL, WorkerSummary};
 
 /// Requests that the peers must have finished (median) before a worker is compared with them.
@@ -132,14 +133,14 @@ impl<'a> Peers<'a> {
             .filter(|peer| peer.load.address != worker.load.address && peer.load.samples > 0)
             .map(|peer| peer.load)
             .collect();
-        let served = median(loads.iter().map(|load| load.served.into()).collect());
+        let served = decimal_median(loads.iter().map(|load| Decimal::from(load.served)))?;
         if served < Decimal::from(COMPARABLE) {
             return None;
         }
         let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::new(load)).collect();
         Some(Self {
-            rate: median(moving.iter().map(|peer| peer.rate).collect()),
-            seconds_per_request: median(moving.iter().map(|peer| peer.seconds_per_request).collect()),
+            rate: decimal_median(moving.iter().map(|peer| peer.rate))?,
+            seconds_per_request: decimal_median(moving.iter().map(|peer| peer.seconds_per_request))?,
             pile: Decimal::from(loads.len() + 2),
             loads,
         })
@@ -153,7 +154,7 @@ impl<'a> Peers<'a> {
             .loads
             .iter()
             .filter_map(|load| load.pace.filter(|best| best.unit == pace.unit));
-        median(best.map(|best| best.best).collect()) >= pace.mean * Decimal::TWO
+        decimal_median(best.map(|best| best.best)).unwrap_or_default() >= pace.mean * Decimal::TWO
     }
 }
 
@@ -166,12 +167,11 @@ struct Moving {
 impl Moving {
     fn new(load: &WorkerSummary) -> Option<Self> {
         let served = Decimal::from(load.served);
-        // A record of an earlier version has neither; the queue's length over the rate is the time in it (Little's law).
+        // Without a count of its own, the queue's length over the rate is the time in it (Little's law).
         let whole = load
             .seconds_per_request
             .or_else(|| load.mean_in_flight.checked_div(load.rate_per_second))?;
-        let recorded = Some(Decimal::from(load.seconds)).filter(|seconds| !seconds.is_zero());
-        let mut seconds = recorded.or_else(|| served.checked_div(load.rate_per_second))?;
+        let mut seconds = Decimal::from(load.seconds);
         let mut waited = Decimal::ZERO;
         // A standstill of half the phase or more is how it works, not an accident.
         if load.still_seconds >= STANDSTILL && load.still_seconds * 2 < load.seconds {
@@ -199,7 +199,7 @@ pub fn held_up(workers: &[Worker<'_>], gpu: impl Fn(&Worker<'_>) -> String) -> O
 pub fn longest_still<'a, 'b>(workers: &'b [Worker<'a>]) -> Option<&'b Worker<'a>> {
     let worker = workers.iter().max_by_key(|worker| worker.load.still_seconds)?;
     let peers = workers.iter().filter(|peer| peer.load.address != worker.load.address);
-    let theirs = median(peers.map(|peer| peer.load.still_seconds.into()).collect());
+    let theirs = decimal_median(peers.map(|peer| Decimal::from(peer.load.still_seconds))).unwrap_or_default();
     let still = worker.load.still_seconds;
     let own = Decimal::from(still) > theirs * Decimal::from(OWN_STANDSTILL);
     (still >= STANDSTILL && own).then_some(worker)
@@ -261,14 +261,4 @@ pub fn balanced(workers: &[Worker<'_>]) -> bool {
                 .filter_map(|worker| worker.load.seconds_per_request)
                 .collect(),
         )
-}
-
-fn median(mut values: Vec<Decimal>) -> Decimal {
-    values.sort();
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => Decimal::ZERO,
-        odd if odd % 2 == 1 => values[middle],
-        _ => values[middle - 1].saturating_add(values[middle]) / Decimal::TWO,
-    }
 }

@@ -3,6 +3,7 @@
 use rust_decimal::Decimal;
 
 use crate::gate::show;
+use crate::stats::decimal_median;
 use crate::workers::WorkerSummary;
 
 /// Published peaks of one product.
@@ -61,7 +62,7 @@ impl Reached {
         let peaks = PEAKS.iter().find(|peaks| plain(peaks.product) == product)?;
         let work = || loads.iter().filter_map(|load| load.engine.as_ref());
         let percent = |values: Vec<Decimal>, peak: i64| {
-            let middle = median(values)?;
+            let middle = decimal_median(values)?;
             Some((middle * Decimal::ONE_HUNDRED / Decimal::from(peak)).round_dp(1))
         };
         Some(Self {
@@ -87,18 +88,6 @@ impl Reached {
     }
 }
 
-fn median(mut values: Vec<Decimal>) -> Option<Decimal> {
-    values.sort();
-    let middle = values.len() / 2;
-    let upper = values.get(middle).copied()?;
-    let lower = if values.len() % 2 == 1 {
-        upper
-    } else {
-        values[middle - 1]
-    };
-    Some((lower + upper) / Decimal::TWO)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +98,6 @@ mod tests {
             engine: Some(EngineWork {
                 gb_per_second: Some(gb_per_second.into()),
                 tflops: tflops.map(Decimal::from),
-                ..EngineWork::default()
             }),
             ..WorkerSummary::default()
         }

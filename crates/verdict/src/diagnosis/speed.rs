@@ -9,7 +9,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 
 pub use self::words::{alike, slower, slowest, uncompared, unexplained};
 use super::peers::Worker;
-use crate::workers::speed::rounded;
+use crate::stats::rounded;
 use crate::workers::{AgainstPeers, WorkerSummary};
 
 /// The only worker is slower than in earlier runs once its whole interval lies below this (percent of their speed).

@@ -1,7 +1,6 @@
 //! Reader of a worker's own metrics.
 
-use rust_decimal::prelude::ToPrimitive as _;
-
+use crate::exposition::{self, Sample};
 use crate::number::MOST;
 use crate::workers::Reading;
 
@@ -25,17 +24,8 @@ pub enum ExpositionError {
     },
 }
 
-/// Counters of a worker's `generate` endpoint, from its `/metrics`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scraped {
-    /// The `worker_id` label.
-    pub worker_id: Option<String>,
-    /// The counters, summed over the series of the endpoint.
-    pub reading: Reading,
-}
-
 /// Reads a whole page.
-pub fn read(text: &str) -> Result<Scraped, ExpositionError> {
+pub fn read(text: &str) -> Result<Reading, ExpositionError> {
     let mut page = Page::default();
     text.lines().for_each(|line| page.line(line));
     page.finish()
@@ -46,7 +36,6 @@ pub fn read(text: &str) -> Result<Scraped, ExpositionError> {
 /// that are missing or no number are left out.
 #[derive(Debug, Default)]
 pub struct Page {
-    worker_id: Option<String>,
     wrong: Option<ExpositionError>,
     in_flight: Option<i64>,
     started: Option<i64>,
@@ -62,24 +51,21 @@ pub struct Page {
 impl Page {
     /// Takes the next line.
     pub fn line(&mut self, line: &str) {
-        let Some((name, labels, value)) = split(line) else {
-            return;
-        };
-        if self.add_engine(name, value) {
+        let line = line.trim();
+        let name = exposition::name(line);
+        let sample = || Sample::read(&line[name.len()..]);
+        if self.add_engine(name, |scale| sample()?.number(scale)) || !name.starts_with("dynamo_component_") {
             return;
         }
         // Other endpoints of the same process answer the router's own questions.
-        if name.starts_with("dynamo_component_") && label(labels, "dynamo_endpoint") == Some("generate") {
-            self.add_endpoint(name, value);
-            if self.worker_id.is_none() {
-                self.worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
-            }
+        if let Some(sample) = sample().filter(|sample| sample.label("dynamo_endpoint") == Some("generate")) {
+            self.add_endpoint(name, &sample);
         }
     }
 
     /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
     /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
-    fn add_engine(&mut self, name: &str, value: &str) -> bool {
+    fn add_engine(&mut self, name: &str, number: impl Fn(f64) -> Option<i64>) -> bool {
         let engine = &mut self.rest.engine;
         let (sum, scale) = match name {
             "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
@@ -98,23 +84,23 @@ impl Page {
             "vllm:estimated_read_bytes_per_gpu_total" | "vllm:estimated_write_bytes_per_gpu_total" => {
                 (&mut engine.moved_mb, 1e-6)
             }
-            "vllm:kv_cache_usage_perc" => return highest(&mut self.rest.kv_percent, number(value, 100.0)),
-            "vllm:gpu_cache_usage_perc" => return highest(&mut self.old_kv_percent, number(value, 100.0)),
+            "vllm:kv_cache_usage_perc" => return highest(&mut self.rest.kv_percent, number(100.0)),
+            "vllm:gpu_cache_usage_perc" => return highest(&mut self.old_kv_percent, number(100.0)),
             _ => return false,
         };
-        add(sum, number(value, scale));
+        add(sum, number(scale));
         true
     }
 
-    fn add_endpoint(&mut self, name: &str, value: &str) {
+    fn add_endpoint(&mut self, name: &str, sample: &Sample) {
         match name {
-            "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, number(value, 1.0)),
-            "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, number(value, 1000.0)),
-            IN_FLIGHT | STARTED | FINISHED => match number(value, 1.0) {
+            "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, sample.number(1.0)),
+            "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, sample.number(1000.0)),
+            IN_FLIGHT | STARTED | FINISHED => match sample.number(1.0) {
                 None => {
                     self.wrong.get_or_insert_with(|| ExpositionError::Number {
                         series: name.to_owned(),
-                        value: crate::aiperf::bounded(value, 40),
+                        value: crate::aiperf::beginning(sample.value, 40),
                     });
                 }
                 found => add(
@@ -131,11 +117,11 @@ impl Page {
     }
 
     /// Counters of the whole page.
-    pub fn finish(self) -> Result<Scraped, ExpositionError> {
+    pub fn finish(self) -> Result<Reading, ExpositionError> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let reading = Reading {
+        Ok(Reading {
             in_flight: self.in_flight.ok_or(ExpositionError::Missing(IN_FLIGHT))?,
             started: self.started.ok_or(ExpositionError::Missing(STARTED))?,
             finished: self.finished.ok_or(ExpositionError::Missing(FINISHED))?,
@@ -143,45 +129,8 @@ impl Page {
             tokens: self.generated.or(self.rest.engine.gaps),
             kv_percent: self.rest.kv_percent.or(self.old_kv_percent),
             ..self.rest
-        };
-        Ok(Scraped {
-            worker_id: self.worker_id,
-            reading,
         })
     }
-}
-
-/// Name, labels and value of a sample line; `None` for comments, buckets and anything else.
-fn split(line: &str) -> Option<(&str, &str, &str)> {
-    let line = line.trim();
-    if line.starts_with('#') {
-        return None;
-    }
-    let name = &line[..line.find(['{', ' '])?];
-    if name.ends_with("_bucket") {
-        return None;
-    }
-    let (labels, rest) = match line[name.len()..].strip_prefix('{') {
-        // None of the series that are read here has a `}` inside a label value.
-        Some(rest) => rest.split_once('}')?,
-        None => ("", &line[name.len()..]),
-    };
-    // A time stamp may follow the value.
-    Some((name, labels, rest.split_whitespace().next()?))
-}
-
-/// The value of a label; a quoted text that merely looks like one does not count, because names start after a comma.
-fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    labels.split("\",").find_map(|pair| {
-        let (key, value) = pair.split_once("=\"")?;
-        (key.trim() == name).then(|| value.strip_suffix('"').unwrap_or(value))
-    })
-}
-
-/// A whole number of `1/scale`; `None` for what no counter can be.
-fn number(value: &str, scale: f64) -> Option<i64> {
-    let number = value.parse::<f64>().ok().filter(|n| *n >= 0.0)? * scale;
-    number.round().to_i64().filter(|number| *number <= MOST)
 }
 
 fn highest(most: &mut Option<i64>, number: Option<i64>) -> bool {

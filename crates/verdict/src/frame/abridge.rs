@@ -66,7 +66,7 @@ fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
         Part::ErrorTexts => leave_out_texts(record),
         Part::Workers => record.workers.clear(),
         Part::Everything => {
-            record.nonce = crate::aiperf::bounded(&record.nonce, 200);
+            record.nonce = crate::aiperf::beginning(&record.nonce, 200);
             record.outcome = Outcome::Failure(Failure::Malformed {
                 message: "the record does not fit into a termination message".to_owned(),
             });
@@ -102,7 +102,7 @@ fn leave_out_texts(record: &mut TrialRecord) {
         Outcome::Failure(Failure::AllFailed { errors, .. }) => shorten(errors),
         failure @ Outcome::Failure(_) => {
             for text in failure.texts_mut() {
-                *text = crate::aiperf::bounded(text, 200);
+                *text = crate::aiperf::beginning(text, 200);
             }
         }
     }

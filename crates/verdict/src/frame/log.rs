@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use super::{Framed, Outcome, TrialRecord};
 use crate::gpus::GpuSeries;
 use crate::node_facts::NodeFacts;
-use crate::requests::{self, RequestTimes};
+use crate::requests::{RequestTimes, if_understood};
 use crate::workers::WorkerSeries;
 
 /// Longest payload (bytes): one of an hour on eight GPUs has 300 KB. Logs of all trials of a run are held at once.
@@ -25,11 +25,7 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSeries>,
     /// Times of single requests; absent if AIPerf recorded none.
-    #[serde(
-        default,
-        deserialize_with = "requests::if_understood",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "if_understood", skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestTimes>,
     /// The machine of the load generator; absent in records of older runners.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,10 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
-use rust_decimal::prelude::ToPrimitive as _;
-
 use super::{Field, GpuReading};
-use crate::number::MOST;
+use crate::exposition::{self, Sample};
 
 /// Eight GPUs with every series of DCGM are about 200 KB.
 const PAGE_BYTES: usize = 4 << 20;
@@ -101,18 +99,15 @@ fn take(line: &str, gpus: &mut BTreeMap<String, ScrapedGpu>) -> Result<(), Refus
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
-    let name = line.split(['{', ' ']).next().unwrap_or_default();
+    let name = exposition::name(line);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
         return Err(RefusedPart::Line);
     }
     let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
-    let (labels, value) = labels(&line[name.len()..]).ok_or(RefusedPart::Line)?;
-    let label = |wanted: &str| {
-        let value = labels.iter().find(|(name, _)| *name == wanted);
-        value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
-    };
+    let sample = Sample::read(&line[name.len()..]).ok_or(RefusedPart::Line)?;
+    let label = |wanted| sample.label(wanted);
     // A slice of a GPU shows nothing about the whole one, and a switch has no UUID.
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
         return Ok(());
@@ -135,7 +130,8 @@ fn take(line: &str, gpus: &mut BTreeMap<String, ScrapedGpu>) -> Result<(), Refus
     {
         gpu.pods.insert((namespace.to_owned(), pod.to_owned()));
     }
-    if let Some(value) = number(value, factor) {
+    // DCGM's blanks, which mean no value, begin at 2^63 − 16.
+    if let Some(value) = sample.number(factor) {
         // A GPU that several pods share is listed once for each of them, with the same values.
         gpu.reading.set(field, gpu.reading.get(field).unwrap_or(0).max(value));
     }
@@ -147,55 +143,4 @@ fn is_uuid(text: &str) -> bool {
     rest.is_some_and(|rest| {
         (1..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
     })
-}
-
-/// A whole number; `None` for what no measurement can be. DCGM's blanks, which mean no value, begin at 2^63 − 16.
-fn number(value: &str, factor: f64) -> Option<i64> {
-    let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)? * factor;
-    number.round().to_i64().filter(|number| *number <= MOST)
-}
-
-/// The labels of a line, and its value; a time stamp may follow it.
-fn labels(rest: &str) -> Option<(Vec<(&str, String)>, &str)> {
-    let mut labels = Vec::new();
-    let mut rest = rest;
-    if let Some(inside) = rest.strip_prefix('{') {
-        rest = inside.trim_start();
-        while !rest.starts_with('}') {
-            let (name, after) = rest.split_once("=\"")?;
-            let name = name.trim();
-            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-                return None;
-            }
-            let (value, after) = quoted(after)?;
-            labels.push((name, value));
-            let after = after.trim_start();
-            rest = after.strip_prefix(',').unwrap_or(after).trim_start();
-            if rest == after && !rest.starts_with('}') {
-                return None;
-            }
-        }
-        rest = &rest[1..];
-    }
-    let mut words = rest.split_whitespace();
-    let value = words.next()?;
-    Some((labels, value))
-}
-
-/// A text up to its closing quote, and what follows.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((value, &text[at + 1..])),
-            '\\' => match characters.next()?.1 {
-                'n' => value.push('\n'),
-                escaped @ ('\\' | '"') => value.push(escaped),
-                _ => return None,
-            },
-            _ => value.push(character),
-        }
-    }
-    None
 }

@@ -18,11 +18,6 @@ macro_rules! fields {
                     _ => None,
                 }
             }
-
-            /// The series that it is read from; a page has one of them.
-            pub fn series(self) -> &'static [&'static str] {
-                match self { $(Self::$name => &[$($series),+],)+ }
-            }
         }
     };
 }
@@ -40,8 +35,6 @@ fields! {
     Power: ["DCGM_FI_DEV_POWER_USAGE"] * 1000.0;
     /// Temperature of the GPU (°C).
     Temperature: ["DCGM_FI_DEV_GPU_TEMP"] * 1.0;
-    /// Temperature of the memory (°C).
-    MemoryTemperature: ["DCGM_FI_DEV_MEMORY_TEMP"] * 1.0;
     /// Part of the time in which any kernel ran (percent).
     Utilisation: ["DCGM_FI_DEV_GPU_UTIL"] * 1.0;
     /// Memory in use (MiB).
@@ -50,14 +43,10 @@ fields! {
     Xid: ["DCGM_FI_DEV_XID_ERRORS"] * 1.0;
     /// Double-bit ECC errors since the driver was loaded.
     DoubleBitErrors: ["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] * 1.0;
-    /// Single-bit ECC errors since the driver was loaded.
-    SingleBitErrors: ["DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"] * 1.0;
     /// Rows of memory that were replaced after uncorrectable errors.
     RemappedRows: ["DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"] * 1.0;
     /// 1: a row could not be replaced.
     RemapFailure: ["DCGM_FI_DEV_ROW_REMAP_FAILURE"] * 1.0;
-    /// 1: a row is replaced at the next reset.
-    RemapPending: ["DCGM_FI_DEV_ROW_REMAP_PENDING"] * 1.0;
     /// Packets that PCIe sent again.
     PcieReplays: ["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"] * 1.0;
     /// Generation at which the PCIe link runs.
@@ -81,10 +70,6 @@ fields! {
     ReliabilityViolation: ["DCGM_FI_DEV_RELIABILITY_VIOLATION"] * 1.0;
     /// Part of the time in which the graphics or compute engine was active (percent).
     EngineActive: ["DCGM_FI_PROF_GR_ENGINE_ACTIVE"] * 100.0;
-    /// Part of the cycles in which the memory moved data (percent).
-    MemoryActive: ["DCGM_FI_PROF_DRAM_ACTIVE"] * 100.0;
-    /// Bytes that all NVLinks moved, as DCGM counts them.
-    NvlinkTraffic: ["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"] * 1.0;
 }
 
 const FIELDS: usize = Field::ALL.len();

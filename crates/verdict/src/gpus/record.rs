@@ -3,24 +3,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::series::is_zero;
+use crate::number::bounded;
 
 /// Telemetry of the GPUs of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuRecord {
     /// Pages of the exporter that were read.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub pages: i64,
     /// Reasons of pages that were not read, with their counts.
-    #[serde(
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, i64>,
-    /// Seconds between two pages that differ (median); unknown without a third one.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
-    pub every_seconds: Option<i64>,
     /// The GPUs on the pages, in order of their UUID; those of other workloads of the node among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSummary>,
@@ -33,43 +27,37 @@ pub struct GpuSummary {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, if the exporter reports them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "is_zero")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]
     pub foreign_pods: i64,
     /// Readings under load, in the measured seconds. With none, what follows up to `pcieWidth` is unknown.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]
     pub readings: i64,
     /// Clock of the multiprocessors (MHz, mean).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<i64>,
     /// Clock of the memory (MHz, mean).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub memory_mhz: Option<i64>,
     /// Power (W, mean).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub watts: Option<i64>,
     /// Use (percent, mean).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub busy_percent: Option<i64>,
-    /// Part of the cycles in which the memory moved data (percent, mean).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
-    pub memory_active_percent: Option<i64>,
     /// Highest temperature (°C).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub celsius: Option<i64>,
-    /// Highest temperature of the memory (°C).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
-    pub memory_celsius: Option<i64>,
     /// Most memory in use (MiB).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub used_mib: Option<i64>,
     /// Every throttle reason that was seen (NVML's bits).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub reasons: Option<i64>,
     /// Readings with a slowdown that no healthy GPU has, and the second of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,10 +66,10 @@ pub struct GpuSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back_ms: Option<Mark>,
     /// Best generation of the PCIe link.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub pcie_generation: Option<i64>,
     /// Most lanes of the PCIe link.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub pcie_width: Option<i64>,
     /// The last XID error; without a second it was there before the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,13 +90,13 @@ pub struct GpuSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvlink_errors: Option<Mark>,
     /// Readings while no worker had anything to do.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]
     pub idle_readings: i64,
     /// Those of them that show it at work, and the second of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_busy: Option<Mark>,
     /// Highest use in those (percent).
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub idle_busy_percent: Option<i64>,
 }
 
@@ -116,13 +104,9 @@ pub struct GpuSummary {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The count, the time or the bit mask.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub value: i64,
     /// When; absent: before the trial.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
 }

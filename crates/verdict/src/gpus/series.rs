@@ -1,8 +1,10 @@
 use std::collections::BTreeSet;
 
+use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::{Field, GpuReading};
+use crate::number::bounded;
 
 /// One GPU during one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -11,21 +13,13 @@ pub struct GpuSeries {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, as the last page lists them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it; they are counted, but their names are not recorded.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "crate::gpus::series::is_zero"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]
     pub foreign_pods: i64,
     /// In order of time; a page equal to the one before has none.
     pub samples: Vec<GpuSample>,
@@ -60,9 +54,4 @@ fn merge(group: &[GpuSample]) -> Option<GpuSample> {
         merged.1.set(Field::Xid, xid);
     }
     Some(merged)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-pub(super) fn is_zero(n: &i64) -> bool {
-    *n == 0
 }

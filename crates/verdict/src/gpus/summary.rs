@@ -27,21 +27,19 @@ pub fn summarize(
     workers: &[WorkerSeries],
     measured: Option<Decimal>,
 ) -> GpuRecord {
-    let every_seconds = every_seconds(gpus);
     let trial = TrialTimes {
         phase: MeasuredPhase::new(workers, measured),
         idle: idle_seconds(workers),
-        every: every_seconds.unwrap_or(UNKNOWN_AGE),
+        every: every_seconds(gpus).unwrap_or(UNKNOWN_AGE),
     };
     GpuRecord {
         pages,
         errors,
-        every_seconds,
         gpus: gpus.iter().map(|gpu| trial.summary(gpu)).collect(),
     }
 }
 
-/// The median time between two pages that differ. The first may have been there for long.
+/// The median time between two pages that differ; unknown without a third one. The first may have been there for long.
 fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
     let seconds: BTreeSet<i64> = gpus
         .iter()
@@ -83,9 +81,7 @@ impl TrialTimes {
             memory_mhz: mean(Field::MemoryClock),
             watts,
             busy_percent: self::mean(loaded.iter().filter_map(|sample| sample.1.busy_percent())),
-            memory_active_percent: mean(Field::MemoryActive),
             celsius: most(Field::Temperature),
-            memory_celsius: most(Field::MemoryTemperature),
             used_mib: most(Field::MemoryUsed),
             reasons: reasons(&loaded).reduce(|a, b| a | b),
             slowed: marked(&loaded, |reading| {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{MeasuredRequest, Milliseconds};
+use super::line::MeasuredRequest;
 use super::sketch::Sketch;
 use super::times::{CdfPoint, Distribution, Quantiles, RequestTimes, WEEK};
+use crate::aiperf::record::Number;
 
 /// Most points over time: a trial of two minutes has one for each second, a longer one for each 2 s, 4 s and so on.
 const MOST: i64 = 120;
@@ -147,7 +148,7 @@ impl Bin {
 }
 
 /// A time that a request can take.
-fn microseconds(time: Option<Milliseconds>) -> Option<f64> {
+fn microseconds(time: Option<Number>) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a week in µs is far below 2^53")]
     let longest = (WEEK * 1_000_000) as f64;
     Some(time?.value * 1000.0).filter(|us| (0.0..=longest).contains(us))

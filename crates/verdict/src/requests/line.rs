@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use serde::Deserialize;
+use crate::aiperf::record::{RequestMetrics, RequestRecord};
 
 /// Longest line that is read (bytes): a real one has 2 KB, and some bytes more for each token where these are recorded.
 const LINE_BYTES: u64 = 1 << 20;
@@ -13,20 +13,7 @@ pub struct MeasuredRequest {
     /// When it began (ns since 1970).
     pub began_ns: i64,
     /// Times of the request.
-    pub times: Times,
-}
-
-/// Times of a request.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Times {
-    pub time_to_first_token: Option<Milliseconds>,
-    pub inter_token_latency: Option<Milliseconds>,
-    pub request_latency: Option<Milliseconds>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Milliseconds {
-    pub value: f64,
+    pub times: RequestMetrics,
 }
 
 /// Result of reading a line.
@@ -36,19 +23,6 @@ pub enum ReadLine {
     PassedOver,
     NotUnderstood,
     End,
-}
-
-#[derive(Deserialize)]
-struct RequestLine {
-    metadata: RequestMetadata,
-    metrics: Option<Times>,
-    error: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct RequestMetadata {
-    benchmark_phase: String,
-    request_start_ns: Option<i64>,
 }
 
 /// Reads the next line into `line`, which is used again and again.
@@ -66,18 +40,18 @@ pub fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine
         return Ok(ReadLine::PassedOver);
     }
     Ok(match serde_json::from_slice(line) {
-        Ok(line) => measured(&line).map_or(ReadLine::PassedOver, ReadLine::Measured),
+        Ok(record) => measured(&record).map_or(ReadLine::PassedOver, ReadLine::Measured),
         Err(_) => ReadLine::NotUnderstood,
     })
 }
 
 /// A request of the measured phase that ended well; failed ones have no times.
-fn measured(line: &RequestLine) -> Option<MeasuredRequest> {
-    if line.metadata.benchmark_phase != "profiling" || line.error.is_some() {
+fn measured(record: &RequestRecord) -> Option<MeasuredRequest> {
+    if !record.is_measured() || record.error.is_some() {
         return None;
     }
     Some(MeasuredRequest {
-        began_ns: line.metadata.request_start_ns?,
-        times: line.metrics?,
+        began_ns: record.metadata.request_start_ns?,
+        times: record.metrics?,
     })
 }

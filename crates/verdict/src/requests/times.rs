@@ -1,7 +1,10 @@
 //! Requests of a trial as the results keep them.
 
+use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use crate::number::bounded;
 
 /// Longest that a request or a trial takes (s): a week.
 pub(super) const WEEK: i64 = 7 * 24 * 3600;
@@ -13,14 +16,10 @@ const MOST_POINTS: usize = 1000;
 #[serde(rename_all = "camelCase")]
 pub struct RequestTimes {
     /// Number of these requests.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub count: i64,
     /// Lines of the record that this version does not understand.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "is_zero"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]
     pub unread: i64,
     /// From the second in which the first began to that in which the last did (s).
     pub seconds: i64,
@@ -128,9 +127,4 @@ pub fn if_understood<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Reque
     let value = Value::deserialize(input)?;
     let times = serde_json::from_value::<RequestTimes>(value).ok();
     Ok(times.filter(RequestTimes::is_plausible))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(n: &i64) -> bool {
-    *n == 0
 }

@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 use super::finished::{Finished, NEAR};
 use super::wald::{self, Ruling, healthy_above, sequential};
 use crate::gate::JudgedGate;
+use crate::stats::{count, mean, squares};
 
 /// Resolution (percent): the test is between a mean this much above a gate and one this much below. In between any answer
 /// may come.
@@ -110,17 +111,7 @@ pub(super) fn evidence(distances: &[f64]) -> f64 {
 
 /// Standard deviation of a trial, from these; 0 for a single one.
 pub(super) fn spread(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / number(values.len().saturating_sub(1)).max(1.0)).sqrt()
-}
-
-pub(super) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / number(values.len())
-}
-
-pub(super) fn number(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+    (squares(values) / count(values.len().saturating_sub(1)).max(1.0)).sqrt()
 }
 
 #[cfg(test)]

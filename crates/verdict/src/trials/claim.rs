@@ -5,12 +5,13 @@ use perfval_api::{
     Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule,
 };
 
-use super::averages::{ALIKE, is_average, mean, number as count, spread};
+use super::averages::{ALIKE, is_average, spread};
 use super::failing::Decided;
 use super::finished::{NEAR, finished};
 use super::noise::Noise;
 use super::of_a_run::deciding;
 use super::wald::straight_misses;
+use crate::stats::{count, mean};
 
 /// Standard deviation of a trial (percent) that a claim assumes at least where earlier runs do not show it: 10.3 on the lab, 4.3
 /// on H200s, and 21 in published windows (docs/evidence/fidelity.md). Two trials know next to nothing of their own.

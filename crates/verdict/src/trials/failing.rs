@@ -2,12 +2,12 @@
 
 use perfval_api::{GateOperator, TrialOutcome, TrialsSpec};
 
-use super::averages::number;
 use super::finished::{Finished, NEAR};
 use super::noise::{Noise, Variance};
 use super::rule::rule;
 use super::wald::Ruling;
 use crate::quantile::normal_beyond;
+use crate::stats::count;
 
 /// Runs that are played.
 const RUNS: usize = 100;
@@ -91,7 +91,7 @@ impl Noise {
         let mut deviate = || deviates.next().unwrap_or_default();
         let (of_trials, of_means) = (self.trials.likely(deviate()), self.runs.likely(deviate()));
         let of_runs = (of_means - of_trials * self.one_over_trials).max(0.0);
-        let of_the_mean = of_means.max(of_runs + of_trials / number(measured));
+        let of_the_mean = of_means.max(of_runs + of_trials / count(measured));
         let level = (of_the_mean + of_runs).sqrt() * deviate();
         (0..most).map(|_| 1.0 + level + of_trials.sqrt() * deviate()).collect()
     }
@@ -100,7 +100,7 @@ impl Noise {
 impl Variance {
     /// A value that the true one may have: this one by chi-square over its degrees, at this normal deviate (Wilson and Hilferty).
     fn likely(&self, deviate: f64) -> f64 {
-        let part = 2.0 / (9.0 * number(self.degrees));
+        let part = 2.0 / (9.0 * count(self.degrees));
         self.value / (1.0 - part + deviate * part.sqrt()).powi(3)
     }
 }
@@ -108,7 +108,7 @@ impl Variance {
 /// A number between 0 and 1, of Kronecker's sequence with the square root of a prime. In 100 runs such numbers lie more evenly than
 /// random ones (the claims lay within 1.5 % of those from 3,000 random runs), and the same input has the same answer.
 fn evenly(run: usize, prime: u8) -> f64 {
-    (number(run) * f64::from(prime).sqrt()).fract()
+    (count(run) * f64::from(prime).sqrt()).fract()
 }
 
 /// The normal deviate below which this part of all lies.

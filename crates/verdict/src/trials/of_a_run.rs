@@ -4,6 +4,7 @@ use super::averages::{self, RESOLUTION};
 use super::finished::{Finished, count, finished};
 use super::rule::{is_unmeasurable, rule};
 use super::wald::Ruling;
+use crate::stats::mean;
 
 /// Soaks of a run, if those before the last one miss: one noisy trial decides nothing, and two stalls that follow each other
 /// are no rarity.
@@ -41,7 +42,7 @@ fn miss_clearly(soaks: &[Finished]) -> bool {
     let every_gate: Vec<usize> = (0..gates).collect();
     let below = |gate: &usize| {
         let margins: Option<Vec<f64>> = missed.iter().map(|soak| soak.margins.get(*gate).copied()).collect();
-        margins.is_some_and(|margins| averages::mean(&margins) <= -RESOLUTION)
+        margins.is_some_and(|margins| mean(&margins) <= -RESOLUTION)
     };
     missed.iter().all(|soak| soak.is_plain_miss(&every_gate)) || every_gate.iter().any(below)
 }
@@ -61,6 +62,6 @@ pub fn mean_near_gate(trials: &[TrialState]) -> Option<f64> {
     let finished = finished(&deciding(trials));
     let means = averages::near(&finished)
         .into_iter()
-        .map(|gate| averages::mean(&averages::noise(&finished, gate)));
+        .map(|gate| mean(&averages::noise(&finished, gate)));
     means.min_by(f64::total_cmp)
 }

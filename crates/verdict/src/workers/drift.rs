@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::measured::MeasuredPhase;
 use super::pace::Unit;
 use super::{Reading, WorkerSeries};
+use crate::number::bounded;
 
 /// Length of the windows (s).
 const MINUTE: i64 = 60;
@@ -19,17 +20,13 @@ const ENOUGH: i64 = 30;
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// In the first minute.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub first: Decimal,
     /// In the last but one; absent in records of earlier versions.
-    #[serde(
-        default,
-        deserialize_with = "crate::number::bounded",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub last_but_one: Option<Decimal>,
     /// In the last.
-    #[serde(deserialize_with = "crate::number::bounded")]
+    #[serde(deserialize_with = "bounded")]
     pub last: Decimal,
 }
 

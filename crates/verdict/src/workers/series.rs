@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 pub struct WorkerSeries {
     /// IP address, the pod's.
     pub address: String,
-    /// The worker's id in its own metrics (hex).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_id: Option<String>,
     /// In order of time.
     pub samples: Vec<Sample>,
 }

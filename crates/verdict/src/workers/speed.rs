@@ -2,13 +2,12 @@
 //! the next is the speed of its GPU.
 
 use rust_decimal::Decimal;
-use rust_decimal::prelude::FromPrimitive as _;
 use serde::{Deserialize, Serialize};
 
 use super::measured::MeasuredPhase;
 use super::{Reading, WorkerSeries};
-use crate::number::Bounded as _;
 use crate::quantile::student;
+use crate::stats::{count, mean, median, rounded, squares};
 
 /// Length of the windows in which workers are compared (s): whole waves of requests on a busy H200 take 1 to 2 s.
 const WINDOW: i64 = 2;
@@ -57,7 +56,7 @@ pub(super) fn speeds(series: &[WorkerSeries], phase: MeasuredPhase) -> Vec<Optio
     let windows: Vec<Vec<Option<Window>>> = series.iter().map(|series| windows(series, phase)).collect();
     let elasticity = Elasticity::estimate(&windows);
     let speed = |worker: usize| {
-        let (token_ms, batch) = mean(&windows[worker])?;
+        let (token_ms, batch) = time_and_batch(&windows[worker])?;
         Some(WorkerSpeed {
             token_ms: rounded(token_ms, 3)?,
             batch: rounded(batch, 1)?,
@@ -177,13 +176,13 @@ impl Elasticity {
     fn estimate(windows: &[Vec<Option<Window>>]) -> Self {
         let (mut square, mut cross) = (GUESS, GUESS * ELASTICITY.0);
         for worker in windows {
-            let points: Vec<(f64, f64)> = worker
+            let (batches, times): (Vec<f64>, Vec<f64>) = worker
                 .iter()
                 .flatten()
                 .map(|window| (window.batch.ln(), window.token_ms.ln()))
-                .collect();
-            let (x, y) = (average(points.iter().map(|p| p.0)), average(points.iter().map(|p| p.1)));
-            for (batch, token_ms) in points {
+                .unzip();
+            let (x, y) = (mean(&batches), mean(&times));
+            for (batch, token_ms) in batches.into_iter().zip(times) {
                 square += (batch - x).powi(2);
                 cross += (batch - x) * (token_ms - y);
             }
@@ -202,22 +201,21 @@ fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Ela
     for (at, own) in windows[worker].iter().enumerate() {
         let peers = windows.iter().enumerate().filter(|(other, _)| *other != worker);
         let peers: Vec<Window> = peers.filter_map(|(_, peer)| peer.get(at).copied().flatten()).collect();
-        let Some(own) = own.filter(|_| !peers.is_empty()) else {
-            continue;
-        };
-        let theirs = median(peers.iter().map(|peer| peer.corrected(elasticity.value)).collect());
-        ratios.push(theirs - own.corrected(elasticity.value));
-        batches.push(own.batch.ln() - median(peers.iter().map(|peer| peer.batch.ln()).collect()));
+        let theirs = median(peers.iter().map(|peer| peer.corrected(elasticity.value)));
+        let batch = median(peers.iter().map(|peer| peer.batch.ln()));
+        if let (Some(own), Some(theirs), Some(batch)) = (own, theirs, batch) {
+            ratios.push(theirs - own.corrected(elasticity.value));
+            batches.push(own.batch.ln() - batch);
+        }
     }
     if ratios.len() < WINDOWS {
         return None;
     }
-    let mean = average(ratios.iter().copied());
     let count = count(ratios.len());
-    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let unequal = average(batches.iter().copied()).abs();
+    let variance = squares(&ratios) / (count - 1.0);
+    let unequal = mean(&batches).abs();
     let within = student(ratios.len() - 1) * (variance / count).sqrt() + 2.0 * elasticity.deviation * unequal;
-    let percent = 100.0 * mean.exp();
+    let percent = 100.0 * mean(&ratios).exp();
     Some(AgainstPeers {
         percent: rounded(percent, 1)?,
         within: rounded(percent * within.exp_m1(), 1)?,
@@ -225,7 +223,7 @@ fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Ela
 }
 
 /// Time per token over all windows, and the batch.
-fn mean(windows: &[Option<Window>]) -> Option<(f64, f64)> {
+fn time_and_batch(windows: &[Option<Window>]) -> Option<(f64, f64)> {
     let tokens: f64 = windows.iter().flatten().map(|window| window.tokens).sum();
     let weighted = |of: fn(&Window) -> f64| {
         windows
@@ -238,33 +236,7 @@ fn mean(windows: &[Option<Window>]) -> Option<(f64, f64)> {
     (tokens > 0.0).then(|| (weighted(|window| window.token_ms), weighted(|window| window.batch)))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
-}
-
-pub(crate) fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let length = count(values.len().max(1));
-    values.sum::<f64>() / length
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of windows")]
-pub(crate) fn count(length: usize) -> f64 {
-    length as f64
-}
-
 #[expect(clippy::cast_precision_loss, reason = "counters of one trial are far below 2^53")]
 fn number(counter: i64) -> f64 {
     counter as f64
-}
-
-pub(crate) fn rounded(value: f64, digits: u32) -> Option<Decimal> {
-    Decimal::from_f64(value)
-        .filter(Decimal::is_bounded)
-        .map(|value| value.round_dp(digits))
 }

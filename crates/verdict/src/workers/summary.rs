@@ -16,9 +16,6 @@ use super::{Reading, Silence, WorkerSeries};
 pub struct WorkerSummary {
     /// IP address, the pod's.
     pub address: String,
-    /// The worker's id in its own metrics (hex).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worker_id: Option<String>,
     /// Length of the phase (s), the same for all workers.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub seconds: i64,
@@ -74,9 +71,6 @@ pub struct WorkerSummary {
     /// Most requests that waited for its engine in any sample, where that is exported.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub peak_waiting: Option<i64>,
-    /// Highest use of its KV cache in any sample (percent), where that is exported.
-    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
-    pub peak_kv_percent: Option<i64>,
 }
 
 impl WorkerSummary {
@@ -106,7 +100,6 @@ pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<Work
 fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
     let mut summary = WorkerSummary {
         address: series.address.clone(),
-        worker_id: series.worker_id.clone(),
         timeouts: series.silences(Silence::TimedOut),
         failures: series.silences(Silence::Failed),
         seconds: phase.seconds(),
@@ -124,7 +117,6 @@ fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
             in_flight = now.in_flight.saturating_add(in_flight);
             summary.peak_in_flight = summary.peak_in_flight.max(now.in_flight);
             summary.peak_waiting = summary.peak_waiting.max(now.waiting);
-            summary.peak_kv_percent = summary.peak_kv_percent.max(now.kv_percent);
         }
         if let Some((since, then)) = before.replace((second, now)) {
             // A counter that fell belongs to a new process, which counted from zero.

@@ -38,7 +38,6 @@ fn workers(seconds: i64, first: i64, last: i64) -> Vec<WorkerSeries> {
     };
     let worker = |address: &str| WorkerSeries {
         address: address.to_owned(),
-        worker_id: None,
         samples: (0..seconds).map(sample).collect(),
     };
     vec![worker("10.0.0.1"), worker("10.0.0.2")]

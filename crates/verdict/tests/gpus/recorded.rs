@@ -84,7 +84,6 @@ fn healthy_gpus_are_not_blamed_for_their_power_cap() {
         "{why:?}"
     );
     let record = recorded("h200-healthy", 1, 21, 37);
-    assert_eq!(record.every_seconds, Some(1));
     let first = &record.gpus[0];
     assert!(first.readings >= 10 && first.idle_readings >= 10, "{first:?}");
     assert_eq!(first.reasons, Some(4), "the power cap was active");

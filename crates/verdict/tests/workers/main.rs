@@ -24,7 +24,6 @@ fn series(address: &str, readings: impl IntoIterator<Item = Option<Reading>>) ->
     };
     WorkerSeries {
         address: address.to_owned(),
-        worker_id: None,
         samples: readings.into_iter().enumerate().map(sample).collect(),
     }
 }

@@ -5,7 +5,7 @@ use perfval_run::observed::Need;
 use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::Plan;
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{NodeReport, Seen, Sizing, choose, explain};
+use perfval_sizing::{Fleet, HeldNodes, NodeReport, Seen, Sizing, explain};
 
 use super::{Cluster, Probe};
 
@@ -69,7 +69,9 @@ pub async fn ask(
             answer,
         })
     });
-    let chosen = match choose(&inventory, run.spec(), &[]) {
+    let nobody = HeldNodes::default();
+    let sizing = Fleet::new(&inventory).choose(inventory.for_run(), run.spec(), &nobody, &[]);
+    let chosen = match sizing {
         Sizing::Chosen(plan) => Some(*plan),
         Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
     };

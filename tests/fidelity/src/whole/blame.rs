@@ -161,7 +161,6 @@ impl Row {
         }
         WorkerSeries {
             address: format!("10.0.0.{worker}"),
-            worker_id: None,
             samples,
         }
     }

@@ -6,7 +6,7 @@ use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
 use perfval_run::{Observed, Run, names};
 use perfval_sizing::inventory::{ClaimUse, Interned, Inventory};
-use perfval_sizing::{Fleet, HeldNodes, Seen, warnings};
+use perfval_sizing::{Fleet, HeldNodes, Seen};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
@@ -130,9 +130,13 @@ impl Story {
             }
             unread => Seen::Unknown(unread.unknown().unwrap_or_default().to_owned()),
         };
+        let oddities = inventory
+            .present()
+            .map(|inventory| Fleet::new(inventory).warnings(&inventory.naming))
+            .unwrap_or_default();
         Observed {
             turn,
-            oddities: inventory.present().map(warnings).unwrap_or_default(),
+            oddities,
             looked_before: self.planned,
             ..Observed::default()
         }

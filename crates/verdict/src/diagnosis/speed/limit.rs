@@ -1,6 +1,9 @@
 //! Limits beyond which a GPU is slow. Healthy GPUs differ, and of many workers one is the slowest by chance. So a limit holds
 //! for all workers of a run at once, and allows for what healthy GPUs differ by and for the noise of the run's own trials.
 
+use crate::quantile::normal_beyond;
+use crate::stats::count;
+
 /// Standard deviation of the decode speeds of healthy GPUs of one node (percent).
 const SPREAD: f64 = 2.0;
 /// The same of the difference of two GPUs that have no other peer: 1.4 in 62 healthy trials of two H200s.
@@ -19,18 +22,18 @@ const SURE: f64 = 1.645;
 /// Loss of speed against the median of the peers (percent) that one of `workers` healthy workers shows in 1 of 100
 /// runs. `within` is half the 95 % interval of its own speed.
 pub(super) fn against_median(workers: usize, within: f64) -> f64 {
-    let peers = number(workers.saturating_sub(1).max(1));
+    let peers = count(workers.saturating_sub(1).max(1));
     let healthy = if workers <= 2 {
         PAIR
     } else {
         SPREAD * (1.0 + MEDIAN / peers).sqrt()
     };
-    limit(BLAMED / number(workers), healthy, within / INTERVAL)
+    limit(BLAMED / count(workers), healthy, within / INTERVAL)
 }
 
 /// Loss of speed against the fastest worker (percent) that one of `workers` healthy workers shows in 1 of 1,000 runs.
 pub(super) fn against_fastest(workers: usize, within: f64) -> f64 {
-    let pairs = number(workers * workers.saturating_sub(1).max(1));
+    let pairs = count(workers * workers.saturating_sub(1).max(1));
     let both = std::f64::consts::SQRT_2;
     limit(BLAMED_BY_FASTEST / pairs, both * SPREAD, both * within / INTERVAL)
 }
@@ -41,34 +44,5 @@ pub(super) fn surely_named(workers: usize, within: f64) -> f64 {
 }
 
 fn limit(tail: f64, healthy: f64, noise: f64) -> f64 {
-    crate::quantile::normal_beyond(tail) * healthy.hypot(noise)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of workers")]
-fn number(count: usize) -> f64 {
-    count as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_grows_with_the_workers_and_with_the_noise() {
-        let shown = |value: f64| format!("{value:.1}");
-        // Two trials of 60 s with 5 % noise in a window of 2 s have an interval of 1.3 % for two workers, 1 % for eight.
-        assert_eq!(
-            [(2, 1.3), (8, 1.0)].map(|(n, within)| shown(against_median(n, within))),
-            ["5.9", "6.9"]
-        );
-        assert_eq!(
-            [(2, 1.3), (8, 1.0)].map(|(n, within)| shown(surely_named(n, within))),
-            ["7.0", "7.7"]
-        );
-        assert_eq!(
-            [3, 8, 16].map(|n| shown(against_fastest(n, 1.0))),
-            ["10.5", "12.1", "13.0"]
-        );
-        assert!(against_median(8, 10.0) > 16.0);
-    }
+    normal_beyond(tail) * healthy.hypot(noise)
 }
