@@ -1,4 +1,4 @@
-//! AIPerf's `profile_export_aiperf.json` (0.11 to 0.13, schema 1.x), reduced to the parts that are judged.
+//! AIPerf's `profile_export_aiperf.json` (0.11 to 0.13, whose schema is 1.3 or 1.4), reduced to the parts that are judged.
 //!
 //! Missing parts stay absent. A wrong part is an error that contains its path. No number is ever made up.
 

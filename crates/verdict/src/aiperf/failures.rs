@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
+
 use super::export::error_kind;
 use super::object::JsonObject;
 use super::record::RequestRecord;
@@ -22,7 +24,8 @@ pub struct FailedRequests {
 impl FailedRequests {
     /// Adds one line of the file; warm-up requests are passed over.
     pub fn add(&mut self, line: &str) -> Result<(), ReportError> {
-        let record: RequestRecord = serde_json::from_str(line).map_err(|e| ReportError::Json(e.to_string()))?;
+        let record: RequestRecord<'_, IgnoredAny> =
+            serde_json::from_str(line).map_err(|e| ReportError::Json(e.to_string()))?;
         if !record.is_measured() {
             return Ok(());
         }

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A request.
+/// A request. `M` is `IgnoredAny` where its numbers must not matter.
 #[derive(Deserialize)]
-pub struct RequestRecord<'a> {
+pub struct RequestRecord<'a, M = RequestMetrics> {
     pub metadata: RequestMetadata,
-    pub metrics: Option<RequestMetrics>,
+    pub metrics: Option<M>,
     /// Details of its failure.
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
@@ -35,7 +35,7 @@ pub struct Number {
     pub value: f64,
 }
 
-impl RequestRecord<'_> {
+impl<M> RequestRecord<'_, M> {
     /// Returns false for a request of the warm-up.
     pub fn is_measured(&self) -> bool {
         self.metadata.benchmark_phase == "profiling"

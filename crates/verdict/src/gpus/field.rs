@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 /// Declares the fields of a GPU, with the series that hold them and the factor to the whole unit.
 macro_rules! fields {
     ($($(#[doc = $doc:literal])+ $name:ident: [$($series:literal),+] * $factor:literal;)+) => {
-        /// Fields that are read of a GPU. Recordings depend on the order: a new field goes to the end.
+        /// Fields that are read of a GPU. Recordings depend on the order: from the first release on a new field
+        /// goes to the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Field { $($(#[doc = $doc])+ $name,)+ }
 
