@@ -13,8 +13,8 @@ use perfval_api::Phase;
 
 use crate::stored::Stored;
 
-/// Bytes for the packed objects of a namespace: about 10,000 finished ones of eight GPUs, which take 2.3 KB each. A policy over 5,000 nodes
-/// keeps one to four of each node in one namespace.
+/// Bytes for the packed objects of a namespace: about 10,000 finished ones of eight GPUs, which take 2.3 KB each. A policy keeps one of each
+/// healthy node, and up to four of others, all in one namespace.
 const NAMESPACE_BYTES: usize = 24 << 20;
 /// Bytes for all packed objects: a sixth of the memory limit that the chart sets.
 const ALL_BYTES: usize = 40 << 20;
