@@ -244,6 +244,11 @@ impl ApiServer {
         groups.into_iter().flat_map(of).collect()
     }
 
+    /// Version of the last change of a plural.
+    pub fn version_of(&self, plural: &str) -> u64 {
+        self.lock().store.version_of(plural)
+    }
+
     /// Whether an object exists.
     pub fn exists(&self, plural: &str, namespace: &str, name: &str) -> bool {
         let state = self.lock();
@@ -253,20 +258,7 @@ impl ApiServer {
     /// Deletes what lost its owner, once, as the garbage collector does.
     pub fn collect_garbage(&self) {
         let mut state = self.lock();
-        let orphans: Vec<Key> = state
-            .store
-            .all()
-            .filter(|(_, object)| {
-                let owners = object["metadata"]["ownerReferences"]
-                    .as_array()
-                    .map_or(&[][..], Vec::as_slice);
-                !owners.is_empty()
-                    && owners
-                        .iter()
-                        .all(|owner| !state.store.lives(owner["uid"].as_str().unwrap_or_default()))
-            })
-            .map(|(key, _)| key.clone())
-            .collect();
+        let orphans = state.store.take_orphans();
         for key in orphans {
             // Gone is gone.
             let _ = state.store.delete(&key);

@@ -45,6 +45,8 @@ pub struct World {
     endpoints: Endpoints,
     /// What the last step left: version of the objects, and the faults it was made with.
     left: Option<(u64, Faults)>,
+    /// Version of the nodes that have reported, and whether they reported to be ready.
+    reported: Option<(u64, bool)>,
     born: u64,
     /// Tries of controllers that were refused, by uid of what they make pods for.
     tries: HashMap<String, Tries>,
@@ -126,6 +128,7 @@ impl World {
             next: None,
             endpoints: Endpoints::default(),
             left: None,
+            reported: None,
             born: 0,
             tries: HashMap::new(),
             play: None,
@@ -267,10 +270,6 @@ fn owner(of: &Value) -> Value {
         "apiVersion": of["apiVersion"], "kind": of["kind"], "name": of["metadata"]["name"], "uid": of["metadata"]["uid"],
         "controller": true,
     }])
-}
-
-fn is_owned_by(object: &Value, owner: &Value) -> bool {
-    object["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
 }
 
 /// A condition of a status, as `True` or `False`.

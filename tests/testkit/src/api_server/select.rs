@@ -9,13 +9,11 @@ pub(super) fn selected(query: &BTreeMap<String, String>, object: &Value) -> bool
     let labels = |key: &str| object["metadata"]["labels"][key].as_str().map(str::to_owned);
     let fields = |key: &str| {
         let pointer = format!("/{}", key.replace('.', "/"));
-        Some(
-            object
-                .pointer(&pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-        )
+        Some(match object.pointer(&pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+            _ => String::new(),
+        })
     };
     matches(query.get("labelSelector"), labels) && matches(query.get("fieldSelector"), fields)
 }

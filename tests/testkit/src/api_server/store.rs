@@ -19,9 +19,13 @@ pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     /// Uids of the objects.
     living: HashSet<String>,
+    /// Whether an object may have lost its owners since garbage was collected.
+    has_orphans: bool,
     /// What each manager applied last, by object and subresource.
     applied: BTreeMap<(Key, String, String), Value>,
     version: u64,
+    /// Version of the last change, by plural.
+    changed: HashMap<String, u64>,
     uids: u64,
     history: VecDeque<Change>,
     /// Changes that are kept; `None`: all of them.
@@ -40,8 +44,10 @@ impl Default for Store {
         Self {
             objects: BTreeMap::new(),
             living: HashSet::new(),
+            has_orphans: false,
             applied: BTreeMap::new(),
             version: 0,
+            changed: HashMap::new(),
             uids: 0,
             history: VecDeque::new(),
             kept: None,
@@ -85,6 +91,11 @@ struct Watcher {
 impl Store {
     pub(super) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Version of the last change of a plural.
+    pub(super) fn version_of(&self, plural: &str) -> u64 {
+        self.changed.get(plural).copied().unwrap_or_default()
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
@@ -134,8 +145,24 @@ impl Store {
     }
 
     /// Whether an object with this uid exists.
-    pub(super) fn lives(&self, uid: &str) -> bool {
+    fn lives(&self, uid: &str) -> bool {
         self.living.contains(uid)
+    }
+
+    /// Objects whose owners are all gone, if one may have become so since the last call: 5,000 nodes have 20,000 objects.
+    pub(super) fn take_orphans(&mut self) -> Vec<Key> {
+        if !std::mem::take(&mut self.has_orphans) {
+            return Vec::new();
+        }
+        let orphans = self.objects.iter().filter(|(_, object)| self.is_orphan(object));
+        orphans.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn is_orphan(&self, object: &Value) -> bool {
+        let owners = object["metadata"]["ownerReferences"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        !owners.is_empty() && !owners.iter().any(|owner| self.lives(uid_of(owner)))
     }
 
     /// Forgets all but the last so many changes from now on, as etcd's compaction does.
@@ -230,14 +257,17 @@ impl Store {
         if leaves {
             self.objects.remove(key);
             self.living.remove(uid(&object));
+            self.has_orphans = true;
             self.forget_applied(key);
             self.publish("DELETED", key, Arc::new(object.clone()));
         } else {
             let shared = Arc::new(object.clone());
             if let Some(before) = self.objects.insert(key.clone(), shared.clone()) {
                 self.living.remove(uid(&before));
+                self.has_orphans |= uid(&before) != uid(&shared);
             }
             self.living.insert(uid(&shared).to_owned());
+            self.has_orphans |= self.is_orphan(&shared);
             self.publish(if known { "MODIFIED" } else { "ADDED" }, key, shared);
         }
         object
@@ -303,6 +333,10 @@ impl Store {
             key: key.clone(),
             object,
         };
+        match self.changed.get_mut(&key.1) {
+            Some(version) => *version = self.version,
+            None => _ = self.changed.insert(key.1.clone(), self.version),
+        }
         self.watchers.retain(|watcher| watcher.offer(&change));
         self.history.push_back(change);
         let surplus = self.kept.map_or(0, |kept| self.history.len().saturating_sub(kept));
@@ -358,7 +392,11 @@ fn finalizers(object: &Value) -> &[Value] {
 }
 
 fn uid(object: &Value) -> &str {
-    object["metadata"]["uid"].as_str().unwrap_or_default()
+    uid_of(&object["metadata"])
+}
+
+fn uid_of(metadata: &Value) -> &str {
+    metadata["uid"].as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

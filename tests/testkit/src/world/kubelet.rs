@@ -18,9 +18,13 @@ const QUARANTINE: i64 = 40;
 
 impl World {
     /// The kubelets report how they are, by their own clock.
-    pub(super) fn report_nodes(&self) {
+    pub(super) fn report_nodes(&mut self) {
+        let ready = !self.faults.nodes_unready;
+        let state = |world: &Self| Some((world.server.version_of("nodes"), ready));
+        if self.reported == state(self) {
+            return;
+        }
         for node in self.server.shared("nodes") {
-            let ready = !self.faults.nodes_unready;
             if condition(&node, "Ready") == Some(ready) {
                 continue;
             }
@@ -32,6 +36,7 @@ impl World {
                 }]);
             });
         }
+        self.reported = state(self);
     }
 
     pub(super) fn run_kubelets(&mut self) {

@@ -1,32 +1,85 @@
 //! The scheduler: a node for every pod, and a free GPU for every claim.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{World, condition, is_owned_by, leaves, uid, whose};
+use super::{World, condition, leaves, uid, whose};
+use crate::api_server::ApiServer;
 use crate::inventory::GPU_DRIVER;
 
 /// A claim, and the GPU that it gets.
 type Given = (Arc<Value>, String);
 
+/// GPUs and claims, counted once for all pods of a step: 5,000 nodes have too many to count them for each pod.
+struct Gpus {
+    slices: HashMap<String, Vec<Arc<Value>>>,
+    /// Node and device.
+    held: HashSet<(String, String)>,
+    /// By the uid of their owner.
+    claims: HashMap<String, Vec<Arc<Value>>>,
+}
+
+impl Gpus {
+    fn count(server: &ApiServer) -> Self {
+        let (mut slices, mut claims, mut held) =
+            (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new(), HashSet::new());
+        for slice in server.shared("resourceslices") {
+            slices.entry(text(&slice["spec"]["nodeName"])).or_default().push(slice);
+        }
+        for claim in server.shared("resourceclaims") {
+            let results = claim["status"]["allocation"]["devices"]["results"].as_array();
+            held.extend(results.into_iter().flatten().map(device));
+            claims
+                .entry(text(&claim["metadata"]["ownerReferences"][0]["uid"]))
+                .or_default()
+                .push(claim);
+        }
+        Self { slices, held, claims }
+    }
+
+    fn free(&self, node: &str) -> Vec<String> {
+        let slices = self.slices.get(node).into_iter().flatten();
+        let devices = slices.filter_map(|slice| slice["spec"]["devices"].as_array()).flatten();
+        let names = devices.map(|device| text(&device["name"]));
+        names
+            .filter(|name| !self.held.contains(&(node.to_owned(), name.clone())))
+            .collect()
+    }
+
+    fn claims_of(&self, pod: &Value) -> Vec<Arc<Value>> {
+        self.claims.get(&uid(pod)).cloned().unwrap_or_default()
+    }
+}
+
 impl World {
     pub(super) fn schedule(&mut self) {
-        for pod in self.server.shared("pods") {
-            if pod["spec"]["nodeName"].is_string() || leaves(&pod) {
-                continue;
-            }
+        let mut pending = self.server.shared("pods");
+        pending.retain(|pod| !pod["spec"]["nodeName"].is_string() && !leaves(pod));
+        if pending.is_empty() {
+            return;
+        }
+        let mut gpus = Gpus::count(&self.server);
+        for pod in pending {
             let allocated = self.has_lasted(&uid(&pod), "unallocated", self.faults.allocates_after);
-            match self.place(&pod).filter(|(_, given)| given.is_empty() || allocated) {
-                Some((node, given)) => self.bind(&pod, &node, &given),
+            match self
+                .place(&pod, &gpus)
+                .filter(|(_, given)| given.is_empty() || allocated)
+            {
+                Some((node, given)) => {
+                    self.bind(&pod, &node, &given);
+                    gpus.held
+                        .extend(given.into_iter().map(|(_, device)| (node.clone(), device)));
+                }
                 None => self.refuse(&pod),
             }
         }
     }
 
     /// A node with enough free GPUs for the pod's claims, and which of them each claim gets.
-    fn place(&self, pod: &Value) -> Option<(String, Vec<Given>)> {
-        let claims = self.claims_of(pod);
+    fn place(&self, pod: &Value, gpus: &Gpus) -> Option<(String, Vec<Given>)> {
+        let claims = gpus.claims_of(pod);
         if !claims.is_empty() && self.faults.no_allocation {
             return None;
         }
@@ -43,35 +96,10 @@ impl World {
             .iter()
             .filter(|node| condition(node, "Ready") == Some(true) && node["spec"]["unschedulable"] != true);
         fit.find_map(|node| {
-            let name = node["metadata"]["name"].as_str()?.to_owned();
-            let free = self.free_gpus(&name);
+            let name = text(&node["metadata"]["name"]);
+            let free = gpus.free(&name);
             (free.len() >= claims.len()).then(|| (name, claims.iter().cloned().zip(free).collect()))
         })
-    }
-
-    fn claims_of(&self, pod: &Value) -> Vec<Arc<Value>> {
-        let mut claims = self.server.shared("resourceclaims");
-        claims.retain(|claim| is_owned_by(claim, pod));
-        claims
-    }
-
-    fn free_gpus(&self, node: &str) -> Vec<String> {
-        let claims = self.server.shared("resourceclaims");
-        let is_held = |device: &str| {
-            let results = claims
-                .iter()
-                .filter_map(|claim| claim["status"]["allocation"]["devices"]["results"].as_array());
-            results
-                .flatten()
-                .any(|result| result["pool"] == node && result["device"] == device)
-        };
-        let slices = self.server.shared("resourceslices");
-        let of_node = slices.iter().filter(|slice| slice["spec"]["nodeName"] == node);
-        let devices = of_node
-            .filter_map(|slice| slice["spec"]["devices"].as_array())
-            .flatten();
-        let names = devices.filter_map(|device| device["name"].as_str());
-        names.filter(|name| !is_held(name)).map(str::to_owned).collect()
     }
 
     fn bind(&self, pod: &Value, node: &str, given: &[(Arc<Value>, String)]) {
@@ -113,4 +141,12 @@ fn pinned_to(pod: &Value) -> Option<String> {
     let terms = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let field = &terms["nodeSelectorTerms"][0]["matchFields"][0];
     field["values"][0].as_str().map(str::to_owned)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn device(allocated: &Value) -> (String, String) {
+    (text(&allocated["pool"]), text(&allocated["device"]))
 }
