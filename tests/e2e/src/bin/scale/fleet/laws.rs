@@ -97,7 +97,9 @@ impl Laws {
     fn note_validation(&mut self, changed: &Changed) {
         let (name, object) = (&changed.name, &changed.object);
         let phase = object["status"]["phase"].as_str().unwrap_or("Pending");
-        let is_over = changed.kind == "DELETED" || phase == "Completed";
+        // A finished validation that the history drops passes CleaningUp once more, without GPUs.
+        let was_over = !object["metadata"]["deletionTimestamp"].is_null() && !self.active.contains_key(name);
+        let is_over = changed.kind == "DELETED" || phase == "Completed" || was_over;
         let host = object["spec"]["placement"]["nodeSelector"]["kubernetes.io/hostname"].as_str();
         let host = host.unwrap_or_default().to_owned();
         if is_over {
@@ -227,6 +229,17 @@ mod tests {
             "{:?}",
             laws.broken
         );
+    }
+
+    #[test]
+    fn a_finished_validation_that_is_deleted_is_not_active() {
+        let mut laws = Laws::new(1);
+        laws.note(&change("a", "n1", "Completed"));
+        laws.note(&change("b", "n2", "Sizing"));
+        let mut dropped = change("a", "n1", "CleaningUp");
+        Arc::make_mut(&mut dropped.object)["metadata"]["deletionTimestamp"] = "2027-01-01T00:00:00Z".into();
+        laws.note(&dropped);
+        assert_eq!((laws.active(), &laws.broken), (1, &Vec::new()));
     }
 
     #[test]
