@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use perfval_api::{Metric, RouterMode, Statistic};
+use perfval_verdict::workers::{Reading, Scrape, WorkerSeries};
+use rust_decimal::prelude::ToPrimitive as _;
 
+use crate::corpus::LabTrial;
 use crate::fault::Fault;
 use crate::frontend::range;
 use crate::rejudged::Seen;
@@ -138,10 +141,11 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
 fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n### Healthy trials, start by start\n\nThroughput at 256 requests in flight per GPU, 128/128 tokens, least-loaded. *Starts* are the means of single starts of the engines, from\n\
-         the slowest to the fastest. *Trials* is the standard deviation between trials of one start.\n\n\
-         | GPUs | starts | healthy trials | starts, tokens/s per GPU | of their mean | trials |\n|---|---|---|---|---|---|\n",
+         the slowest to the fastest. *Trials* is the standard deviation between trials of one start. Those of the decode speed and of the prefill time\n\
+         per request show why nodes are compared by their decode speed. The prefix cache held nine of ten prompt tokens.\n\n\
+         | GPUs | starts | healthy trials | starts, tokens/s per GPU | of their mean | trials | decode | prefill |\n|---|---|---|---|---|---|---|---|\n",
     );
-    let mut machines: BTreeMap<_, BTreeMap<_, Vec<f64>>> = BTreeMap::new();
+    let mut machines: BTreeMap<_, BTreeMap<_, Vec<[Option<f64>; 3]>>> = BTreeMap::new();
     let healthy = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy);
     for trial in healthy.filter(|seen| seen.run.router == RouterMode::LeastLoaded) {
         let benchmark = &trial.run.spec.benchmark;
@@ -158,25 +162,71 @@ fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
         let machine = trial.run.hardware.clone().unwrap_or_default().product;
         let start = trial.run.deployment.clone().unwrap_or_default();
         let starts = machines.entry(machine).or_default();
-        starts.entry(start).or_default().push(total / gpus);
+        let [decode, prefill] = engines(trial.trial);
+        starts
+            .entry(start)
+            .or_default()
+            .push([Some(total / gpus), decode, prefill]);
     }
     for (machine, starts) in machines {
-        let mut means: Vec<f64> = starts.values().map(|trials| mean(trials)).collect();
+        let column = |at: usize| {
+            starts
+                .values()
+                .map(move |trials| trials.iter().filter_map(|trial| trial[at]).collect())
+        };
+        let deviations = |at: usize| {
+            let columns: Vec<Vec<f64>> = column(at).collect();
+            let deviations: Vec<f64> = columns.iter().filter_map(|trials| deviation(trials)).collect();
+            range(&deviations, 1)
+        };
+        let mut means: Vec<f64> = column(0).map(|trials: Vec<f64>| mean(&trials)).collect();
         let middle = mean(&means);
         means.sort_by(f64::total_cmp);
         let ends = [means.first(), means.last()].map(|end| end.copied().unwrap_or_default());
         let parts = ends.map(|end| end / middle * 100.0);
-        let deviations: Vec<f64> = starts.values().filter_map(|trials| deviation(trials)).collect();
         let _ = writeln!(
             page,
-            "| {machine} | {} | {} | {} | {} % | {} % |",
+            "| {machine} | {} | {} | {} | {} % | {} % | {} % | {} % |",
             starts.len(),
             starts.values().map(Vec::len).sum::<usize>(),
             range(&ends, 0),
             range(&parts, 0),
-            range(&deviations, 1),
+            deviations(0),
+            deviations(1),
+            deviations(2),
         );
     }
+}
+
+/// Time from one token to the next, and in prefill for one request, by the counters of the engines of a trial.
+fn engines(trial: &LabTrial) -> [Option<f64>; 2] {
+    let readings = |worker: &WorkerSeries| {
+        let mut readings = worker.samples.iter().filter_map(|sample| match sample.1 {
+            Scrape::Reading(reading) => Some(reading),
+            Scrape::Nothing(_) => None,
+        });
+        let first = readings.find(|reading| reading.engine.gaps.is_some())?;
+        Some((first, readings.next_back()?))
+    };
+    let ends: Vec<_> = trial.series.iter().filter_map(readings).collect();
+    let total = |count: fn(&Reading) -> Option<i64>| {
+        let grown = ends.iter().map(|(first, last)| Some(count(last)? - count(first)?));
+        grown
+            .sum::<Option<i64>>()
+            .filter(|total| *total > 0)
+            .and_then(|total| total.to_f64())
+    };
+    let per = |time: Option<f64>, number: Option<f64>| Some(time? / number?);
+    [
+        per(
+            total(|reading| reading.engine.gap_us),
+            total(|reading| reading.engine.gaps),
+        ),
+        per(
+            total(|reading| reading.engine.prefill_ms),
+            total(|reading| Some(reading.finished)),
+        ),
+    ]
 }
 
 fn mean(values: &[f64]) -> f64 {
