@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource as _;
@@ -101,6 +102,13 @@ impl Objects {
     pub(crate) fn outlined(&self) -> impl Iterator<Item = Arc<Stored>> {
         let all = self.stores.iter().flat_map(Store::state);
         all.filter(|object| object.has_outline())
+    }
+
+    /// Times for which the last runs of all objects had GPUs, if they are over.
+    pub(crate) fn times_with_gpus(&self) -> Vec<Duration> {
+        self.outlined()
+            .filter_map(|object| object.outline().held_for())
+            .collect()
     }
 
     /// Uids of all objects, as last seen.

@@ -233,6 +233,9 @@ impl Answer {
 /// The queue's answer to each run, by uid.
 async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Result<HashMap<String, Answer>, String> {
     let mut look = context.cluster.look(&context.settings, can_move).await;
+    if let Seen::Present(line) = &mut look.line {
+        line.usual = queue::usual(context.objects.times_with_gpus());
+    }
     if let Some(why) = look.line.unknown() {
         return Err(format!("runs that wait: {why}"));
     }

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::{
     Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, Word, condition,
 };
+use perfval_sizing::holds_node;
 use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, LONGEST_PAUSE, Limit};
@@ -155,6 +156,7 @@ impl<'a> Pass<'a> {
         for event in &mut self.events {
             event.note = redactor.redact_cut(&event.note);
         }
+        self.status.state.settled = self.status.phase == Some(Phase::Completed) && !holds_node(&self.status);
         status::summarize(&mut self.status, self.now);
         status::publish(&mut self.status);
         status::fit(&mut self.status);

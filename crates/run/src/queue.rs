@@ -255,10 +255,3 @@ pub fn usual(mut held: Vec<Duration>) -> Option<Duration> {
     held.sort();
     held.get(held.len() / 2).copied()
 }
-
-/// Time for which a finished run held its node.
-pub fn held_for(status: &PerfValidationStatus) -> Option<Duration> {
-    let of = |phase| status.state.timeline.iter().find(move |entry| entry.phase == phase);
-    let freed = of(Phase::CleaningUp)?.completed_at?;
-    (freed - of(Phase::Deploying)?.started_at).to_std().ok()
-}

@@ -137,7 +137,8 @@ fn meaning(name: &str, path: &str, field: &JSONSchemaProps) -> String {
 
 /// The object that a field holds, or each element of its list, if its type belongs to this API.
 fn inner<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(String, &'a JSONSchemaProps)> {
-    if kubernetes_type(name).is_some() {
+    // Internal state is no part of the API.
+    if kubernetes_type(name).is_some() || field.x_kubernetes_preserve_unknown_fields == Some(true) {
         return None;
     }
     let (path, schema) = match &field.items {

@@ -36,6 +36,9 @@ pub struct OperatorState {
     /// Start and end of each phase of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,
+    /// True if the run is over and has given its node back. Lists of the runs that hold or want a node leave the object out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// Objects that remain in the cluster after the run is over, or after its time for removal has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<Leftovers>,
@@ -167,7 +170,7 @@ pub struct Blocked {
     pub for_good: bool,
 }
 
-/// Any object. The API server does not validate its content.
+/// Any object. The API server validates only what lists select by.
 impl JsonSchema for OperatorState {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "OperatorState".into()
@@ -177,6 +180,7 @@ impl JsonSchema for OperatorState {
         json_schema!({
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"settled": {"type": "boolean", "description": "Selects lists of the operator."}},
         })
     }
 

@@ -1,5 +1,7 @@
 //! Input of a decision: nodes, validations and refusals, reduced to what a policy reads.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::fleet::DueReason;
@@ -104,6 +106,15 @@ impl Outline {
             .map(|entry| entry.started_at)
             .or_else(|| run.filter(|_| outline.gpus > 0).map(|run| run.started_at));
         outline
+    }
+}
+
+impl Outline {
+    /// Time for which a finished run had GPUs.
+    pub fn held_for(&self) -> Option<Duration> {
+        let is_over = matches!(self.state, RunState::Ended { .. });
+        let until = self.gpus_until.filter(|_| is_over)?;
+        (until - self.gpus_since?).to_std().ok()
     }
 }
 

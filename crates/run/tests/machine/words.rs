@@ -150,6 +150,7 @@ fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
     story.step();
     story.step();
     assert!(story.deployed);
+    assert!(!story.status().state.settled, "the list of held nodes shows it");
     story.annotate(meta::NO_CLEANUP, None);
     for _ in 0..5 {
         story.step();
@@ -157,6 +158,7 @@ fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
     assert!(!story.deployed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
+    assert!(story.status().state.settled);
 }
 
 /// As in a random world on the lab: the annotation came between the removal and its confirmation, and a finished run
