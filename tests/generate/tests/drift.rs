@@ -38,6 +38,10 @@ fn the_folder_of_roles_contains_generated_files_only() {
 
 /// Counts the fields of a schema, and those of all objects in it.
 fn count_fields(schema: &JSONSchemaProps) -> usize {
+    // `operatorState`: no part of the API, also where lists select by it.
+    if schema.x_kubernetes_preserve_unknown_fields == Some(true) {
+        return 0;
+    }
     let item = match &schema.items {
         Some(JSONSchemaPropsOrArray::Schema(item)) => count_fields(item),
         _ => 0,
@@ -46,7 +50,7 @@ fn count_fields(schema: &JSONSchemaProps) -> usize {
     item + fields.map(|field| 1 + count_fields(field)).sum::<usize>()
 }
 
-/// A field of the status stays for ever. What only the operator needs is in `operatorState`, which is one field.
+/// A field of the status stays for ever. What only the operator needs is in `operatorState`, which counts as one field.
 #[test]
 fn the_status_has_at_most_95_fields() {
     let [version] = perfval_api::crd().spec.versions.try_into().expect("one version");
