@@ -30,6 +30,7 @@ impl Cluster {
     /// All runs that hold or want a node, in any namespace.
     pub(crate) async fn line(&self) -> Read<Line> {
         let runs = self.contenders(Some).await?;
+        // Finished runs, which show it, are not in the list.
         Ok(Line { runs, usual: None })
     }
 

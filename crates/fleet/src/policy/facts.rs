@@ -104,7 +104,7 @@ impl Outline {
         outline.gpus_until = phases.max().filter(|_| is_gone);
         outline.gpus_since = held
             .map(|entry| entry.started_at)
-            .or_else(|| run.filter(|_| outline.gpus > 0).map(|run| run.started_at));
+            .or_else(|| run.filter(|_| outline.gpus > 0 && !judged).map(|run| run.started_at));
         outline
     }
 }
