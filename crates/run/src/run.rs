@@ -103,6 +103,11 @@ impl<'a> Run<'a> {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
+    /// Returns true if only our finalizer holds the object.
+    pub(crate) fn has_only_our_finalizer(&self) -> bool {
+        matches!(self.object.metadata.finalizers.as_deref(), Some([only]) if only == meta::FINALIZER)
+    }
+
     /// Returns true if the operator's finalizer is on the object.
     pub fn has_finalizer(&self) -> bool {
         self.object

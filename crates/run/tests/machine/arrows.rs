@@ -139,7 +139,7 @@ fn rows() -> Vec<Row> {
         row("the saved trials are gone, and the object is suspended", Some(Evaluating), || { changed(judging_again(), |s| { s.results.clear(); s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
         row("rerun after a run", Some(Completed), || { changed(at(Completed), |s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
         row("no longer kept", Some(Completed), kept_no_longer, CleaningUp, Some(Passed), "GatesMet"),
-        row("deleted after a run", Some(Completed), || { changed(at(Completed), |s| { s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("deleted after a run, and what is left is unknown", Some(Completed), || { changed(at(Completed), |s| { s.delete(); s.unreadable = true; }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("deleted while something is kept, and others removed our finalizer", Some(Completed), || { changed(kept(), |s| { s.object.metadata.finalizers = Some(vec!["others.example/hold".into()]); s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("resumed", Some(Suspended), || { changed(suspended(), |s| { s.spec(json!({"suspend": false})); }) }, Pending, None, "Running"),
     ]

@@ -308,6 +308,8 @@ impl Story {
 
     pub fn delete(&mut self) -> &mut Self {
         self.object.metadata.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
+        // As the API server does.
+        self.object.metadata.generation = self.object.metadata.generation.map(|generation| generation + 1);
         self
     }
 

@@ -37,6 +37,30 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
     assert!(story.gone);
 }
 
+/// A policy deletes thousands at once.
+#[test]
+fn a_finished_object_that_is_deleted_leaves_without_a_write_of_its_status() {
+    let mut story = at(Completed);
+    story.delete();
+    let before = story.status().clone();
+    let decision = story.step();
+    assert_eq!(decision.effects, [Effect::ReleaseFinalizer]);
+    assert!(story.gone && decision.status == before && decision.events.is_empty());
+
+    let mut unread = at(Completed);
+    unread.delete();
+    unread.pods_unreadable = true;
+    for _ in 0..5 {
+        unread.step();
+    }
+    assert!(!unread.gone, "its pods are unknown");
+    unread.pods_unreadable = false;
+    for _ in 0..5 {
+        unread.step();
+    }
+    assert!(unread.gone);
+}
+
 #[test]
 fn a_wait_that_never_ends_is_not_a_hot_loop() {
     let mut story = at(Benchmarking);
