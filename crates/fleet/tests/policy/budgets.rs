@@ -67,6 +67,16 @@ fn a_suspended_validation_uses_no_minutes_once_its_gpus_are_back() {
     );
 }
 
+/// A run of ten minutes that only judged saved trials by changed gates.
+#[test]
+fn a_run_that_judges_saved_trials_again_uses_no_minutes() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let mut status = ended("Passed", now());
+    status["operatorState"]["judgedRun"] = json!(1);
+    world.create(&status);
+    assert_eq!(world.decide().status.gpu_minutes_today, Some(0));
+}
+
 #[test]
 fn active_validations_use_a_budget() {
     let mut world = World::new(&["n1", "n2", "n3"], &json!({"budgets": [{"nodes": 2}]}));
