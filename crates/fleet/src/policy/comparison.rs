@@ -29,7 +29,7 @@ pub struct Suspicion {
 /// Result of the comparison of a policy's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeComparison {
-    /// Nodes that need attention, at most 20, the worst first.
+    /// Nodes that need attention, the worst first.
     pub outliers: Vec<Outlier>,
     /// Nodes whose newest run is to be confirmed.
     pub suspects: BTreeMap<String, Suspicion>,
@@ -101,7 +101,6 @@ pub fn compare_nodes(
     found
         .outliers
         .sort_by(|a, b| (place(a), &a.node, &a.gpu).cmp(&(place(b), &b.node, &b.gpu)));
-    found.outliers.truncate(MOST);
     found
 }
 

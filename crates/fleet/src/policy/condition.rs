@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
-use super::comparison::NodeComparison;
+use super::comparison::{MOST, NodeComparison};
 use super::facts::CreateRefusal;
 use crate::condition::number;
 use crate::detectable::DetectableLoss;
@@ -68,6 +68,8 @@ const LEAST_VALUES: usize = 100;
 /// Facts on which the condition `Ready` depends.
 pub(super) struct PolicySituation<'a> {
     pub(super) nodes: &'a PolicyNodes,
+    /// Number of all outliers.
+    pub(super) outliers: usize,
     /// Number of nodes that an older policy has, the first of them, and the name of that policy.
     pub(super) overlap: Option<(i64, &'a str, String)>,
     /// Due nodes without an active validation.
@@ -180,7 +182,16 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         );
         return (PolicyReason::Overlapping, remedy);
     }
-    let message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
+    let others = (situation.outliers > MOST).then(|| {
+        let all = situation.outliers;
+        format!(" There are {all} outliers; status.outliers lists the worst {MOST}.")
+    });
+    let message = format!(
+        "{} of {} nodes have a fresh verdict.{}",
+        nodes.fresh,
+        nodes.selected,
+        others.unwrap_or_default()
+    );
     (PolicyReason::Reconciled, message)
 }
 

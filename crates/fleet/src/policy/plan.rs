@@ -130,8 +130,10 @@ impl<'a> Planner<'a> {
                 }
             }
         }
+        let mut outliers = self.outliers();
         let situation = PolicySituation {
             nodes: &sorted.nodes,
+            outliers: outliers.len(),
             overlap: self
                 .share
                 .overlap
@@ -141,6 +143,7 @@ impl<'a> Planner<'a> {
             has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
             refusal: self.facts.refusal,
         };
+        outliers.truncate(MOST);
         let slots = limits
             .iter()
             .map(|limit| limit.unwrap_or(selected))
@@ -155,7 +158,7 @@ impl<'a> Planner<'a> {
                 fresh_percent: (selected > 0).then(|| 100 * sorted.nodes.fresh / selected),
                 gpu_minutes_today: Some(minutes),
                 expected_completion_time: (!spec.suspend).then(|| self.estimate(&sorted, slots)).flatten(),
-                outliers: self.outliers(),
+                outliers,
                 conditions: vec![
                     ready(self.facts.policy, &situation, now),
                     reliable(self.facts.policy, self.facts.comparison, now),
@@ -322,6 +325,6 @@ impl<'a> Planner<'a> {
             .outliers
             .iter()
             .filter(|outlier| is_own(&outlier.node));
-        outliers.take(MOST).cloned().collect()
+        outliers.cloned().collect()
     }
 }

@@ -323,6 +323,15 @@ fn a_failed_verdict_is_below_the_gate_and_only_selected_nodes_are_reported() {
 }
 
 #[test]
+fn a_comparison_knows_more_outliers_than_a_status_lists() {
+    let mut fleet = Fleet::new();
+    for node in 1..=25 {
+        fleet.record(node, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
+    }
+    assert_eq!(fleet.outliers(&json!({})).len(), 25);
+}
+
+#[test]
 fn at_most_twenty_outliers_fit_into_a_small_status() {
     let names: Vec<String> = (0..40).map(|number| format!("{number:02}{}", "n".repeat(61))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -343,7 +352,12 @@ fn at_most_twenty_outliers_fit_into_a_small_status() {
     world.comparison.outliers.insert(0, foreign);
     let decision = world.decide();
     assert_eq!(decision.status.outliers, world.comparison.outliers[1..21]);
-    assert_eq!(ready(&decision).1, "Reconciled");
+    let (_, reason, message) = ready(&decision);
+    assert_eq!(reason, "Reconciled");
+    assert!(
+        message.ends_with("There are 40 outliers; status.outliers lists the worst 20."),
+        "{message}"
+    );
     let bytes = serde_json::to_string(&decision.status).expect("JSON").len();
     assert!(bytes < 32 << 10, "{bytes}");
 }

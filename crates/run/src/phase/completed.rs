@@ -41,8 +41,8 @@ fn removes_leftovers(run: &Run<'_>) -> bool {
     !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Overdue)
 }
 
-/// Returns true if a deleted object had nothing left at the end of its run, and nobody else holds it: a hook of Argo CD is read
-/// until its own finalizer goes.
+/// Returns true if a deleted object had nothing left at the end of its run, and has no finalizer of others: Argo CD reads the
+/// status of a hook until it removes its own finalizer.
 fn leaves_at_once(run: &Run<'_>) -> bool {
     run.is_deleting() && run.has_only_our_finalizer() && teardown::leftovers(run).is_none()
 }
