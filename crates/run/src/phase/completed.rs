@@ -87,8 +87,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
     Step::Rest
 }
 
-/// A deleted object leaves through `CleaningUp`, which confirms that nothing is left. Others may have removed the finalizer
-/// while something was kept.
+/// Any other deleted object leaves through `CleaningUp`, which confirms that nothing is left. Others may have removed the
+/// finalizer while something was kept.
 pub(crate) fn leave(pass: &Pass<'_>) -> Step {
     if !pass.run.has_finalizer() && teardown::leftovers(pass.run).is_none() {
         return Step::Rest;
