@@ -74,6 +74,7 @@ const LONG_LOGS: usize = 2;
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
+    reporter: Reporter,
     recorder: Recorder,
     probes: Probes,
     version: Arc<OnceCell<String>>,
@@ -116,7 +117,8 @@ impl Cluster {
             instance: Some(instance),
         };
         let cluster = Self {
-            recorder: Recorder::new(client.clone(), reporter),
+            recorder: Recorder::new(client.clone(), reporter.clone()),
+            reporter,
             client,
             probes: Probes::new(access, impatient, wake),
             version: Arc::default(),
