@@ -28,17 +28,17 @@ impl Reference {
 
 /// Subject of a node beside one reference.
 #[derive(Clone, Debug)]
-pub(crate) struct SubjectLoss {
+pub(crate) struct SubjectLoss<'a> {
     pub(crate) reference: Reference,
     /// UUID; `None` for the node as a whole.
-    pub(crate) gpu: Option<String>,
+    pub(crate) gpu: Option<&'a str>,
     pub(crate) deviation: Deviation,
     pub(crate) scale: Scale,
     /// Number of comparisons that stand beside this one on its node with the same reference.
     pub(crate) choices: f64,
 }
 
-impl SubjectLoss {
+impl SubjectLoss<'_> {
     /// True if the p-value is above 0.06 in any case. So are most subjects of a fleet, and their tail is not worth its
     /// computation.
     pub(crate) fn is_surely_usual(&self, effect: f64) -> bool {

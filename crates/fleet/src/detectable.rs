@@ -15,7 +15,7 @@ pub struct DetectableLoss {
 
 impl DetectableLoss {
     /// Median of some nodes, each as if it had a confirmation now.
-    pub(crate) fn new(nodes: &[NodeEvidence], limits: DetectionLimits) -> Self {
+    pub(crate) fn new(nodes: &[NodeEvidence<'_>], limits: DetectionLimits) -> Self {
         let of = |is_gpu: bool| {
             let losses: Vec<f64> = nodes
                 .iter()

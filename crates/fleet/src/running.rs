@@ -16,7 +16,7 @@ const LOSS: f64 = 2.0;
 /// Number of GPUs up to which one of them moves the trimmed mean of all.
 const FEW_GPUS: usize = 4;
 /// Most runs that confirm one run.
-const MOST_CONFIRMATIONS: u32 = 2;
+const MOST_CONFIRMATIONS: u32 = 3;
 /// Digits after the point that are stored: a hundredth of a percent.
 const DIGITS: f64 = 1e4;
 

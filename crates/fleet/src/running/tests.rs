@@ -97,21 +97,22 @@ fn a_first_run_far_from_the_next_ones_does_not_count() {
 }
 
 #[test]
-fn a_run_has_two_confirmations_and_the_second_one_counts() {
+fn a_run_has_three_confirmations_and_the_last_one_counts() {
     let deviations = Deviations::new(PRODUCT, 1);
     let slow = after(&[100.0, 100.0, 100.0, 90.0]);
     let first = confirm(&slow, 91.0).expect("a run to confirm");
     let second = confirm(&first, 100.0).expect("a run to confirm");
-    let counts = [&slow, &first, &second].map(Running::confirmations);
-    assert_eq!(counts, [0, 1, 2]);
+    let third = confirm(&second, 100.0).expect("a run to confirm");
+    let counts = [&slow, &first, &second, &third].map(Running::confirmations);
+    assert_eq!(counts, [0, 1, 2, 3]);
     assert_eq!(
-        second.clone().learn(NodeRun::default(), deviations).past.count,
+        third.clone().learn(NodeRun::default(), deviations).past.count,
         4,
         "noise is learned"
     );
-    assert!(confirm(&second, 91.0).is_none());
-    let stored = second.to_text().expect("JSON");
-    assert_eq!(Running::read(&stored, Some("0123")), Some(second));
+    assert!(confirm(&third, 91.0).is_none());
+    let stored = third.to_text().expect("JSON");
+    assert_eq!(Running::read(&stored, Some("0123")), Some(third));
 }
 
 #[test]

@@ -21,7 +21,8 @@ moment. The prior spread is the one shipped for H100, which differs from the tru
 a goal are optimistic.
 
 * A pass measures the decode speed of each node of eight GPUs with one trial. With the default rule a run has two or more. Suspicious nodes are
-  measured again. If they are slow again, five trials in a third deployment decide alone.
+  measured again. If they are slow again, five trials in a third deployment decide alone,
+  or in a fourth one if those are not sure.
 * *Reported* is `Confirmed` or `Actionable`: a loss beyond 2 % with at most 5 % wrong names. *Acted* is `Actionable`: a loss beyond 4 % with at
   most 1 % wrong names.
 * **Usual**: a trial varies by 2.0 % in common (1.0 % of it from the deployment) and by 1.5 % per GPU. Healthy GPUs differ by 1.5 % and healthy

@@ -25,8 +25,8 @@ use perfval_fleet::prior::PriorSpread;
 const WEEK: TimeDelta = TimeDelta::hours(168);
 /// Length of a run.
 const RUN: TimeDelta = TimeDelta::minutes(10);
-/// Rounds of a pass: one run of each node, up to two confirmations, and none after them.
-const ROUNDS: usize = 4;
+/// Rounds of a pass: one run of each node, up to three confirmations, and none after them.
+const ROUNDS: usize = 5;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;
 
