@@ -1,18 +1,15 @@
 use std::sync::atomic::Ordering;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{self, EventType, Recorder};
+use kube::runtime::events::{self, EventType};
 use perfval_run::Event;
 
 use crate::Cluster;
 
 /// The API server refuses a longer note.
 const NOTE_BYTES: usize = 1024;
-
 impl Cluster {
-    /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass. kube's recorder
-    /// merges warnings of the same action and reason within six minutes, and keeps the first note. The other Events
-    /// happen once in a run, so no copy of them is kept: those of 3,000 runs took 6 MiB.
+    /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass.
     pub async fn publish(&self, object: &ObjectReference, event: &Event) {
         let published = events::Event {
             type_: if event.warning {
@@ -25,9 +22,7 @@ impl Cluster {
             action: event.action.clone().into_owned(),
             secondary: None,
         };
-        let once = Recorder::new(self.client.clone(), self.reporter.clone());
-        let recorder = if event.warning { &self.recorder } else { &once };
-        if let Err(failure) = self.bounded(recorder.publish(&published, object)).await {
+        if let Err(failure) = self.bounded(self.recorder.next().publish(&published, object)).await {
             tracing::warn!(reason = published.reason, %failure, "an event is lost");
             self.count_lost_event();
         }

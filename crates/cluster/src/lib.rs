@@ -11,6 +11,7 @@ mod change;
 mod clock;
 mod copies;
 mod error;
+mod event_recorder;
 mod events;
 mod follow;
 mod followed;
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, Utc};
 use futures::channel::mpsc::UnboundedReceiver;
 use kube::Client;
-use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::events::Reporter;
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
 use perfval_api::meta::FIELD_MANAGER;
@@ -58,6 +59,7 @@ pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::StatusWrite;
 pub use survey::Survey;
 
+use event_recorder::EventRecorder;
 use followed::Shared;
 use installed::LastInstalled;
 use probe::Probes;
@@ -74,8 +76,7 @@ const LONG_LOGS: usize = 2;
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
-    reporter: Reporter,
-    recorder: Recorder,
+    recorder: EventRecorder,
     probes: Probes,
     version: Arc<OnceCell<String>>,
     installed: LastInstalled,
@@ -117,8 +118,7 @@ impl Cluster {
             instance: Some(instance),
         };
         let cluster = Self {
-            recorder: Recorder::new(client.clone(), reporter.clone()),
-            reporter,
+            recorder: EventRecorder::new(client.clone(), reporter),
             client,
             probes: Probes::new(access, impatient, wake),
             version: Arc::default(),

@@ -31,7 +31,7 @@ impl Cluster {
         deleted(run, &resource.kind, &child.name, answer)
     }
 
-    /// Deletes what should not be there any more, whether or not its owner still is.
+    /// Deletes what should not be there any more.
     pub async fn remove_stray(&self, stray: &Labelled, settings: &Settings) -> Result<(), Error> {
         let of = ObjectMeta {
             namespace: Some(stray.namespace.clone()),

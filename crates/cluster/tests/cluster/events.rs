@@ -46,6 +46,33 @@ async fn events_are_published_and_a_repeated_one_is_counted() {
     assert_eq!(world.cluster.counts().lost_events, 0);
 }
 
+#[tokio::test]
+async fn old_events_are_forgotten_after_many_others() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let numbered = |number: usize| Event {
+        action: format!("Action{number}").into(),
+        ..notice(Word::LostRace)
+    };
+    let series = |world: &World| {
+        let events = world.server.objects("events");
+        events.iter().filter(|event| event["series"]["count"] == 2).count()
+    };
+    let others: Vec<Event> = (0..300).map(numbered).collect();
+    publish(
+        &world,
+        &run,
+        &[&[notice(Word::Saturated)], &others[..], &[notice(Word::Saturated)]].concat(),
+    )
+    .await;
+    assert_eq!(series(&world), 1, "it is still known");
+    publish(&world, &run, &[&others[..], &[notice(Word::Saturated)]].concat()).await;
+    let saturated = world.server.objects("events");
+    let saturated = saturated.iter().filter(|event| event["reason"] == "Saturated");
+    assert_eq!(saturated.count(), 2, "it is a new one");
+}
+
 #[test]
 fn every_reason_fits_into_an_event() {
     for word in Word::ALL {

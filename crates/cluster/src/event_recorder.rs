@@ -1,0 +1,41 @@
+//! kube's recorder of Events, with a bounded memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+
+/// Events after which a new recorder begins: kube's keeps each one for six minutes, and 3,000 took 6 MiB.
+const MOST_KEPT: usize = 500;
+
+/// kube's recorder with a bounded memory. It merges Events of the same type, action and reason within six minutes, and keeps the
+/// first note.
+#[derive(Clone)]
+pub(crate) struct EventRecorder {
+    client: Client,
+    reporter: Reporter,
+    /// The recorder, and the number of Events that it published.
+    current: Arc<Mutex<(Recorder, usize)>>,
+}
+
+impl EventRecorder {
+    /// A recorder for this reporter.
+    pub(crate) fn new(client: Client, reporter: Reporter) -> Self {
+        let first = Recorder::new(client.clone(), reporter.clone());
+        Self {
+            client,
+            reporter,
+            current: Arc::new(Mutex::new((first, 0))),
+        }
+    }
+
+    /// Recorder for one more Event.
+    pub(crate) fn next(&self) -> Recorder {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.1 >= MOST_KEPT {
+            *current = (Recorder::new(self.client.clone(), self.reporter.clone()), 0);
+        }
+        current.1 += 1;
+        current.0.clone()
+    }
+}
