@@ -1,7 +1,8 @@
 //! Findings about the nodes of a stratum.
 //!
 //! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and those that are slow again in
-//! another one with more trials. Only these decide. So selection is not corrected, and noise of one pass blames no node.
+//! another one with more trials. Only these decide. So selection is not corrected, and noise of one pass blames no node. A deciding run
+//! that is not sure is repeated once, which adds a seventh to the wrong names at most.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ use crate::shift::CommonShift;
 const ODD: f64 = 0.01;
 /// Tests that count for each node where the noise is assumed.
 const ASSUMED: usize = 2;
-/// Number of new deployments that measure a suspicious node again. The last one decides. If it shows a loss and is not sure, one more
-/// decides instead: few nodes get that far, so this adds next to nothing to the wrong names.
+/// Number of new deployments that measure a suspicious node again. The last one decides. If it is not sure, one more
+/// decides instead.
 const DECISIVE: u32 = 2;
 /// Largest minimum effect of a report (percent) with which drifts of 3 % are followed.
 const LARGEST: f64 = 2.0;
@@ -163,6 +164,7 @@ pub fn assess(
     // With a larger limit most confirmed drifts would neither be refuted nor reported.
     let follows_drifts = !is_environment && rules.report.minimum_effect_percent <= LARGEST;
     let drifts = |at: usize| follows_drifts && !nodes[at].drifting.is_empty();
+    let drift = |at: usize| nodes[at].drift(effect).filter(|_| is_decided(&nodes[at]) && drifts(at));
     let tests = if is_noise_assumed {
         ASSUMED * nodes.len()
     } else {
@@ -175,7 +177,7 @@ pub fn assess(
         1 if is_noise_assumed => drifts(at) || q(&nodes[at]) <= rules.report.false_discovery_rate,
         1 => drifts(at) || nodes[at].is_odd_again(),
         DECISIVE if is_environment || is_noise_assumed => false,
-        DECISIVE => !is_slow(at) && nodes[at].is_undecided(),
+        DECISIVE => !is_slow(at) && drift(at).is_none() && nodes[at].is_undecided(effect),
         _ => false,
     };
     // Those that no confirmation has refuted count too.
@@ -200,8 +202,7 @@ pub fn assess(
             let slowest = evidence.slowest(effect, acts);
             slowest.map(|slowest| NodeLoss::new(slowest, confidence))
         } else {
-            let drift = evidence.drift(effect).filter(|_| is_decided(evidence) && drifts(at));
-            drift.map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
+            drift(at).map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
         // Neither healthy nor slow: another confirmation would not show more.
         let is_open = || evidence.confirmations > 0 && evidence.screened() <= limit && evidence.lacks_an_answer();

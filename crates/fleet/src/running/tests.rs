@@ -101,7 +101,7 @@ fn a_run_has_three_confirmations_and_the_last_one_counts() {
     let deviations = Deviations::new(PRODUCT, 1);
     let slow = after(&[100.0, 100.0, 100.0, 90.0]);
     let first = confirm(&slow, 91.0).expect("a run to confirm");
-    let second = confirm(&first, 100.0).expect("a run to confirm");
+    let second = confirm(&first, 91.0).expect("a run to confirm");
     let third = confirm(&second, 100.0).expect("a run to confirm");
     let counts = [&slow, &first, &second, &third].map(Running::confirmations);
     assert_eq!(counts, [0, 1, 2, 3]);

@@ -25,7 +25,7 @@ use perfval_fleet::prior::PriorSpread;
 const WEEK: TimeDelta = TimeDelta::hours(168);
 /// Length of a run.
 const RUN: TimeDelta = TimeDelta::minutes(10);
-/// Rounds of a pass: one run of each node, up to three confirmations, and none after them.
+/// Rounds of a pass: one run of each node, up to three confirmations, and one round for a node that is suspected late.
 const ROUNDS: usize = 5;
 /// Microseconds per second.
 const MICRO: f64 = 1e6;

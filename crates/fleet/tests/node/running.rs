@@ -102,12 +102,13 @@ fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
             &node(UID),
             [&confirmed].into_iter(),
         ));
-        let state = first_state(&twice);
+        let thrice = written(decide(&long(confirmation(13, &gpus)), &node(UID), [&twice].into_iter()));
+        let state = first_state(&thrice);
         assert_eq!(
             (state["k"].clone(), state["c"].as_array().map(Vec::len)),
-            (json!(1), Some(5))
+            (json!(2), Some(5))
         );
-        for object in [object, confirmed, twice] {
+        for object in [object, confirmed, twice, thrice] {
             let bytes = serde_json::to_string(&object).expect("JSON").len();
             assert_eq!(status(&object).gpus.len(), number);
             assert!(bytes <= most, "{number} GPUs: {bytes} bytes");
