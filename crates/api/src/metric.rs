@@ -16,7 +16,7 @@ pub enum GateOperator {
 }
 
 impl GateOperator {
-    /// Word in a gate.
+    /// Name in the API.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -160,7 +160,7 @@ impl Metric {
         }
     }
 
-    /// Word in a gate.
+    /// Name in the API.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -175,7 +175,7 @@ impl Metric {
         matches!(self, Self::OwnPastPercent | Self::BaselinePercent)
     }
 
-    /// Returns true if AIPerf reports only an average, because a rate of the whole run has no distribution.
+    /// Returns true if AIPerf reports only an average, because a rate of the whole trial has no distribution.
     pub fn is_rate(self) -> bool {
         matches!(
             self,

@@ -40,7 +40,7 @@ pub fn window() -> Rule {
     .message("write a Go duration from 1m to 8760h, such as 90m or 10h")
 }
 
-/// Rule for a trial that is long enough to compare its last two minutes with its first.
+/// Rule for a trial that is long enough to compare each of its last two minutes with the first.
 pub fn soak() -> Rule {
     Rule::new(
         r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('24h')",
@@ -162,7 +162,7 @@ pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
          (has(self.model.cache.volumeClaimTemplate) && 'ReadWriteMany' in self.model.cache.volumeClaimTemplate.accessModes)"
     ))
     .message(format!(
-        "the weights are on the node under test: leave {field} out, or write ReadWriteMany in model.cache.volumeClaimTemplate.accessModes"
+        "the weights may be on the node under test only: leave {field} out, or write ReadWriteMany in model.cache.volumeClaimTemplate.accessModes"
     ).as_str())
 }
 

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 /// The characters of a picture.
 #[derive(Clone, Copy, Debug)]
 pub struct Ink {
-    /// True if more than ASCII is shown.
+    /// True if bars and arrows are Unicode.
     pub unicode: bool,
 }
 

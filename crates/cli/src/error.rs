@@ -72,7 +72,7 @@ pub enum Error {
     )]
     NotInstalled,
     /// A right is missing.
-    #[error("you may not {call}: {why}; ask for the cluster role {role}")]
+    #[error("you may not {call}: {why}; ask for {role}")]
     Forbidden {
         /// The call.
         call: String,
@@ -135,11 +135,13 @@ pub enum Error {
 }
 
 /// Role that allows reading, and role that allows writing.
-const VIEW: &str = "perfvalidation-operator-view in this namespace";
-const EDIT: &str = "perfvalidation-operator-edit in this namespace";
+const VIEW: &str = "the cluster role perfvalidation-operator-view in this namespace";
+const EDIT: &str = "the cluster role perfvalidation-operator-edit in this namespace";
 /// Role that allows reading the measurements of nodes, and role that allows approving baselines.
-const NODE_VIEWER: &str = "perfvalidation-operator-node-view in the whole cluster";
-const APPROVER: &str = "perfvalidation-operator-baseline-approve in the whole cluster";
+const NODE_VIEWER: &str = "the cluster role perfvalidation-operator-node-view in the whole cluster";
+const APPROVER: &str = "the cluster role perfvalidation-operator-baseline-approve in the whole cluster";
+/// The project has no role for reading other kinds.
+const OTHER: &str = "a role with this right";
 
 impl Error {
     /// The exit code.
@@ -197,7 +199,8 @@ impl Error {
                 role: match &*call {
                     "read NodePerformances" | "read PerfBaselines" => NODE_VIEWER,
                     "approve PerfBaselines" => APPROVER,
-                    read if read.starts_with("read") => VIEW,
+                    "read PerfValidations" => VIEW,
+                    read if read.starts_with("read") => OTHER,
                     _ => EDIT,
                 },
                 call,
@@ -224,13 +227,9 @@ pub fn is_missing_kind(status: &Status) -> bool {
 }
 
 /// The last cause explains most: "connection refused" rather than "client error (Connect)".
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let mut last = causes.next().map_or_else(String::new, ToString::to_string);
-    for cause in causes {
-        last = cause.to_string();
-    }
-    last
+pub fn innermost(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map_or_else(String::new, ToString::to_string)
 }
 
 #[cfg(test)]

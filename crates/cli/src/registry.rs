@@ -12,6 +12,8 @@ use oci_client::secrets::RegistryAuth;
 use perfval_api::text::cut;
 use serde_json::Value;
 
+use crate::error::innermost;
+
 /// Time for all answers of a registry. Behind a firewall that drops packets, none comes.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest reason (bytes).
@@ -88,13 +90,7 @@ fn reason(failure: &Failure, registry: &str) -> String {
             format!("{registry} wants credentials")
         }
         Failure::ServerError { code, .. } => format!("{registry} answered with HTTP {code}"),
-        Failure::RequestError(error) => {
-            let mut cause: &dyn std::error::Error = error;
-            while let Some(next) = cause.source() {
-                cause = next;
-            }
-            format!("{registry} cannot be reached: {cause}")
-        }
+        Failure::RequestError(error) => format!("{registry} cannot be reached: {}", innermost(error)),
         other => format!("{registry}: {other}"),
     };
     let words: String = words.chars().filter(|c| !c.is_control()).collect();

@@ -36,8 +36,8 @@ pub struct Benchmark {
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
     /// Length of an additional trial after the passed ones (Go duration, 5m to 24h). The run passes only if the soak
-    /// passes too. A missed soak is repeated, at most twice. The operator compares its last two minutes with its first.
-    /// Absent: no soak.
+    /// passes too. A missed soak is repeated, at most twice. The operator compares each of its last two minutes
+    /// with the first. Absent: no soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
@@ -114,7 +114,7 @@ pub struct Benchmark {
         .message("leave claims out: the load generator needs CPU and memory only"))]
     pub resources: ResourceRequirements,
     /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, or the node under test if
-    /// only one node can mount `model.cache`. The CPUs must be free on that node.
+    /// `model.cache` is an existing claim, or a template without `ReadWriteMany`. The CPUs must be free on that node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
     pub placement: Option<PodPlacement>,

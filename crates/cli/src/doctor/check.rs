@@ -20,7 +20,7 @@ pub enum CheckResult {
 pub struct Check {
     pub found: CheckResult,
     pub what: String,
-    /// Command to type.
+    /// Next step: a command, or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -31,19 +31,22 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
             "kubectl get nodes",
         )),
     }
-    let pull = spec
-        .pod_template
-        .spec
-        .image_pull_secrets
-        .iter()
-        .map(|secret| secret.name.clone());
-    let token = spec
-        .model
-        .token_secret_ref
-        .iter()
-        .map(|reference| reference.name.clone());
-    for name in pull.chain(token) {
-        checks.push(secret(asked, &name).await);
+    let pull = spec.pod_template.spec.image_pull_secrets.iter().map(|secret| {
+        (
+            secret.name.clone(),
+            "docker-registry",
+            "--docker-server=… --docker-username=…".to_owned(),
+        )
+    });
+    let token = spec.model.token_secret_ref.iter().map(|reference| {
+        (
+            reference.name.clone(),
+            "generic",
+            format!("--from-literal={}=…", reference.key),
+        )
+    });
+    for (name, kind, content) in pull.chain(token) {
+        checks.push(secret(asked, &name, &format!("kubectl create secret {kind} {name} {content}")).await);
     }
     checks
 }
@@ -58,7 +61,7 @@ fn on_nodes(image: &str, nodes: &[Node]) -> Check {
     let count = nodes.iter().filter(has).count();
     match count {
         0 => Check::worse(
-            format!("{image} is on no node: the first run pulls it, which may take longer than timeouts.workloadReady"),
+            format!("no node lists {image}: the first run pulls it, which may take longer than timeouts.workloadReady"),
             format!("kubectl run pull --rm -it --restart=Never --image={image} --command -- true   (tries it once)"),
         ),
         count => Check::good(format!("{image} is on {count} of {} nodes", nodes.len())),
@@ -73,15 +76,15 @@ fn same(on_node: &str, wanted: &str) -> bool {
             .is_some_and(|registry| registry.ends_with('/'))
 }
 
-/// Checks if a Secret exists; only its metadata is read.
-async fn secret(asked: &Asked<'_>, name: &str) -> Check {
+/// Checks if a Secret exists; only its metadata is read. `create` is the command that creates it, without its namespace.
+async fn secret(asked: &Asked<'_>, name: &str, create: &str) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Secret> = Api::namespaced(asked.session.client.clone(), namespace);
     match api.get_metadata_opt(name).await {
         Ok(Some(_)) => Check::good(format!("Secret {name} is there")),
         Ok(None) => Check::missing(
             format!("the manifest uses Secret {name}, which is not in {namespace}"),
-            format!("kubectl create secret generic {name} -n {namespace} --from-literal=token=…"),
+            format!("{create} -n {namespace}"),
         ),
         Err(error) => Check::unknown(
             format!("Secret {name}: {}", Error::from_call("read Secrets", error)),

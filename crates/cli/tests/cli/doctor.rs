@@ -157,9 +157,7 @@ async fn the_images_and_secrets_of_a_manifest_are_looked_for() {
     let desk = healthy();
     let answer = desk.types(QUICK).await;
     assert!(
-        answer
-            .out
-            .contains("vllm-runtime:1.6.1 is on no node: the first run pulls it"),
+        answer.out.contains("vllm-runtime:1.6.1: the first run pulls it"),
         "{}",
         answer.out
     );
