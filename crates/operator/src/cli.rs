@@ -42,7 +42,6 @@ pub struct ReadyArgs {
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct RunArgs {
     /// Image with AIPerf for objects that name none in spec.benchmark.image
     #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
@@ -84,10 +83,6 @@ pub struct RunArgs {
     /// Ingress rules, besides one for its own pods, of a network policy for each run: a JSON list; no policy when not given
     #[arg(long, env = "PERFVAL_RUN_NETWORK_POLICY", value_parser = ingress_rules)]
     pub run_network_policy: Option<IngressRules>,
-
-    /// Delete what is left of objects whose finalizer was removed by force; if not, it is only reported
-    #[arg(long, env = "PERFVAL_REMOVE_ORPHANS", default_value_t = false, action = clap::ArgAction::Set)]
-    pub remove_orphans: bool,
 
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
@@ -186,7 +181,6 @@ impl RunArgs {
             names_foreign_pods: self.name_foreign_pods,
             dcgm_exporter_namespaces: names(&self.dcgm_exporter_namespaces),
             shares_the_cluster: self.scopes() != [None],
-            removes_orphans: self.remove_orphans,
             run_network_policy: self.run_network_policy.clone().map(|rules| rules.0),
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),

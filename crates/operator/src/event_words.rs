@@ -27,7 +27,7 @@ const ORPHAN: EventWord = EventWord {
     name: "Orphaned",
     word: Word::TeardownUnconfirmed,
     why: "An object stays because somebody removed the finalizer of its PerfValidation, and another finalizer holds the object.",
-    remedy: "see the finalizers of what is left; delete it, or let the operator do so: `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
+    remedy: "see the finalizers of what is left; without a deletionTimestamp the garbage collector does not work: delete it",
 };
 
 /// The pass of an object panicked.

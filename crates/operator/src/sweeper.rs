@@ -62,8 +62,7 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
         if reported.insert(uid.clone()) {
             report(context, stray, of).await;
         }
-        let removes = of == Stray::Late || context.settings.removes_orphans;
-        if removes && !stray.deleting {
+        if of == Stray::Late && !stray.deleting {
             match context.cluster.remove_stray(stray, &context.settings).await {
                 Ok(()) => info!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, "removed"),
                 Err(error) => {
@@ -124,8 +123,7 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
         }
         Stray::Orphan => {
             format!(
-                "left behind by PerfValidation {}, which was removed without its finalizer: delete it, or start the operator \
-                 with --remove-orphans=true",
+                "left behind by PerfValidation {}, which was removed without its finalizer: see its finalizers, or delete it if it has no deletionTimestamp",
                 stray.object
             )
         }

@@ -30,8 +30,6 @@ pub struct Settings {
     /// Rules that admit others to the pods of a run besides each other, such as the operator. With `None` a run has no
     /// `NetworkPolicy`.
     pub run_network_policy: Option<Vec<NetworkPolicyIngressRule>>,
-    /// True if objects that have lost their `PerfValidation` are deleted; if not, they are only reported.
-    pub removes_orphans: bool,
 }
 
 /// Namespaces of NVIDIA's GPU Operator: by its own guide, and on `OpenShift`.
@@ -81,7 +79,6 @@ impl Default for Settings {
             dcgm_exporter_namespaces: DCGM_EXPORTER_NAMESPACES.map(str::to_owned).into(),
             shares_the_cluster: false,
             run_network_policy: None,
-            removes_orphans: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
 const MAX_CLAUSES: usize = 8;
 /// Most uses of [`PHRASES`] in comments.
-const MAX_PHRASES: usize = 2;
+const MAX_PHRASES: usize = 1;
 /// Most functions whose name is neither a verb nor a noun.
 const MAX_FUNCTION_NAMES: usize = 0;
 

@@ -127,7 +127,7 @@ words! {
     TeardownUnconfirmed {
         place: Run, severity: Warning,
         meaning: "Objects of a run are still in the cluster. The operator keeps trying, except for objects whose owner is gone.",
-        remedy: "see the node, and the finalizers of each object in the message (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`); the operator removes orphans with `PERFVAL_REMOVE_ORPHANS=true` (chart: `removeOrphans`)",
+        remedy: "see the node, and the finalizers of each object in the message (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.finalizers}'`)",
     }
     SpecUnreadable {
         place: Run, severity: Error,

@@ -26,7 +26,6 @@ fn everything() -> Value {
         "refusedNamespaces": ["prod"],
         "nameForeignPods": true,
         "dcgmExporterNamespaces": ["monitoring", "gpu"],
-        "removeOrphans": true,
         "objectMetrics": false,
         "clusterDomain": "example.org",
         "workers": 24,
