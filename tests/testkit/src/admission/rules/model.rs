@@ -168,7 +168,7 @@ fn places() -> Vec<Case> {
             cases.push(refused(
                 format!("{name} anywhere with weights in an {what} claim"),
                 place(cache),
-                "the weights are on the node under test",
+                "the weights may be on the node under test only",
             ));
         }
     }
