@@ -228,6 +228,32 @@ async fn a_definition_that_is_missing_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_secret_that_is_missing_has_the_command_that_creates_one_of_its_kind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("secrets.yaml");
+    let quick = std::fs::read_to_string("../../config/samples/quick.yaml").expect("the sample");
+    let with_token = "Qwen3-0.6B\n    tokenSecretRef: {name: hub, key: hf-token}\n";
+    let quick = quick.replace("Qwen3-0.6B\n", with_token);
+    let pull = "  podTemplate: {spec: {imagePullSecrets: [{name: mirror}]}}\n";
+    std::fs::write(&manifest, quick + pull).expect("the manifest");
+    let answer = healthy()
+        .types(&format!("doctor -o json -f {}", manifest.display()))
+        .await;
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    let missing = json["checks"].as_array().expect("a list").iter();
+    let missing = missing.filter(|check| check["found"] == "Missing");
+    let next: Vec<&str> = missing.filter_map(|check| check["next"].as_str()).collect();
+    assert_eq!(
+        next,
+        [
+            "kubectl create secret docker-registry mirror --docker-server=… --docker-username=… -n perf",
+            "kubectl create secret generic hub --from-literal=hf-token=… -n perf",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn whatever_cannot_be_looked_at_says_what_to_type() {
     for verb in ["list", "get", "create"] {
         let desk = healthy();
