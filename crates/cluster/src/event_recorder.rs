@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 
-/// Events after which a new recorder begins: kube's keeps each one for six minutes, and 3,000 took 6 MiB.
+/// Events after which a new recorder begins. kube's recorder keeps each one for six minutes, and some 2,000 took 6 MB (measured
+/// in a policy over 3,000 nodes, played 20 times as fast).
 const MOST_KEPT: usize = 500;
 
 /// kube's recorder with a bounded memory. It merges Events of the same type, action and reason within six minutes, and keeps the

@@ -251,7 +251,7 @@ impl<'a> Level<'a> {
             scale: self.scales.gpu_peers,
             node: node_peers,
         };
-        // A vector that grows would have room for twice as many: 9 MB in a fleet of 5,000 nodes.
+        // A vector that grows would have room for twice as many: 9 MB for 5,000 nodes (computed).
         let mut found = Vec::with_capacity(2 * (summary.gpus.len() + 1));
         found.extend(past.list(Reference::Past, summary));
         found.extend(peers.list(Reference::Peers, summary));

@@ -2,7 +2,7 @@
 //!
 //! All nodes are screened by one pass. Suspicious ones are measured again in a new deployment, and those that are slow again in
 //! another one with more trials. Only these decide. So selection is not corrected, and noise of one pass blames no node. A deciding run
-//! that is not sure is repeated once, which adds a seventh to the wrong names at most.
+//! that leaves a loss open is repeated once, so it has a second chance to be wrong: see `REPEATED`.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ use crate::shift::CommonShift;
 const ODD: f64 = 0.01;
 /// Tests that count for each node where the noise is assumed.
 const ASSUMED: usize = 2;
-/// Number of new deployments that measure a suspicious node again. The last one decides. If it is not sure, one more
-/// decides instead.
+/// Number of new deployments that measure a suspicious node again. The last one decides. If it leaves a loss open, one
+/// more decides instead.
 const DECISIVE: u32 = 2;
 /// Largest minimum effect of a report (percent) with which drifts of 3 % are followed.
 const LARGEST: f64 = 2.0;
