@@ -10,8 +10,7 @@ use crate::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use crate::{PerfValidation, Phase};
 
 /// Message of an object until an operator has read it.
-pub const UNSEEN: &str =
-    "no operator has looked at this yet; if that lasts, check that one runs and watches this namespace";
+pub const UNSEEN: &str = "waiting for an operator; if this lasts, check that one runs and watches this namespace";
 
 /// Longest string, list and map of a spec field without a bound of its own (parts of Kubernetes' own types). Without a
 /// bound the API server assumes the worst case and refuses CEL rules on the field as too costly.

@@ -20,6 +20,6 @@ pub mod text;
 
 pub use crd::{UNSEEN, baseline_crd, crd, crd_yaml, crds, policy_crd};
 pub use metric::{GateOperator, Latency, Metric, Statistic};
-pub use reason::{Help, Place, Reason, Why, Word};
+pub use reason::{Place, Reason, Why, Word};
 pub use spec::*;
 pub use status::*;

@@ -3,7 +3,6 @@
 mod help;
 mod word;
 
-pub use help::Help;
 pub use word::{Place, Word};
 
 /// Declares the reasons with their word, so that the enum and its documentation come from one list.

@@ -98,8 +98,8 @@ pub fn baseline_gate_is_not_alone() -> Rule {
     .message("without an approved baseline nothing would judge the run: add another gate of mode Enforce, such as a loose OutputTokenThroughput or SlowestWorkerPercent")
 }
 
-/// Rule for a gate on a rate of the whole trial.
-pub fn rate_has_an_average_only() -> Rule {
+/// Rule for a gate on a metric of the whole trial.
+pub fn whole_trial_has_an_average_only() -> Rule {
     let single = listed(Metric::has_an_average_only);
     Rule::new(format!("!(self.metric in {single}) || self.statistic == 'Avg'"))
         .message("a figure of the whole trial has an average only: write statistic Avg, or a metric of single requests")
@@ -115,21 +115,11 @@ pub fn good_side(operator: GateOperator, amount: &str) -> Rule {
 
 /// Rule for a threshold that scales with the number of GPUs.
 pub fn only_rates_scale() -> Rule {
-    let words: Vec<&str> = Metric::ALL
-        .iter()
-        .copied()
-        .filter(|metric| metric.is_rate())
-        .map(Metric::as_str)
-        .collect();
-    let words = match words.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        few => few.concat(),
-    };
     Rule::new(format!(
         "self.metric in {} || self.scaling == 'None'",
         listed(Metric::is_rate)
     ))
-    .message(format!("only {words} grow with the number of GPUs: write scaling None").as_str())
+    .message("only tokens and requests a second grow with the number of GPUs: write scaling None")
 }
 
 /// Metrics that satisfy a predicate, as a list in CEL.

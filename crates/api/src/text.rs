@@ -28,9 +28,19 @@ pub fn cut(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = (0..=bytes - '…'.len_utf8())
-        .rev()
-        .find(|&end| text.is_char_boundary(end))
-        .unwrap_or(0);
+    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
     format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_within_the_limit() {
+        assert_eq!(cut("short", 5), "short");
+        let kept = cut(&"ä".repeat(600), 1024); // 1,200 bytes
+        assert!(kept.len() <= 1024 && kept.len() > 1020, "{}", kept.len());
+        assert!(kept.ends_with("ä…"));
+    }
 }

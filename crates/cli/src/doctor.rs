@@ -65,22 +65,23 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
     for check in &checks {
         screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     let (next, again) = match args.filename.as_ref().map(|path| path.display()) {
         Some(path) => (
-            format!("kubectl perfval run -f {path}"),
-            format!("kubectl perfval doctor -f {path}"),
+            format!("kubectl perfval run -n {namespace} -f {path}"),
+            format!("kubectl perfval doctor -n {namespace} -f {path}"),
         ),
         None => (
-            "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
-            format!("kubectl perfval doctor -n {}", session.namespace),
+            format!("kubectl perfval presets, then kubectl perfval run -n {namespace} --preset …"),
+            format!("kubectl perfval doctor -n {namespace}"),
         ),
     };
     let said = match (missing, unknown) {
         (0, 0) => format!("Nothing is missing. Next: {next}"),
         (0, unknown) => format!("Nothing is known to be missing; {unknown} could not be looked at. Next: {next}"),
-        (1, _) => format!("One thing is missing; what to do stands below it. Then look again: {again}"),
+        (1, _) => format!("One thing is missing; the line below it has the remedy. Then look again: {again}"),
         (missing, _) => {
-            format!("{missing} things are missing; what to do stands below each. Then look again: {again}")
+            format!("{missing} things are missing; the line below each has the remedy. Then look again: {again}")
         }
     };
     let said = wrap_on(&said, screen.columns(), "");

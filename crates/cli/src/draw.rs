@@ -1,6 +1,17 @@
 //! Small pictures in text, and times in everyday words.
 
 use chrono::TimeDelta;
+use perfval_api::GateResult;
+
+/// Result of a gate; a missed one stands out.
+pub fn gate_result(result: GateResult) -> &'static str {
+    match result {
+        GateResult::Met => "met",
+        GateResult::Missed => "MISSED",
+        GateResult::Warned => "missed (Warn)",
+        GateResult::Unmeasured => "not measured",
+    }
+}
 
 /// The characters of a picture.
 #[derive(Clone, Copy, Debug)]

@@ -44,14 +44,6 @@ pub enum Error {
         /// Error of the file system.
         source: io::Error,
     },
-    /// An input file cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
-    Unreadable {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the file system.
-        source: io::Error,
-    },
     /// No kubeconfig, or a context that it does not have.
     #[error(
         "no cluster is configured: {0}; set KUBECONFIG, or give --kubeconfig and --context (`kubectl config get-contexts` lists them)"
@@ -94,6 +86,14 @@ pub enum Error {
         namespace: String,
         /// Its name.
         name: String,
+    },
+    /// An object of another kind does not exist.
+    #[error("you cannot {call}: {why}")]
+    NotFound {
+        /// The call.
+        call: String,
+        /// The API server's words.
+        why: String,
     },
     /// The command line has no name, and there is no obvious one.
     #[error("{0}")]
@@ -153,7 +153,7 @@ impl Error {
             | Self::BadInput(_)
             | Self::Refused { .. }
             | Self::File { .. }
-            | Self::Unreadable { .. }
+            | Self::NotFound { .. }
             | Self::Schema(_) => 2,
             Self::NotOver(_) => 3,
             Self::NotMeasured { code, .. } => *code,
@@ -208,6 +208,13 @@ impl Error {
             },
             // A kind that is not served is answered in text, or without the name of an object.
             404 if is_missing_kind(status) => Self::NotInstalled,
+            404 => match &status.details {
+                Some(details) if details.kind == "namespaces" => Self::BadInput(format!(
+                    "namespace {0} does not exist: create it with `kubectl create namespace {0}`",
+                    details.name
+                )),
+                _ => Self::NotFound { call, why },
+            },
             400 | 409 | 422 => Self::Refused { call, why },
             _ => Self::Unreachable { call, why },
         }
@@ -264,5 +271,20 @@ mod tests {
         }
         let rights = "perfvalidations.perfvalidation.dev is forbidden: User \"jane\" cannot create resource \"perfvalidations\" in API group \"perfvalidation.dev\" in the namespace \"perf\"";
         assert!(matches!(of(rights), Error::Forbidden { role: EDIT, .. }));
+    }
+
+    #[test]
+    fn a_404_is_an_answer_of_the_cluster() {
+        let of = |kind: &str, name: &str| {
+            let status = serde_json::json!({"status": "Failure", "code": 404, "reason": "NotFound",
+                "message": format!("{kind} \"{name}\" not found"), "details": {"name": name, "kind": kind}});
+            let status: Status = serde_json::from_value(status).expect("a Status");
+            let error = Error::from_status("read the log of main".to_owned(), &status);
+            assert_eq!(error.code(), 2, "{error}");
+            error.to_string()
+        };
+        let remedy = "namespace perf does not exist: create it with `kubectl create namespace perf`";
+        assert_eq!(of("namespaces", "perf"), remedy);
+        assert_eq!(of("pods", "w"), "you cannot read the log of main: pods \"w\" not found");
     }
 }

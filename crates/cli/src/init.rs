@@ -3,6 +3,9 @@
 use std::fs;
 use std::io::Write as _;
 
+use kube::ResourceExt as _;
+use serde_json::json;
+
 use crate::args::{CommonCase, InitArgs};
 use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
@@ -48,73 +51,64 @@ fn ask(screen: &mut Screen, flags: &CommonCase) -> CommonCase {
 }
 
 /// The preset's manifest with the changes of the flags: its comments give the sources of the thresholds.
-fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error> {
+pub fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error> {
     let preset = Preset::find(flags.preset.as_deref().unwrap_or(PRESETS[0].name))?;
     let object = preset.object()?;
+    let (name, spec) = (object.name_any(), &object.spec);
     let mut text = preset.for_gpus(flags.max_gpus);
-    let mut set = |before: String, after: Option<String>| {
+    // In quotes, since a name such as `7` or `on` is no text in YAML.
+    for (key, before, after) in [
+        ("metadata:\n  name: ", &name, &flags.name),
+        ("model:\n    name: ", &spec.model.name, &flags.model),
+        ("      image: ", &spec.dynamo().image, &flags.image),
+    ] {
         if let Some(after) = after {
-            text = text.replacen(&before, &after, 1);
+            text = text.replacen(&format!("{key}{before}\n"), &format!("{key}{}\n", json!(after)), 1);
         }
-    };
-    let old = object.metadata.name.unwrap_or_default();
-    let name = flags.name.as_ref().unwrap_or(&old);
-    let namespace = namespace.map_or(String::new(), |namespace| format!("  namespace: {namespace}\n"));
-    set(
-        format!("metadata:\n  name: {old}\n"),
-        Some(format!("metadata:\n  name: {name}\n{namespace}")),
-    );
-    let old = &object.spec.model.name;
-    set(
-        format!("model:\n    name: {old}\n"),
-        flags.model.as_ref().map(|model| format!("model:\n    name: {model}\n")),
-    );
-    let old = &object.spec.dynamo().image;
-    set(
-        format!("      image: {old}\n"),
-        flags.image.as_ref().map(|image| format!("      image: {image}\n")),
-    );
-    set(
-        "  placement:\n".to_owned(),
-        flags
-            .max_gpus
-            .map(|gpus| format!("  placement:\n    maxGPUs: {gpus}\n")),
-    );
-    set(
-        "    nodeSelector:\n".to_owned(),
-        flags
-            .node
-            .as_ref()
-            .map(|node| format!("    nodeSelector:\n      kubernetes.io/hostname: {node}\n")),
-    );
+    }
+    let namespace = namespace.map(|name| ("\nspec:\n", format!("\n  namespace: {}\nspec:\n", json!(name))));
+    let (gpus, node) = (flags.max_gpus, flags.node.as_ref());
+    let gpus = gpus.map(|gpus| ("  placement:\n", format!("  placement:\n    maxGPUs: {gpus}\n")));
+    let label = "    nodeSelector:\n      kubernetes.io/hostname";
+    let node = node.map(|node| ("    nodeSelector:\n", format!("{label}: {}\n", json!(node))));
+    for (place, instead) in [namespace, gpus, node].into_iter().flatten() {
+        text = text.replacen(place, &instead, 1);
+    }
     Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preset::from_flags;
+    use crate::manifest::parse;
 
     #[test]
-    fn what_is_written_is_what_run_would_create_with_the_same_flags() {
+    fn a_manifest_is_the_preset_with_the_changes_of_the_flags_only() {
         for (preset, max_gpus) in PRESETS.iter().flat_map(|preset| [(preset, 1), (preset, 2)]) {
             let flags = CommonCase {
                 preset: Some(preset.name.to_owned()),
-                name: Some("mine".to_owned()),
+                name: Some("7".to_owned()),
                 model: Some("org/other".to_owned()),
                 image: Some("registry/vllm:1.4.2".to_owned()),
                 max_gpus: Some(max_gpus),
-                node: Some("gpu-7".to_owned()),
+                node: Some("on".to_owned()),
             };
-            let read = |namespace| -> perfval_api::PerfValidation {
-                let text = manifest(&flags, namespace).expect("a preset");
-                assert!(text.contains("# Source of the threshold"), "{text}");
-                serde_saphyr::from_str(&text).expect("YAML")
-            };
-            let mut created = from_flags(&flags).expect("a preset");
-            assert_eq!(read(None), created, "{}", preset.name);
-            created.metadata.namespace = Some("perf".to_owned());
-            assert_eq!(read(Some("perf")), created, "{}", preset.name);
+            let text = manifest(&flags, Some("perf")).expect("a preset");
+            assert!(text.contains("# Source of the threshold"), "{text}");
+            let mut expected = parse(&preset.for_gpus(Some(max_gpus)), preset.name).expect("admitted");
+            expected.metadata.name.clone_from(&flags.name);
+            expected.metadata.namespace = Some("perf".to_owned());
+            let spec = &mut expected.spec;
+            "org/other".clone_into(&mut spec.model.name);
+            "registry/vllm:1.4.2".clone_into(&mut spec.dynamo_mut().image);
+            spec.placement.max_gpus = i32::try_from(max_gpus).ok();
+            let selector = &mut spec.placement.node_selector;
+            selector.insert("kubernetes.io/hostname".to_owned(), "on".to_owned());
+            assert_eq!(selector.len(), 2, "the product of {} stays", preset.name);
+            assert_eq!(parse(&text, preset.name).expect("admitted"), expected, "{text}");
+            let namespaceless = manifest(&flags, None).expect("a preset");
+            expected.metadata.namespace = None;
+            assert_eq!(parse(&namespaceless, preset.name).expect("admitted"), expected);
         }
     }
 }

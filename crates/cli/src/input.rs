@@ -18,9 +18,6 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
-    read.map_err(|source| Error::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
+    read.map_err(Error::file(path))?;
     Ok(bytes)
 }

@@ -27,7 +27,7 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
         trials.extend(file.trials);
     }
     given_once(&trials)?;
-    let share = share(args, placed, &object.spec.gates)?;
+    let share = share((args.gpus, args.node_gpus), placed, &object.spec.gates)?;
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
     let report = report::JudgeReport::new(&object.spec, &judgement, &trials);
@@ -54,9 +54,13 @@ fn given_once(trials: &[RecordedTrial]) -> Result<(), Error> {
 }
 
 /// The GPUs that thresholds scale by: the flags, or the number in the saved results. Never guessed.
-fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, Error> {
-    let gpus = args.gpus.or(placed.map(|share| share.gpus));
-    let node_gpus = args.node_gpus.or(placed.map(|share| share.node_gpus));
+pub fn share(
+    (gpus, node_gpus): (Option<i64>, Option<i64>),
+    placed: Option<Share>,
+    gates: &[Gate],
+) -> Result<Option<Share>, Error> {
+    let gpus = gpus.or(placed.map(|share| share.gpus));
+    let node_gpus = node_gpus.or(placed.map(|share| share.node_gpus));
     for gate in gates {
         let missing = match gate.scaling {
             Scaling::ByGpuShare if gpus.is_none() || node_gpus.is_none() => "--gpus and --node-gpus",

@@ -1,5 +1,6 @@
-//! The manifest of one `PerfValidation`, as `judge` and `size` take it.
+//! The manifest of one `PerfValidation`.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use perfval_api::PerfValidation;
@@ -12,15 +13,25 @@ use crate::input;
 /// Larger than any object that the API server takes (bytes).
 const MANIFEST_BYTES: u64 = 3 << 20;
 
-/// The one `PerfValidation` of a manifest, with its defaults, as the API server would store it.
+/// The one `PerfValidation` of a file, as the API server would store it.
 pub fn read(path: &Path) -> Result<PerfValidation, Error> {
-    let yaml = |why: String| Error::BadInput(format!("{} is no YAML: {why}", path.display()));
+    let from = path.display().to_string();
     let bytes = input::bytes(path, MANIFEST_BYTES)?;
     if bytes.len() as u64 > MANIFEST_BYTES {
-        return Err(yaml(format!("larger than {MANIFEST_BYTES} bytes")));
+        return Err(no_yaml(&from, &format!("larger than {MANIFEST_BYTES} bytes")));
     }
-    let text = String::from_utf8(bytes).map_err(|error| yaml(error.to_string()))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| yaml(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| no_yaml(&from, &error))?;
+    parse(&text, &from)
+}
+
+fn no_yaml(from: &str, why: &dyn Display) -> Error {
+    Error::BadInput(format!("{from} is no YAML: {why}"))
+}
+
+/// The one `PerfValidation` of a manifest, with its defaults, as the API server would store it. `from`: source of the
+/// text, for people.
+pub fn parse(text: &str, from: &str) -> Result<PerfValidation, Error> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &error))?;
     let mut found: Vec<Value> = documents
         .into_iter()
         .filter(|document| document["kind"] == "PerfValidation")
@@ -28,8 +39,7 @@ pub fn read(path: &Path) -> Result<PerfValidation, Error> {
     let Some(mut manifest) = found.pop().filter(|_| found.is_empty()) else {
         let found = if found.is_empty() { 0 } else { found.len() + 1 };
         return Err(Error::BadInput(format!(
-            "{} holds {found} PerfValidations: give a manifest with one",
-            path.display()
+            "{from} holds {found} PerfValidations: give a manifest with one"
         )));
     };
     // `kubectl get -o yaml` prints a status, but results of an earlier run decide nothing here.
@@ -41,6 +51,6 @@ pub fn read(path: &Path) -> Result<PerfValidation, Error> {
             .iter()
             .map(|refusal| format!("\n  {}: {}", refusal.path, refusal.message));
         let all: Vec<String> = all.collect();
-        Error::BadInput(format!("{} would be refused:{}", path.display(), all.concat()))
+        Error::BadInput(format!("{from} would be refused:{}", all.concat()))
     })
 }

@@ -52,7 +52,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     }
     rows.sort_by_cached_key(|row| (rank(row.status.as_ref()), row.name_any()));
     if let Some(path) = &args.html {
-        let never = unmeasured(client, nodes.as_deref(), &rows).await;
+        let never = unmeasured((screen, client), nodes.as_deref(), &rows).await;
         let never = never.into_iter().map(|(node, why)| (node, why.to_owned()));
         let page = FleetReport::new(&rows, never.collect(), screen.now()).html();
         fs::write(path, page).map_err(Error::file(path))?;
@@ -61,7 +61,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     }
     match args.output {
         Output::Table | Output::Wide => {
-            let never = unmeasured(client, nodes.as_deref(), &rows).await;
+            let never = unmeasured((screen, client), nodes.as_deref(), &rows).await;
             if rows.is_empty() && never.is_empty() {
                 screen.note("No node has GPUs or a measurement.");
                 return Ok(0);
@@ -114,23 +114,33 @@ fn rank(status: Option<&NodePerformanceStatus>) -> (u8, i64) {
 
 /// Nodes with GPUs and without a measurement, each with a visible obstacle; none where Nodes cannot be read.
 async fn unmeasured(
-    client: &Client,
+    (screen, client): (&mut Screen, &Client),
     nodes: Option<&[Node]>,
     rows: &[NodePerformance],
 ) -> BTreeMap<String, &'static str> {
-    match nodes {
-        Some(nodes) => never_measured(nodes, rows, &published(client).await),
-        None => BTreeMap::new(),
-    }
+    let Some(nodes) = nodes else {
+        return BTreeMap::new();
+    };
+    let published = published(client).await.unwrap_or_else(|error| {
+        screen.note(&format!(
+            "Nodes whose GPUs only a ResourceSlice shows may be missing: {error}"
+        ));
+        BTreeSet::new()
+    });
+    never_measured(nodes, rows, &published)
 }
 
-/// Nodes with GPUs under Dynamic Resource Allocation; none where the slices cannot be read.
-async fn published(client: &Client) -> BTreeSet<String> {
+/// Nodes with GPUs under Dynamic Resource Allocation.
+async fn published(client: &Client) -> Result<BTreeSet<String>, Error> {
     let slices: Api<ResourceSlice> = Api::all(client.clone());
     let params = ListParams::default().fields(&format!("spec.driver={DRIVER}"));
-    let slices = slices.list(&params).await.map(|list| list.items).unwrap_or_default();
-    let nodes = slices.into_iter().filter(|slice| slice.spec.driver == DRIVER);
-    nodes.filter_map(|slice| slice.spec.node_name).collect()
+    let slices = match slices.list(&params).await {
+        // A cluster without this API has a device plugin.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeSet::new()),
+        slices => slices.map_err(|error| Error::from_call("read ResourceSlices", error))?,
+    };
+    let nodes = slices.items.into_iter().filter(|slice| slice.spec.driver == DRIVER);
+    Ok(nodes.filter_map(|slice| slice.spec.node_name).collect())
 }
 
 fn never_measured(

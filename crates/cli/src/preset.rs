@@ -2,7 +2,7 @@
 
 use perfval_api::PerfValidation;
 
-use crate::args::{CommonCase, PresetsArgs};
+use crate::args::PresetsArgs;
 use crate::draw::flow;
 use crate::error::Error;
 use crate::screen::Screen;
@@ -64,7 +64,7 @@ impl Preset {
 
     /// As an object.
     pub fn object(&self) -> Result<PerfValidation, Error> {
-        parsed(self.manifest)
+        serde_saphyr::from_str(self.manifest).map_err(|error| Error::Render(error.to_string()))
     }
 
     /// The manifest for at most `max_gpus` GPUs. For one GPU it does not compare workers.
@@ -83,10 +83,6 @@ impl Preset {
         let placement = self.object().ok()?.spec.placement;
         placement.node_selector.get(PRODUCT).cloned()
     }
-}
-
-fn parsed(manifest: &str) -> Result<PerfValidation, Error> {
-    serde_saphyr::from_str(manifest).map_err(|error| Error::Render(error.to_string()))
 }
 
 /// Label of a node with the product name of its GPUs, as NVIDIA's feature discovery sets it.
@@ -126,36 +122,6 @@ pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The object that the flags describe: a preset, with what they change of it.
-pub fn from_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
-    let Some(name) = &flags.preset else {
-        return Err(Error::BadInput(
-            "no manifest and no preset: write -f FILE, or --preset GPU (`kubectl perfval presets` lists them)"
-                .to_owned(),
-        ));
-    };
-    let mut object = parsed(&Preset::find(name)?.for_gpus(flags.max_gpus))?;
-    if let Some(name) = &flags.name {
-        object.metadata.name = Some(name.clone());
-    }
-    let spec = &mut object.spec;
-    if let Some(model) = &flags.model {
-        spec.model.name.clone_from(model);
-    }
-    if let Some(image) = &flags.image {
-        spec.dynamo_mut().image.clone_from(image);
-    }
-    if let Some(gpus) = flags.max_gpus {
-        spec.placement.max_gpus = i32::try_from(gpus).ok();
-    }
-    if let Some(node) = &flags.node {
-        spec.placement
-            .node_selector
-            .insert("kubernetes.io/hostname".to_owned(), node.clone());
-    }
-    Ok(object)
-}
-
 #[cfg(test)]
 mod tests {
     use perfval_api::Metric;
@@ -168,7 +134,7 @@ mod tests {
             let of = |max_gpus: Option<i64>| {
                 let text = preset.for_gpus(max_gpus);
                 assert_eq!(text.contains("--max-gpus 1"), max_gpus != Some(1), "{text}");
-                let object = parsed(&text).expect("a preset");
+                let object: PerfValidation = serde_saphyr::from_str(&text).expect("a preset");
                 let gates = object.spec.gates.iter();
                 let compares = gates.filter(|gate| gate.metric == Metric::SlowestWorkerPercent).count();
                 (object.spec.placement.min_gpus, compares)

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use perfval_api::PerfValidation;
 use perfval_report::{Export, RequestTimes, RunReport};
-use perfval_verdict::gate::Share;
 use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
+use crate::judge::share;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{input, manifest, results};
@@ -85,10 +85,15 @@ async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport,
 
 fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
     let object: PerfValidation = manifest::read(path)?;
-    let mut files = Vec::new();
+    let mut files: Vec<(&String, Vec<u8>, Option<RequestTimes>)> = Vec::new();
     for name in &args.what {
         let path = Path::new(name);
         let bytes = input::bytes(path, FILE_BYTES)?;
+        if let Some((first, ..)) = files.iter().find(|(_, known, _)| *known == bytes) {
+            return Err(Error::BadInput(format!(
+                "{first} and {name} hold the same trial: give each one once"
+            )));
+        }
         files.push((name, bytes, requests(path)?));
     }
     if files.is_empty() {
@@ -102,10 +107,7 @@ fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
         requests: requests.clone(),
     });
     let exports: Vec<Export<'_>> = exports.collect();
-    let share = args.gpus.map(|gpus| Share {
-        gpus,
-        node_gpus: args.node_gpus.unwrap_or(gpus),
-    });
+    let share = share((args.gpus, args.node_gpus), None, &object.spec.gates)?;
     RunReport::from_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
 }
 

@@ -2,65 +2,27 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
-use perfval_api::{
-    Environment, GateStatus, Metrics, PerfValidation, PerfValidationStatus, PlacementStatus, TrialOutcome, TrialState,
-    Verdict,
-};
+use perfval_api::{PerfValidation, PerfValidationStatus, TrialOutcome, TrialState};
+use perfval_run::build::read_summary;
 use perfval_run::names;
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::error::Error;
 use crate::session::Session;
 
-/// Key of the summary in a results ConfigMap.
-const SUMMARY: &str = perfval_run::build::SUMMARY;
-
 /// Facts of one run.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
+#[derive(Debug)]
 pub struct RunOutcome {
     /// Object and number, such as `demo/2`.
-    #[serde(skip)]
     pub label: String,
-    /// Verdict of the run.
-    pub verdict: Option<Verdict>,
-    /// Reason of the verdict.
-    pub reason: Option<String>,
-    /// Headline numbers of the deciding trial.
-    pub metrics: Option<Metrics>,
-    /// Each gate, judged on the deciding trial.
-    pub gates: Vec<GateStatus>,
-    /// Every trial.
-    pub trials: Vec<TrialState>,
-    /// What it ran on.
-    pub environment: Option<Environment>,
-    /// The node and GPUs.
-    pub placement: Option<PlacementStatus>,
+    /// Status of that run. Saved results have only the part that no later phase changes.
+    pub status: PerfValidationStatus,
 }
 
 impl RunOutcome {
-    /// Outcome of the current or last run, from the status.
-    fn from_status(object: &PerfValidation) -> Option<Self> {
-        let status = object.status.clone()?;
-        let number = status.run.as_ref()?.number;
-        Some(Self {
-            label: format!("{}/{number}", object.name_any()),
-            verdict: status.verdict,
-            reason: status.reason,
-            metrics: status.state.metrics,
-            gates: status.gates,
-            trials: status.state.trials,
-            environment: status.state.environment,
-            placement: status.placement,
-        })
-    }
-
     /// Trials that measured.
     pub fn measured(&self) -> impl Iterator<Item = &TrialState> {
         let measured = |trial: &&TrialState| matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
-        self.trials.iter().filter(measured)
+        self.status.state.trials.iter().filter(measured)
     }
 }
 
@@ -104,20 +66,18 @@ pub fn not_run(session: &Session, name: &str) -> Error {
 /// The run of a number; the last one without.
 pub async fn read_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<RunOutcome, Error> {
     let name = object.name_any();
-    let last = object
-        .status
-        .as_ref()
-        .and_then(|status| status.run.as_ref())
-        .map(|run| run.number);
-    let Some(last) = last else {
+    let status = object.status.as_ref();
+    let Some((status, run)) = status.and_then(|status| status.run.as_ref().map(|run| (status, run))) else {
         return Err(not_run(session, &name));
     };
-    match number {
-        None => {}
-        Some(number) if number == last => {}
-        Some(number) => return saved(session, object, number).await,
-    }
-    RunOutcome::from_status(object).ok_or_else(|| not_run(session, &name))
+    let number = number.unwrap_or(run.number);
+    let status = if number == run.number {
+        status.clone()
+    } else {
+        saved(session, object, number).await?
+    };
+    let label = format!("{name}/{number}");
+    Ok(RunOutcome { label, status })
 }
 
 /// The results ConfigMap of a run. For the last run it is the ConfigMap whose name is in the status, also if an
@@ -138,24 +98,13 @@ pub async fn config_map(session: &Session, object: &PerfValidation, number: i64)
     found.map_err(|error| Error::from_call("read ConfigMaps", error))
 }
 
-async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<RunOutcome, Error> {
-    let name = object.name_any();
+async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<PerfValidationStatus, Error> {
     let Some(results) = config_map(session, object, number).await? else {
-        return Err(not_saved(session, &name, number));
+        return Err(not_saved(session, &object.name_any(), number));
     };
-    let mut outcome = read(&results).map_err(|why| {
+    let summary = read_summary(&results).map_err(|why| {
         let results = results.name_any();
         Error::BadInput(format!("the results of run {number} ({results}) cannot be read: {why}"))
     })?;
-    outcome.label = format!("{name}/{number}");
-    Ok(outcome)
-}
-
-/// The summary of a results ConfigMap, also if another version wrote it.
-fn read(results: &ConfigMap) -> Result<RunOutcome, String> {
-    let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
-    let text = text.ok_or("it has no summary.json; another version of the operator wrote it")?;
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("summary.json is no JSON: {error}"))?;
-    serde_json::from_value(value)
-        .map_err(|error| format!("summary.json is of another version than this program: {error}"))
+    Ok(summary.status)
 }

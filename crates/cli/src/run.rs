@@ -3,16 +3,15 @@
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, PostParams};
 use perfval_api::PerfValidation;
-use perfval_api::admission::Admission;
 use serde_json::json;
 
-use crate::args::RunCommandArgs;
+use crate::args::{CommonCase, RunCommandArgs};
 use crate::error::Error;
 use crate::exit::NOT_OVER;
 use crate::follow::{self, End, Patience};
+use crate::init;
 use crate::lifecycle::ask_for_rerun;
 use crate::manifest;
-use crate::preset::from_flags;
 use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -54,23 +53,23 @@ pub async fn run(
 
 /// The validation that the flags describe, checked as the API server checks it.
 fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
-    let Some(path) = &args.filename else {
-        let object = from_flags(&args.common)?;
-        let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
-        return Admission::new()?.admit(&value).map_err(|refusals| {
-            let all: Vec<_> = refusals
-                .iter()
-                .map(|refusal| format!("{}: {}", refusal.path, refusal.message))
-                .collect();
-            Error::BadInput(format!("the flags make no valid PerfValidation: {}", all.join("; ")))
-        });
-    };
-    let mut object = manifest::read(path)?;
-    // Flags without a manifest may still give the name and the namespace.
-    if let Some(name) = &args.common.name {
+    let flags = &args.common;
+    match &args.filename {
+        Some(path) => with_flags(manifest::read(path)?, flags),
+        None if flags.preset.is_some() => manifest::parse(&init::manifest(flags, None)?, "the manifest of these flags"),
+        None => Err(Error::BadInput(
+            "no manifest and no preset: write -f FILE, or --preset GPU (`kubectl perfval presets` lists them)"
+                .to_owned(),
+        )),
+    }
+}
+
+/// The object of a manifest, with name, size and node of the flags.
+fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<PerfValidation, Error> {
+    if let Some(name) = &flags.name {
         object.metadata.name = Some(name.clone());
     }
-    if let Some(gpus) = args.common.max_gpus {
+    if let Some(gpus) = flags.max_gpus {
         let placement = &mut object.spec.placement;
         placement.max_gpus = i32::try_from(gpus).ok();
         if placement.max_gpus < Some(placement.min_gpus) {
@@ -81,7 +80,7 @@ fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
             )));
         }
     }
-    if let Some(node) = &args.common.node {
+    if let Some(node) = &flags.node {
         let selector = &mut object.spec.placement.node_selector;
         selector.insert("kubernetes.io/hostname".to_owned(), node.clone());
     }
@@ -129,12 +128,6 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
             let again = ask_for_rerun(screen, session, &there).await?;
             screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
             Ok(again)
-        }
-        Err(kube::Error::Api(status)) if status.code == 404 && !crate::error::is_missing_kind(&status) => {
-            Err(Error::BadInput(format!(
-                "namespace {0} does not exist: create it with `kubectl create namespace {0}`",
-                session.namespace
-            )))
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),
     }

@@ -59,7 +59,7 @@ fn heading(run: &Predicate) -> String {
 /// A file of the folder; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match input::bytes(path, FILE_BYTES) {
-        Err(Error::Unreadable { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
     }
 }

@@ -191,7 +191,7 @@ fn what_is_missing_or_broken_is_named() {
             String::new(),
             &["--from", "/nonexistent"],
             2,
-            "/nonexistent cannot be read",
+            "/nonexistent cannot be used",
         ),
         (String::new(), &[], 4, "the cluster cannot be read"),
     ];

@@ -2,6 +2,7 @@ use std::sync::atomic::Ordering;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{self, EventType};
+use perfval_api::text;
 use perfval_run::Event;
 
 use crate::Cluster;
@@ -18,7 +19,7 @@ impl Cluster {
                 EventType::Normal
             },
             reason: event.reason.as_str().to_owned(),
-            note: Some(cut(&event.note, NOTE_BYTES)),
+            note: Some(text::cut(&event.note, NOTE_BYTES)),
             action: event.action.clone().into_owned(),
             secondary: None,
         };
@@ -31,33 +32,5 @@ impl Cluster {
     /// Counts an Event that was not published.
     pub fn count_lost_event(&self) {
         self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// The beginning of a text, at most `bytes` long; an ellipsis shows that there was more.
-fn cut(text: &str, bytes: usize) -> String {
-    const ELLIPSIS: &str = "…";
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(bytes.saturating_sub(ELLIPSIS.len()));
-    format!("{}{ELLIPSIS}", &text[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_note_keeps_its_beginning_within_the_limit() {
-        assert_eq!(cut("short", 5), "short");
-        let note = "ä".repeat(600); // 1,200 bytes
-        let kept = cut(&note, NOTE_BYTES);
-        assert!(
-            kept.len() <= NOTE_BYTES && kept.len() > NOTE_BYTES - 4,
-            "{}",
-            kept.len()
-        );
-        assert!(kept.ends_with("ä…"));
     }
 }

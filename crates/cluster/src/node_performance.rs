@@ -1,10 +1,12 @@
 //! Reads and writes of `NodePerformance` objects.
 
+use chrono::DateTime;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, PostParams};
 use kube::core::ResourceExt as _;
 use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_api::meta::FIELD_MANAGER;
+use perfval_run::time;
 use perfval_sizing::Seen;
 
 use crate::call::{read, seen};
@@ -29,6 +31,10 @@ impl Cluster {
             let boot = info.map(|info| info.boot_id.clone());
             NodeIdentity {
                 uid: node.uid().unwrap_or_default(),
+                created_at: node
+                    .creation_timestamp()
+                    .as_ref()
+                    .map_or(DateTime::UNIX_EPOCH, time::from_kubernetes),
                 boot_id: boot.filter(|boot| !boot.is_empty()),
             }
         }))

@@ -113,7 +113,9 @@ fn revise(
     };
     let approved = baseline.spec.approved_revision.and_then(|approved| {
         let mut revisions = [&known.approved, &known.newest, &newest].into_iter().flatten();
-        revisions.find(|revision| revision.revision == approved).cloned()
+        let found = revisions.find(|revision| revision.revision == approved);
+        // With a wrong number no revision is in use, but the earlier one is not lost.
+        found.or(known.approved.as_ref()).cloned()
     });
     PerfBaseline {
         status: Some(PerfBaselineStatus {
@@ -135,7 +137,7 @@ fn decide_status(
 ) -> PerfBaselineStatus {
     let revised = baseline.status.clone().unwrap_or_default();
     let environment = environments.get(baseline.spec.environment.digest.as_str());
-    let shift = match (&revised.approved, environment) {
+    let shift = match (baseline.approved(), environment) {
         (Some(approved), Some(environment)) => Some(shift(approved, environment)),
         _ => None,
     };
@@ -144,7 +146,7 @@ fn decide_status(
         baseline,
         preferred,
         newest: revised.newest.as_ref(),
-        approved: revised.approved.as_ref(),
+        approved: baseline.approved(),
         measured: learned.map(|learned| (learned.nodes, learned.gpus)),
         shift,
         others: environments.keys().copied().collect(),
@@ -179,7 +181,7 @@ fn next_learned(
     }
     // A person may have approved a number before it existed. No new revision gets such a number.
     let seen = baseline.spec.approved_revision.unwrap_or_default();
-    Some(revision(learned, last(known).max(seen) + 1, now))
+    Some(revision(learned, last(known).max(seen).saturating_add(1), now))
 }
 
 fn next_provided(baseline: &PerfBaseline, known: &PerfBaselineStatus, now: DateTime<Utc>) -> Option<BaselineRevision> {

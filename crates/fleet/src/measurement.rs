@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource as _;
 use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
 use perfval_api::meta::DUE_REASON;
-use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Verdict};
+use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Trigger, Verdict};
 
 use crate::centre::mean;
 
@@ -83,9 +83,8 @@ impl Measurement {
                 policy: owner.map(|owner| owner.name.clone()),
             },
             judged_run: status.state.judged_run,
-            // Another run of the same object is a user's.
             is_confirmation: owner.is_some()
-                && run.number == 1
+                && !is_of_a_user(run.trigger)
                 && due_reason(metadata) == Some(DueReason::Confirmation),
             verdict,
             reason: status.reason.clone(),
@@ -105,6 +104,11 @@ impl Measurement {
             gpus,
         })
     }
+}
+
+/// Returns true if a user requested the run. The operator begins the others by itself, also after a preemption.
+fn is_of_a_user(trigger: Trigger) -> bool {
+    matches!(trigger, Trigger::Rerun | Trigger::SpecChanged | Trigger::GatesChanged)
 }
 
 /// Owner of a validation that a policy created.

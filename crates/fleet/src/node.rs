@@ -74,7 +74,8 @@ pub fn decide<'a>(
     let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == node.uid);
     let current = own.filter(|object| is_owned(object));
     let shown = current.and_then(|object| object.status.as_ref());
-    if !is_news(shown, measured) {
+    // A machine may be replaced under the same name.
+    if measured.ended_at < node.created_at || !is_news(shown, measured) {
         return NodeChange::Nothing;
     }
     let status = match (measured.judged_run, shown) {

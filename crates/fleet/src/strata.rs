@@ -43,11 +43,9 @@ pub(crate) fn strata<'a>(
     strata
 }
 
-/// Newest run of a node and its confirmation; `None` if it measured no GPU, or measured it badly.
+/// Newest run of a node and its confirmation; `None` if it measured no GPU. Only valid trials have numbers, so those of an
+/// inconclusive run count too: a slow node near its gate would hide otherwise.
 fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, Option<NodePass>)> {
-    if status.verdict == Verdict::Inconclusive {
-        return None;
-    }
     let (mut screen, mut fresh) = (NodePass::default(), NodePass::default());
     for gpu in &status.gpus {
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
@@ -79,7 +77,7 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
     screen.past = node_past(&pasts);
     screen.shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
-    screen.missed_gate = status.verdict == Verdict::Failed;
+    screen.has_not_passed = status.verdict != Verdict::Passed;
     let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
     (!screen.gpus.is_empty()).then_some((screen, fresh))
 }

@@ -124,7 +124,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or directives such as `info,perfval_cluster=debug`
+    /// Level of the log, or directives such as `info,perfval_cluster=debug`
     #[arg(long, env = "PERFVAL_LOG", default_value = "info")]
     pub log: String,
 

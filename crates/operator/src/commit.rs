@@ -39,7 +39,13 @@ async fn record(
     context: &Context,
     decision: &Decision,
 ) -> Result<ControlFlow<Action, Option<Box<PerfValidation>>>, Error> {
-    match context.cluster.record(run, &decision.status).await {
+    let recorded = context.cluster.record(run, &decision.status).await;
+    let ends = !is_over(run.status()) && is_over(&decision.status);
+    if ends && !matches!(recorded, Ok(StatusWrite::Written(_))) {
+        // The answer may be lost, and the next pass finds the run over.
+        context.measured.doubt();
+    }
+    match recorded {
         Ok(StatusWrite::Unchanged) => Ok(ControlFlow::Continue(None)),
         Ok(StatusWrite::Written(written)) => {
             context.recorded(run, decision, &written);

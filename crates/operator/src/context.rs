@@ -24,7 +24,6 @@ use crate::setbacks::Setbacks;
 use crate::store_limits::StoreLimits;
 use crate::stored::Stored;
 use crate::suspects::Suspects;
-use crate::unreadable;
 
 /// Everything that passes share.
 pub struct Context {
@@ -32,7 +31,6 @@ pub struct Context {
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<OperatorMetrics>,
     pub(crate) objects: Objects,
-    pub(crate) unreadable: unreadable::Reporter,
     pub(crate) rights: Rights,
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
@@ -62,7 +60,6 @@ impl Context {
         settings: Settings,
         metrics: Arc<OperatorMetrics>,
         objects: Objects,
-        unreadable: unreadable::Reporter,
         rights: Rights,
     ) -> Self {
         Self {
@@ -70,7 +67,6 @@ impl Context {
             settings,
             metrics,
             objects,
-            unreadable,
             rights,
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),

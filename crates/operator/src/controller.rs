@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::decide::decide;
 use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::stored::Stored;
-use crate::{blocked, resting, store_limits};
+use crate::{blocked, resting, store_limits, unreadable};
 
 /// A pass that takes longer is given up and starts again; every call in it has its own, shorter limit.
 const PASS_LIMIT: Duration = Duration::from_mins(4);
@@ -85,10 +85,10 @@ async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, con
     let object = &invalid.metadata;
     let (limits, cluster) = (&context.store_limits, &context.cluster);
     let again = match lacks_room.filter(|_| limits.is_reported(object)) {
-        Some(bytes) if limits.reserve(object, bytes) => context.unreadable.take_back(object, cluster).await,
+        Some(bytes) if limits.reserve(object, bytes) => unreadable::take_back(object, cluster).await,
         Some(_) => Some(store_limits::TRY_AGAIN),
         None => {
-            let again = context.unreadable.report(invalid, cluster, &context.metrics).await;
+            let again = unreadable::report(invalid, cluster, &context.metrics).await;
             if again.is_none() && lacks_room.is_some() {
                 limits.report(object);
             }

@@ -32,7 +32,7 @@ use crate::rights::Rights;
 use crate::secure_metrics::{self, Readers};
 use crate::server_clock::ServerClock;
 use crate::suspects::Suspects;
-use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
+use crate::{clients, logging, shutdown, streams, sweeper, version};
 
 /// Reconciles until a signal stops it; an error is a reason to start the process again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
@@ -148,7 +148,6 @@ fn context(
         endpoint_access(args),
         identity(args),
     );
-    let reporter = unreadable::Reporter::new(clients.impatient.clone(), identity(args));
     let Health {
         metrics,
         objects,
@@ -156,7 +155,7 @@ fn context(
         ..
     } = health.clone();
     let cluster = cluster.with_clock(clock.clock());
-    let context = Context::new(cluster, settings, metrics, objects, reporter, rights);
+    let context = Context::new(cluster, settings, metrics, objects, rights);
     (context, answers)
 }
 

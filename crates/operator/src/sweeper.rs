@@ -1,7 +1,7 @@
 //! The sweeper: one task of the leader that finds what no run looks after any more ([`strays`]).
 //!
 //! It looks a minute after it began to lead and after each end of a run, when the last call of a leader that died has been
-//! carried out or given up, and seldom otherwise: four lists of metadata each time.
+//! carried out or given up, and seldom otherwise: five lists of metadata each time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
-use perfval_cluster::dynamo;
-use perfval_run::observed::ChildKind;
+use perfval_cluster::Cluster;
 use perfval_run::strays::{self, Labelled, Stray};
 use perfval_sizing::Seen;
 use tokio::time::sleep;
@@ -135,17 +134,10 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
 }
 
 fn reference(stray: &Labelled) -> ObjectReference {
-    let (api_version, kind) = match stray.id.kind {
-        ChildKind::Job => ("batch/v1", "Job"),
-        ChildKind::Deployment => ("nvidia.com/v1alpha1", dynamo::KIND),
-        ChildKind::Service => ("v1", "Service"),
-        ChildKind::ClaimTemplate => ("resource.k8s.io/v1", "ResourceClaimTemplate"),
-        ChildKind::NetworkPolicy => ("networking.k8s.io/v1", "NetworkPolicy"),
-        ChildKind::Results => ("v1", "ConfigMap"),
-    };
+    let resource = Cluster::child_resource(stray.id.kind);
     ObjectReference {
-        api_version: Some(api_version.to_owned()),
-        kind: Some(kind.to_owned()),
+        api_version: Some(resource.api_version),
+        kind: Some(resource.kind),
         namespace: Some(stray.namespace.clone()),
         name: Some(stray.id.name.clone()),
         uid: Some(stray.id.uid.clone()),

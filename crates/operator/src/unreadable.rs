@@ -4,110 +4,74 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
-use kube::runtime::events::{Event, EventType, Recorder};
-use kube::{Client, Resource};
 use perfval_api::{PerfValidation, Reason, condition, text};
 use perfval_cluster::Cluster;
 use perfval_run::diagnosis::secret::Redactor;
-use perfval_run::time;
+use perfval_run::{Event, time};
 use serde_json::{Value, json};
-use tracing::{debug, error, warn};
+use tracing::{error, warn};
 
 use crate::metrics::OperatorMetrics;
 
-/// Time-out of an event.
-const LIMIT: Duration = Duration::from_secs(10);
 /// Pause after a status that could not be written.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// Publishes Events on unreadable objects.
-pub struct Reporter(Recorder);
-
-impl Reporter {
-    /// A reporter called `instance`.
-    pub fn new(client: Client, instance: String) -> Self {
-        let reporter = kube::runtime::events::Reporter {
-            controller: "perfvalidation-operator".to_owned(),
-            instance: Some(instance),
-        };
-        Self(Recorder::new(client, reporter))
-    }
-
-    /// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.
-    pub async fn report(
-        &self,
-        invalid: &InvalidObject,
-        cluster: &Cluster,
-        metrics: &OperatorMetrics,
-    ) -> Option<Duration> {
-        let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
-        error!(
-            namespace,
-            name,
-            error = invalid as &dyn std::error::Error,
-            "the object is not looked after"
-        );
-        metrics.failed(Reason::SpecUnreadable.as_str());
-        // A parser quotes what it does not expect.
-        let note = Redactor::default().redact(&invalid.error);
-        let written = if invalid.metadata.deletion_timestamp.is_some() {
-            Ok(())
-        } else {
-            let generation = invalid.metadata.generation.unwrap_or_default();
-            let (message, now) = (text::bounded(&note), cluster.now());
-            let edit = |status: &mut Value| mark(status, generation, &message, now);
-            cluster.edit_status(&invalid.metadata, edit).await
-        };
-        let (note, again) = match written {
-            Ok(()) => (note, None),
-            Err(refused) => {
-                warn!(
-                    error = &refused as &dyn std::error::Error,
-                    "its conditions are still the old ones"
-                );
-                metrics.failed(refused.change().name);
-                let note = format!("its status is old, and could not be changed ({refused}): {note}");
-                (note, Some(AGAIN))
-            }
-        };
-        self.publish(invalid, &note).await;
-        again
-    }
-
-    /// Removes the conditions again, because the store has room for the object: the write makes the watch bring it. Returns the
-    /// pause before another try, if the write failed.
-    pub async fn take_back(&self, object: &ObjectMeta, cluster: &Cluster) -> Option<Duration> {
-        let refused = cluster.edit_status(object, unmark).await.err()?;
-        let error = &refused as &dyn std::error::Error;
-        warn!(error, "its conditions are still the old ones");
-        Some(AGAIN)
-    }
-
-    async fn publish(&self, invalid: &InvalidObject, note: &str) {
-        let event = Event {
-            type_: EventType::Warning,
-            reason: Reason::SpecUnreadable.as_str().to_owned(),
-            note: Some(text::bounded(note)),
-            action: "Parse".to_owned(),
-            secondary: None,
-        };
-        let object = ObjectReference {
-            api_version: Some(PerfValidation::api_version(&()).into_owned()),
-            kind: Some(PerfValidation::kind(&()).into_owned()),
-            name: invalid.metadata.name.clone(),
-            namespace: invalid.metadata.namespace.clone(),
-            uid: invalid.metadata.uid.clone(),
-            // Without its version, or every change of the object would make another Event of the same.
-            ..ObjectReference::default()
-        };
-        match tokio::time::timeout(LIMIT, self.0.publish(&event, &object)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(source)) => debug!(error = &source as &dyn std::error::Error, "the event was not published"),
-            Err(_) => debug!("the event was not published in time"),
+/// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.
+pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &OperatorMetrics) -> Option<Duration> {
+    let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
+    error!(
+        namespace,
+        name,
+        error = invalid as &dyn std::error::Error,
+        "the object is not looked after"
+    );
+    metrics.failed(Reason::SpecUnreadable.as_str());
+    // A parser quotes what it does not expect.
+    let note = Redactor::default().redact(&invalid.error);
+    let written = if invalid.metadata.deletion_timestamp.is_some() {
+        Ok(())
+    } else {
+        let generation = invalid.metadata.generation.unwrap_or_default();
+        let (message, now) = (text::bounded(&note), cluster.now());
+        let edit = |status: &mut Value| mark(status, generation, &message, now);
+        cluster.edit_status(&invalid.metadata, edit).await
+    };
+    let (note, again) = match written {
+        Ok(()) => (note, None),
+        Err(refused) => {
+            warn!(
+                error = &refused as &dyn std::error::Error,
+                "its conditions are still the old ones"
+            );
+            metrics.failed(refused.change().name);
+            let note = format!("its status is old, and could not be changed ({refused}): {note}");
+            (note, Some(AGAIN))
         }
-    }
+    };
+    let event = Event::warning(Reason::SpecUnreadable, "Parse", text::bounded(&note));
+    let object = ObjectReference {
+        api_version: Some(PerfValidation::api_version(&()).into_owned()),
+        kind: Some(PerfValidation::kind(&()).into_owned()),
+        name: invalid.metadata.name.clone(),
+        namespace: invalid.metadata.namespace.clone(),
+        uid: invalid.metadata.uid.clone(),
+        // Without its version, or every change of the object would make another Event of the same.
+        ..ObjectReference::default()
+    };
+    cluster.publish(&object, &event).await;
+    again
+}
+
+/// Removes the conditions again, because the store has room for the object: the write makes the watch bring it. Returns the
+/// pause before another try, if the write failed.
+pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duration> {
+    let refused = cluster.edit_status(object, unmark).await.err()?;
+    let error = &refused as &dyn std::error::Error;
+    warn!(error, "its conditions are still the old ones");
+    Some(AGAIN)
 }
 
 /// Removes what [`mark`] has set.

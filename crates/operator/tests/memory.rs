@@ -15,7 +15,6 @@ use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
-use perfval_operator::unreadable::Reporter;
 use perfval_run::{Settings, build, names};
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::memory::Growth;
@@ -106,7 +105,6 @@ fn context(server: &ApiServer) -> Arc<Context> {
         Settings::default(),
         Arc::new(OperatorMetrics::new(false)),
         objects,
-        Reporter::new(client, "test".to_owned()),
         Rights::default(),
     ))
 }

@@ -84,11 +84,8 @@ fn verdict_case(facts: &Facts) -> Case {
 /// A finding in one line.
 pub(crate) fn finding(finding: &Finding) -> String {
     format!(
-        "{} ({}): {}; {}",
-        finding.cause,
-        words::severity(finding.severity),
-        finding.evidence,
-        finding.remedy
+        "{} ({:?}): {}; {}",
+        finding.cause, finding.severity, finding.evidence, finding.remedy
     )
 }
 
@@ -104,7 +101,7 @@ fn gate_case(facts: &Facts, gate: &GateStatus) -> Case {
             GateResult::Unmeasured if enforced => CaseState::Error,
             GateResult::Warned | GateResult::Unmeasured => CaseState::Skipped,
         },
-        word: words::result(gate.result).to_owned(),
+        word: format!("{:?}", gate.result),
         message: match gate.result {
             GateResult::Met => String::new(),
             GateResult::Warned => format!("only reported (mode Warn): {text}"),

@@ -2,15 +2,14 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialState};
-use perfval_run::build::{SHA256, SUMMARY, results_sha256};
+use perfval_run::build::{SHA256, SUMMARY, Summary, read_summary, results_sha256};
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{Recorded, judge};
 use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::saved::{recorded, trial_number};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -61,20 +60,6 @@ pub(crate) struct SavedResults {
     pub sha256: String,
 }
 
-/// `summary.json`, as far as a report needs it.
-#[derive(Deserialize)]
-struct Summary {
-    object: SummaryObject,
-    #[serde(flatten)]
-    status: PerfValidationStatus,
-}
-
-#[derive(Deserialize)]
-struct SummaryObject {
-    namespace: Option<String>,
-    name: String,
-}
-
 impl Facts {
     pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
         let mut facts = Self::from_object(object);
@@ -88,8 +73,7 @@ impl Facts {
                 .push("The spec changed after this run began: gates and manifest are those of now.".to_owned());
         }
         if let Some(results) = results {
-            let saved = summary(results)?;
-            let of = saved.status.run.map_or(0, |run| run.number);
+            let of = summary(results)?.status.run.map_or(0, |run| run.number);
             if of != status.state.judged_run.unwrap_or(run.number) {
                 let (name, current) = (Error::name_of(results), run.number);
                 return Err(Error::AnotherRun {
@@ -115,9 +99,10 @@ impl Facts {
 
     pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
         let Summary { object, status } = summary(results)?;
+        let unnamed = || Error::results(results, format!("{SUMMARY} has no object.name"));
         let mut facts = Self {
             namespace: object.namespace,
-            name: object.name,
+            name: object.name.ok_or_else(unnamed)?,
             trials: trials(&status.state.trials, Some(results)),
             status,
             ..Self::default()
@@ -261,24 +246,7 @@ impl Trial {
 }
 
 fn summary(results: &ConfigMap) -> Result<Summary, Error> {
-    let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
-    let text = text.ok_or_else(|| Error::results(results, format!("it has no key {SUMMARY}")))?;
-    read_summary(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
-}
-
-/// Reads a summary. Its numbers are exact: a status has those in the operator's state.
-fn read_summary(text: &str) -> Result<Summary, serde_json::Error> {
-    let mut value: Value = serde_json::from_str(text)?;
-    let mut exact = Map::new();
-    if let Some(fields) = value.as_object_mut() {
-        for name in ["environment", "metrics", "plan", "thresholds", "trials"] {
-            let known = fields.remove(name).filter(|value| !value.is_null());
-            exact.extend(known.map(|value| (name.to_owned(), value)));
-        }
-    }
-    let mut summary: Summary = serde_json::from_value(value)?;
-    summary.status.state = serde_json::from_value(Value::Object(exact))?;
-    Ok(summary)
+    read_summary(results).map_err(|why| Error::results(results, why))
 }
 
 /// The trials of a status, each with its payload where the ConfigMap holds one.

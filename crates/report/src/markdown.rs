@@ -55,7 +55,7 @@ fn gates(facts: &Facts, page: &mut String) {
     for gate in &facts.status.gates {
         let _ = writeln!(
             page,
-            "| {} | {} | {} {} | {} | {} |",
+            "| {} | {} | {} {} | {} | {:?} |",
             plain(&gate.name),
             plain(&format!(
                 "{} {}",
@@ -67,7 +67,7 @@ fn gates(facts: &Facts, page: &mut String) {
             gate.margin_percent
                 .as_deref()
                 .map_or("–".to_owned(), |margin| plain(&words::signed(margin))),
-            words::result(gate.result),
+            gate.result,
         );
     }
     page.push('\n');
@@ -77,9 +77,9 @@ fn findings(facts: &Facts, page: &mut String) {
     for finding in &facts.status.diagnosis {
         let _ = writeln!(
             page,
-            "- **{}** ({}): {}  \n  *What to do:* {}",
+            "- **{}** ({:?}): {}  \n  *What to do:* {}",
             plain(&finding.cause),
-            words::severity(finding.severity),
+            finding.severity,
             plain(&finding.evidence),
             plain(&finding.remedy)
         );

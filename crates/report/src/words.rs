@@ -1,7 +1,7 @@
 //! Words and numbers that more than one kind of report prints.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perfval_api::{GateResult, GateStatus, Severity, TrialOutcome, TrialState};
+use perfval_api::{GateStatus, TrialOutcome, TrialState};
 
 use crate::facts::Facts;
 
@@ -16,23 +16,6 @@ pub(crate) fn verdict(facts: &Facts) -> String {
         (Some(verdict), _) => verdict.as_str().to_owned(),
         (None, Some(phase)) => format!("no verdict yet ({})", phase.as_str()),
         (None, None) => "no verdict yet".to_owned(),
-    }
-}
-
-pub(crate) fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "Info",
-        Severity::Warning => "Warning",
-        Severity::Error => "Error",
-    }
-}
-
-pub(crate) fn result(result: GateResult) -> &'static str {
-    match result {
-        GateResult::Met => "Met",
-        GateResult::Missed => "Missed",
-        GateResult::Warned => "Warned",
-        GateResult::Unmeasured => "Unmeasured",
     }
 }
 

@@ -25,7 +25,7 @@ pub use model::cache_claim_name;
 pub use network_policy::network_policy;
 pub use packing::PackedTrial;
 pub use pod::{ARCHITECTURE_LABEL, OWN_ARCHITECTURES};
-pub use results::{LOG, RESULTS, SHA256, SUMMARY, results, results_sha256};
+pub use results::{LOG, RESULTS, SHA256, SUMMARY, Summary, read_summary, results, results_sha256};
 pub use trial_job::{AIPERF_CONTAINER, trial_job};
 pub use workers_service::workers_service;
 

@@ -1,6 +1,6 @@
 //! Runs that hold a node: no other run may choose it, and what they use counts against the quotas of their namespace.
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMap;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, condition};
 
 /// A node that is another run's.
@@ -13,7 +13,7 @@ pub struct OtherRun {
 }
 
 /// Nodes that are other runs', with the first of these by name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HeldNodes(HashMap<String, String>);
 
 impl HeldNodes {
@@ -28,12 +28,6 @@ impl HeldNodes {
     /// The run that has a node, as `namespace/name`.
     pub fn run_on(&self, node: &str) -> Option<&str> {
         self.0.get(node).map(String::as_str)
-    }
-}
-
-impl Default for HeldNodes {
-    fn default() -> Self {
-        Self(HashMap::new())
     }
 }
 

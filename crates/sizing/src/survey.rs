@@ -16,6 +16,8 @@ pub struct SurveyedNode {
     pub name: String,
     /// Label `kubernetes.io/hostname`.
     pub hostname: Option<String>,
+    /// Time of its creation (seconds since 1970).
+    pub created_at: i64,
     /// True if a run that selects this node alone could have GPUs now.
     pub is_free: bool,
 }
@@ -51,6 +53,7 @@ impl Fleet<'_> {
         let nodes = nodes.map(|node| SurveyedNode {
             name: node.name.to_string(),
             hostname: node.label(HOSTNAME).map(str::to_owned),
+            created_at: node.created_at,
             is_free: is_free(node),
         });
         Ok(nodes.collect())

@@ -190,11 +190,11 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
             verdict.metrics.request_error_percent = Some("100".to_owned());
             verdict
         }
-        Outcome::Failure(failure @ Failure::TimedOut { .. }) => judge_timeout(evidence, in_words(failure), spec),
+        Outcome::Failure(failure @ Failure::TimedOut { .. }) => judge_timeout(evidence, failure_text(failure), spec),
         Outcome::Failure(failure @ Failure::NotExecutable { .. }) => {
-            JudgedTrial::unmeasured(Cause::AIPerfMissing, in_words(failure), lost())
+            JudgedTrial::unmeasured(Cause::AIPerfMissing, failure_text(failure), lost())
         }
-        Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure), lost()),
+        Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, failure_text(failure), lost()),
     }
 }
 
@@ -287,7 +287,8 @@ fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Deci
     }
 }
 
-fn in_words(failure: &Failure) -> String {
+/// Reason why a trial has no numbers.
+pub fn failure_text(failure: &Failure) -> String {
     match failure {
         Failure::Misconfigured { message } | Failure::NotExecutable { message } | Failure::Malformed { message } => {
             message.clone()

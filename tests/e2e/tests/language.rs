@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
-const MAX_CLAUSES: usize = 8;
+const MAX_CLAUSES: usize = 7;
 /// Most uses of [`PHRASES`] in comments.
 const MAX_PHRASES: usize = 1;
 /// Most functions whose name is neither a verb nor a noun.

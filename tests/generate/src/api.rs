@@ -129,7 +129,8 @@ fn meaning(name: &str, path: &str, field: &JSONSchemaProps) -> String {
     if is_listed && values.iter().any(|value| !text.contains(value)) {
         let _ = write!(text, " {}.", values.join(", "));
     }
-    if let Some(kind) = kubernetes_type(name) {
+    // A selector of a pod is a plain map.
+    if let Some(kind) = kubernetes_type(name).filter(|_| field.additional_properties.is_none()) {
         let _ = write!(text, " ({kind})");
     }
     text.trim().to_owned()

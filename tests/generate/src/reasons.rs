@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use perfval_api::{Help, Reason, Word};
+use perfval_api::{Reason, Word};
 use perfval_cluster::Change;
 use perfval_operator::event_words::EventWord;
 use perfval_run::diagnosis::obstacle::Obstacle;
@@ -79,14 +79,13 @@ fn cases_of(word: Word) -> Vec<Case> {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let reasons = Reason::ALL.iter().filter_map(|reason| match reason.help() {
-        Help::Own(remedy) => Some(Case {
+    let reasons = Reason::ALL.iter().filter_map(|reason| {
+        Some(Case {
             word: reason.word(),
             why: one_line(reason.explanation()),
-            remedy,
+            remedy: reason.own_remedy()?,
             effect: None,
-        }),
-        Help::Behind => None,
+        })
     });
     let obstacles = Obstacle::ALL.iter().map(|obstacle| Case {
         word: obstacle.reason().word(),

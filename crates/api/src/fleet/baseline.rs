@@ -88,7 +88,7 @@ pub struct PerfBaselineSpec {
     /// Revision that a person has approved, as `kubectl perfval approve` writes it. The operator never writes it. Without it
     /// the baseline is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub approved_revision: Option<i64>,
 }
 

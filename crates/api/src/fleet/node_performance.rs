@@ -138,6 +138,8 @@ pub struct NodePerformanceStatus {
 pub struct NodeIdentity {
     /// Uid.
     pub uid: String,
+    /// Time of its creation.
+    pub created_at: DateTime<Utc>,
     /// `status.nodeInfo.bootID`: another one after each boot. `None` if the kubelet has not reported it.
     pub boot_id: Option<String>,
 }

@@ -8,7 +8,7 @@ use crate::{GateOperator, Metric, Statistic, rules};
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = rules::rate_has_an_average_only(),
+    validation = rules::whole_trial_has_an_average_only(),
     validation = rules::good_side(GateOperator::AtLeast, "more"),
     validation = rules::good_side(GateOperator::AtMost, "less"),
     validation = rules::only_rates_scale(),

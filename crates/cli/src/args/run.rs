@@ -106,9 +106,27 @@ pub struct PresetsArgs {
 
 /// A duration as the manifests have them: `90s`, `30m`, `1h30m`.
 pub(super) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let duration = perfval_run::time::duration(text);
-    if duration.is_zero() {
-        return Err("write a duration such as 90s, 30m or 1h".to_owned());
+    let duration = text
+        .parse::<kube::core::Duration>()
+        .ok()
+        .filter(|duration| !duration.is_negative());
+    let duration = duration
+        .map(std::time::Duration::from)
+        .filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| "write a duration such as 90s, 30m or 1h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::duration;
+
+    #[test]
+    fn a_text_that_is_no_duration_is_refused() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        for wrong in ["5", "2d", "m", "0s", "-5m", ""] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
-    Ok(duration)
 }

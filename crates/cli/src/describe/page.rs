@@ -1,7 +1,6 @@
 use kube::ResourceExt as _;
 use perfval_api::{
-    Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
-    quantity,
+    Finding, Gate, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Verdict, quantity,
 };
 use perfval_verdict::environment;
 use perfval_verdict::trials::claim;
@@ -9,7 +8,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 
 use super::layout::{INDENT, PageLayout};
 use super::parts::{evidence, next, trials, workers};
-use crate::draw::{BAR, age, span, wrap};
+use crate::draw::{BAR, age, gate_result, span, wrap};
 use crate::table::Table;
 
 impl PageLayout {
@@ -35,7 +34,7 @@ impl PageLayout {
     fn head(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
         let verdict = status.verdict.map(Verdict::as_str);
-        let phase = status.phase.map_or("not looked at yet", Phase::as_str);
+        let phase = status.phase.unwrap_or(Phase::Pending).as_str();
         let headline = match (verdict, status.phase) {
             (Some(verdict), Some(Phase::Completed)) => verdict.to_owned(),
             (Some(verdict), _) => format!("{verdict}, {phase}"),
@@ -115,12 +114,6 @@ impl PageLayout {
             let effective = quantity::parse(&gate.effective)?.to_f64()?;
             (effective > 0.0).then_some(observed / effective)
         })();
-        let result = match gate.result {
-            GateResult::Met => "met",
-            GateResult::Missed => "MISSED",
-            GateResult::Warned => "missed (Warn)",
-            GateResult::Unmeasured => "not measured",
-        };
         let margin = gate.margin_percent.as_deref().map_or(String::new(), |margin| {
             let sign = if margin.starts_with('-') { "" } else { "+" };
             format!("{sign}{margin} %")
@@ -132,7 +125,7 @@ impl PageLayout {
                 .trim_end()
                 .to_owned(),
             margin,
-            result.to_owned(),
+            gate_result(gate.result).to_owned(),
         ]
     }
 
@@ -148,11 +141,7 @@ impl PageLayout {
             remedy,
         } in &status.diagnosis
         {
-            let weight = match severity {
-                Severity::Info => "info",
-                Severity::Warning => "warning",
-                Severity::Error => "error",
-            };
+            let weight = format!("{severity:?}").to_lowercase();
             text += &self.below(&format!("{cause} ({weight})"));
             text += &wrap(evidence, self.columns, "    ");
             let arrow = if self.ink.unicode { "→" } else { "->" };

@@ -88,8 +88,9 @@ pub struct GateChange<'a> {
 impl<'a> RunComparison<'a> {
     /// Compares two runs.
     pub fn new(before: &'a RunOutcome, after: &'a RunOutcome) -> Self {
-        let gates = after.gates.iter().map(|gate| {
-            let earlier = before.gates.iter().find(|earlier| earlier.name == gate.name);
+        let (old, new) = (&before.status, &after.status);
+        let gates = new.gates.iter().map(|gate| {
+            let earlier = old.gates.iter().find(|earlier| earlier.name == gate.name);
             let observed = |gate: &GateStatus| quantity::parse(gate.observed.as_deref()?);
             GateChange {
                 name: &gate.name,
@@ -108,7 +109,7 @@ impl<'a> RunComparison<'a> {
                 MetricChange::new("ttftP99Ms", TTFT_P99, before, after, |trial| trial.ttft_p99_ms.as_ref()),
             ],
             gates: gates.collect(),
-            differs: (before.environment.as_ref().zip(after.environment.as_ref()))
+            differs: (old.state.environment.as_ref().zip(new.state.environment.as_ref()))
                 .map(|(before, after)| differences(before, after)),
         }
     }
@@ -116,15 +117,17 @@ impl<'a> RunComparison<'a> {
 
 impl<'a> Side<'a> {
     fn new(outcome: &'a RunOutcome) -> Self {
-        let causes = outcome.trials.iter().flat_map(|trial| &trial.causes);
+        let status = &outcome.status;
+        let trials = &status.state.trials;
+        let causes = trials.iter().flat_map(|trial| &trial.causes);
         Self {
             run: &outcome.label,
-            verdict: outcome.verdict,
-            reason: outcome.reason.as_deref(),
-            trials: outcome.trials.len(),
+            verdict: status.verdict,
+            reason: status.reason.as_deref(),
+            trials: trials.len(),
             measured: outcome.measured().count(),
             causes: causes.map(String::as_str).collect(),
-            placement: outcome.placement.as_ref(),
+            placement: status.placement.as_ref(),
         }
     }
 }

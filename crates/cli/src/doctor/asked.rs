@@ -1,5 +1,10 @@
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Resource};
 use perfval_api::PerfValidation;
+use serde::de::DeserializeOwned;
 
+use super::check::Check;
+use crate::error::Error;
 use crate::session::Session;
 
 /// Subject of the checks.
@@ -10,4 +15,28 @@ pub struct Asked<'a> {
     /// True if that is a manifest of the user's.
     pub given: bool,
     pub operator_namespace: &'a str,
+}
+
+impl Asked<'_> {
+    /// Checks if an object that the manifest names exists in its namespace; only its metadata is read. `next` is a step
+    /// without the namespace.
+    pub async fn exists<K>(&self, name: &str, next: &str) -> Check
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let namespace = self.object.metadata.namespace.as_deref().unwrap_or_default();
+        let kind = K::kind(&());
+        let api: Api<K> = Api::namespaced(self.session.client.clone(), namespace);
+        match api.get_metadata_opt(name).await {
+            Ok(Some(_)) => Check::good(format!("{kind} {name} is there")),
+            Ok(None) => Check::missing(
+                format!("the manifest uses {kind} {name}, which is not in {namespace}"),
+                format!("{next} -n {namespace}"),
+            ),
+            Err(error) => Check::unknown(
+                format!("{kind} {name}: {}", Error::from_call(&format!("read {kind}s"), error)),
+                format!("kubectl get {} {name} -n {namespace}", kind.to_lowercase()),
+            ),
+        }
+    }
 }

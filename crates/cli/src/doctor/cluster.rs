@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -112,7 +114,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
 async fn rights(asked: &Asked<'_>) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<SelfSubjectAccessReview> = Api::all(asked.session.client.clone());
-    let mut lacking = Vec::new();
+    let (mut lacking, mut roles) = (Vec::new(), BTreeSet::new());
     for (verb, group, resource, what) in RIGHTS {
         let (resource, subresource) = resource
             .split_once('/')
@@ -133,7 +135,14 @@ async fn rights(asked: &Asked<'_>) -> Check {
         };
         match api.create(&PostParams::default(), &review).await {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
-            Ok(_) => lacking.push(what),
+            Ok(_) => {
+                lacking.push(what);
+                roles.insert(if group == meta::GROUP {
+                    "perfvalidation-operator-edit"
+                } else {
+                    "view"
+                });
+            }
             Err(error) => {
                 return Check::unknown(
                     format!("your rights: {}", Error::from_call("ask for your rights", error)),
@@ -147,9 +156,12 @@ async fn rights(asked: &Asked<'_>) -> Check {
     }
     Check::missing(
         format!("in {namespace} you may not {}", lacking.join(", not ")),
-        format!(
-            "kubectl create rolebinding perfval --clusterrole=edit --user=YOU -n {namespace}   (as an administrator)"
-        ),
+        roles
+            .into_iter()
+            .map(|role| format!("kubectl create rolebinding {role} --clusterrole={role} --user=YOU -n {namespace}"))
+            .collect::<Vec<_>>()
+            .join("; ")
+            + "   (as an administrator)",
     )
 }
 

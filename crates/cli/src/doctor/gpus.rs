@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::ListParams;
-use perfval_api::Reason;
+use perfval_api::{ModelCache, Reason};
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
 use perfval_run::dynamo::compatibility;
@@ -36,7 +36,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
     checks.extend(architectures(asked, &seen.inventory).await);
     checks.extend(seen.inventory.present().map(|inventory| dra::check(asked, inventory)));
-    checks.extend(storage(asked, &seen));
+    checks.extend(storage(asked, &seen).await);
     checks.push(exporter(asked).await);
     checks
 }
@@ -47,7 +47,7 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
         Seen::Absent | Seen::NotAsked => {
             return Check::missing(
                 "Dynamo is not installed: nothing serves DynamoGraphDeployments",
-                "install Dynamo's operator 1.1 or later; a waiting run picks it up",
+                "install Dynamo's operator 1.1 to 1.6; a waiting run picks it up",
             );
         }
         Seen::Unknown(why) => {
@@ -131,8 +131,14 @@ async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Ch
     architecture::checks(asked, labels, all).await
 }
 
-fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
-    let cache = asked.object.spec.model.cache.as_ref()?;
+async fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
+    let template = match asked.object.spec.model.cache.as_ref()? {
+        ModelCache::VolumeClaimTemplate(template) => template,
+        ModelCache::PersistentVolumeClaim(claim) => {
+            let next = "name one of these claims in model.cache: kubectl get persistentvolumeclaims";
+            return Some(asked.exists::<PersistentVolumeClaim>(&claim.claim_name, next).await);
+        }
+    };
     let classes = match &seen.storage_classes {
         Seen::Present(classes) => classes,
         unread => {
@@ -142,10 +148,6 @@ fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
                 "kubectl get storageclasses",
             ));
         }
-    };
-    // A claim that is there needs no class.
-    let Some(template) = cache.template() else {
-        return Some(Check::good("there is storage for the model cache"));
     };
     if has_storage_class(template, classes) {
         return Some(Check::good("there is storage for the model cache"));

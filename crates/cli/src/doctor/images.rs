@@ -46,7 +46,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         )
     });
     for (name, kind, content) in pull.chain(token) {
-        checks.push(secret(asked, &name, &format!("kubectl create secret {kind} {name} {content}")).await);
+        let create = format!("kubectl create secret {kind} {name} {content}");
+        checks.push(asked.exists::<Secret>(&name, &create).await);
     }
     checks
 }
@@ -74,21 +75,4 @@ fn same(on_node: &str, wanted: &str) -> bool {
         || on_node
             .strip_suffix(wanted)
             .is_some_and(|registry| registry.ends_with('/'))
-}
-
-/// Checks if a Secret exists; only its metadata is read. `create` is the command that creates it, without its namespace.
-async fn secret(asked: &Asked<'_>, name: &str, create: &str) -> Check {
-    let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<Secret> = Api::namespaced(asked.session.client.clone(), namespace);
-    match api.get_metadata_opt(name).await {
-        Ok(Some(_)) => Check::good(format!("Secret {name} is there")),
-        Ok(None) => Check::missing(
-            format!("the manifest uses Secret {name}, which is not in {namespace}"),
-            format!("{create} -n {namespace}"),
-        ),
-        Err(error) => Check::unknown(
-            format!("Secret {name}: {}", Error::from_call("read Secrets", error)),
-            format!("kubectl get secret {name} -n {namespace}"),
-        ),
-    }
 }

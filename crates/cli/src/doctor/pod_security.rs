@@ -13,12 +13,18 @@ const LABEL: &str = "pod-security.kubernetes.io/enforce";
 const REQUIRED: &str = "podTemplate: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, \
                         containerSecurityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}}";
 
-/// Compares them, where the namespace exists and enforces `restricted`.
+/// Compares them, where the namespace enforces `restricted`.
 pub async fn check(asked: &Asked<'_>) -> Option<Check> {
     let name = asked.object.metadata.namespace.as_deref()?;
     let api: Api<Namespace> = Api::all(asked.session.client.clone());
     let namespace = match api.get_opt(name).await {
-        Ok(namespace) => namespace?,
+        Ok(Some(namespace)) => namespace,
+        Ok(None) => {
+            return Some(Check::missing(
+                format!("namespace {name} does not exist"),
+                format!("kubectl create namespace {name}"),
+            ));
+        }
         Err(error) => {
             return Some(Check::unknown(
                 format!(

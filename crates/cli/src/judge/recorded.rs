@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{PlacementStatus, PlanDetails};
+use perfval_run::build::read_summary;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::{self, FILE_BYTES};
@@ -75,18 +75,9 @@ fn config_map(bytes: &[u8]) -> Option<ConfigMap> {
         .flatten()
 }
 
-/// The trials that came to an end, as a summary lists them.
-fn finished(summary: &Value) -> impl Iterator<Item = i64> {
-    let trials = summary["trials"].as_array().into_iter().flatten();
-    trials
-        .filter(|trial| !trial["outcome"].is_null())
-        .filter_map(|trial| trial["number"].as_i64())
-}
-
 /// The trials of a run's results ConfigMap (`kubectl get configmap -o json`), from the first on.
 fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, String> {
-    let texts = results.data.iter().flatten().collect::<BTreeMap<_, _>>();
-    if let Some(omitted) = texts.get(&"omitted.txt".to_owned()) {
+    if let Some(omitted) = results.data.as_ref().and_then(|data| data.get("omitted.txt")) {
         return Err(format!(
             "trials were left out of this ConfigMap, so the verdict cannot be repeated: {}",
             omitted.trim()
@@ -104,17 +95,11 @@ fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, Str
     if trials.is_empty() {
         return Err("no key trial-<n>.json.gz in this ConfigMap: give the ConfigMap in status.resultsRef".to_owned());
     }
-    let summary = texts
-        .get(&"summary.json".to_owned())
-        .map(|text| serde_json::from_str::<Value>(text));
-    let summary = match summary {
-        Some(Ok(summary)) => summary,
-        Some(Err(error)) => return Err(format!("summary.json cannot be read: {error}")),
-        None => return Err("no summary.json in this ConfigMap: whether trials are missing is unknown".to_owned()),
-    };
-    let missing: Vec<String> = finished(&summary)
-        .filter(|number| !trials.contains_key(number))
-        .map(|number| number.to_string())
+    let status = read_summary(results)?.status;
+    let finished = status.state.trials.iter().filter(|trial| trial.outcome.is_some());
+    let missing: Vec<String> = finished
+        .filter(|trial| !trials.contains_key(&trial.number))
+        .map(|trial| trial.number.to_string())
         .collect();
     if !missing.is_empty() {
         return Err(format!(
@@ -122,24 +107,9 @@ fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, Str
             missing.join(", ")
         ));
     }
-    let placement = &summary["placement"];
-    let number = |field: &str| placement[field].as_i64();
-    let share = number("gpus").zip(number("nodeGPUs")).map(|(gpus, node_gpus)| {
-        let placement = PlacementStatus {
-            gpus,
-            node_gpus,
-            faulty_gpus: number("faultyGPUs").unwrap_or_default(),
-            expected_gpus: number("expectedGPUs"),
-            ..PlacementStatus::default()
-        };
-        let details = PlanDetails {
-            expected_by: serde_json::from_value(summary["plan"]["expectedBy"].clone()).ok(),
-            ..PlanDetails::default()
-        };
-        Share::new(&placement, &details)
-    });
+    let share = |placement| Share::new(placement, &status.state.plan);
     Ok(RecordedFile {
         trials: trials.into_values().collect(),
-        share,
+        share: status.placement.as_ref().map(share),
     })
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use perfval_api::{Finding, GateResult, GateStatus, Metrics, PerfValidationSpec, TrialOutcome, Verdict};
+use perfval_api::{Finding, GateStatus, Metrics, PerfValidationSpec, TrialOutcome, Verdict};
 use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
 use super::recorded::RecordedTrial;
+use crate::draw::gate_result;
 use crate::table::Table;
 
 /// The answer of `judge`, as `-o json` prints it.
@@ -113,7 +114,7 @@ impl fmt::Display for JudgeReport<'_> {
                         or_dash(&gate.observed),
                         (*threshold).to_owned(),
                         gate.effective.clone(),
-                        result(gate.result).to_owned(),
+                        gate_result(gate.result).to_owned(),
                     ]);
                 }
             }
@@ -129,14 +130,5 @@ impl fmt::Display for JudgeReport<'_> {
             }
         }
         writeln!(f, "\n{} {}: {}", self.verdict.as_str(), self.reason, self.message)
-    }
-}
-
-fn result(result: GateResult) -> &'static str {
-    match result {
-        GateResult::Met => "met",
-        GateResult::Missed => "MISSED",
-        GateResult::Warned => "missed (Warn)",
-        GateResult::Unmeasured => "not measured",
     }
 }

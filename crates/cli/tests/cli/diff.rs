@@ -145,9 +145,12 @@ async fn results_that_are_gone_or_of_another_version_are_said() {
     for (summary, said) in [
         (
             "{\"trials\": 7}",
-            "summary.json is of another version than this program",
+            "summary.json cannot be read, perhaps because another version of the operator wrote it: invalid type: integer `7`",
         ),
-        ("not json", "summary.json is no JSON"),
+        (
+            "not json",
+            "summary.json cannot be read, perhaps because another version of the operator wrote it: expected ident",
+        ),
     ] {
         desk.server.put(saved(summary));
         let answer = desk.types("diff run").await;
@@ -162,7 +165,7 @@ async fn results_that_are_gone_or_of_another_version_are_said() {
     assert!(
         answer
             .err
-            .contains("it has no summary.json; another version of the operator wrote it"),
+            .contains("it has no summary.json: perhaps another version of the operator wrote it"),
         "{}",
         answer.err
     );

@@ -38,6 +38,8 @@ fn healthy() -> Desk {
         "perfvalidation-operator",
     );
     put_pod(&desk, "gpu-operator", "app", "nvidia-dcgm-exporter");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "perf"}});
+    desk.server.put(namespace);
     desk
 }
 
@@ -250,6 +252,32 @@ async fn a_secret_that_is_missing_has_the_command_that_creates_one_of_its_kind()
             "kubectl create secret docker-registry mirror --docker-server=… --docker-username=… -n perf",
             "kubectl create secret generic hub --from-literal=hf-token=… -n perf",
         ]
+    );
+}
+
+#[tokio::test]
+async fn a_claim_of_the_manifest_is_looked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("claim.yaml");
+    let quick = std::fs::read_to_string("../../config/samples/quick.yaml").expect("the sample");
+    let with_cache = "Qwen3-0.6B\n    cache: {persistentVolumeClaim: {claimName: weights}}\n";
+    std::fs::write(&manifest, quick.replace("Qwen3-0.6B\n", with_cache)).expect("the manifest");
+    let desk = healthy();
+    let words = format!("doctor -f {}", manifest.display());
+    let answer = desk.types(&words).await;
+    assert_eq!(answer.code, 1, "{}", answer.out);
+    let missing = "the manifest uses PersistentVolumeClaim weights, which is not in perf";
+    assert!(answer.out.contains(missing), "{}", answer.out);
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": "perf", "name": "weights"},
+    }));
+    let answer = desk.types(&words).await;
+    assert_eq!(answer.code, 0, "{}", answer.out);
+    assert!(
+        answer.out.contains("PersistentVolumeClaim weights is there"),
+        "{}",
+        answer.out
     );
 }
 

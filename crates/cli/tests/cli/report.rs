@@ -89,6 +89,18 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
             "report -f ../../config/samples/quick.yaml".to_owned(),
             "give AIPerf's exports too",
         ),
+        (
+            format!("report {export} {export} -f ../../config/samples/quick.yaml --gpus 1"),
+            "hold the same trial",
+        ),
+        (
+            format!("report {export} -f ../../config/samples/quick.yaml --gpus 8 --node-gpus 2"),
+            "--gpus 8 is more than --node-gpus 2",
+        ),
+        (
+            format!("report {export} -f ../../config/samples/gpu-h200.yaml"),
+            "scales with the GPUs in use: give --gpus",
+        ),
     ] {
         let answer = desk.types(&words).await;
         assert_eq!(answer.code, 2, "{words}");

@@ -140,6 +140,14 @@ async fn what_the_api_server_would_refuse_is_refused_before() {
     let answer = desk.types(&format!("run -f {}", path.display())).await;
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("modle"), "{}", answer.err);
+    let flags = desk.types("run --preset h200 --model a:b").await;
+    assert_eq!(flags.code, 2);
+    for words in [
+        "the manifest of these flags would be refused",
+        "spec.model.name: write a model id",
+    ] {
+        assert!(flags.err.contains(words), "{}", flags.err);
+    }
     assert!(desk.server.objects("perfvalidations").is_empty());
     let nothing = desk.types("run").await;
     assert_eq!(nothing.code, 2);

@@ -39,14 +39,14 @@ fn what_is_wrong_with_the_arguments_is_named() {
             good.clone(),
             PathBuf::from("/no/such/file"),
             &[],
-            "/no/such/file cannot be read",
+            "/no/such/file cannot be used",
         ),
-        (good.clone(), desk.folder.path().to_owned(), &[], "cannot be read"),
+        (good.clone(), desk.folder.path().to_owned(), &[], "cannot be used"),
         (
             PathBuf::from("/no/such.yaml"),
             success.clone(),
             &[],
-            "/no/such.yaml cannot be read",
+            "/no/such.yaml cannot be used",
         ),
         (manifest("bad", "a: [b"), success.clone(), &[], "is no YAML"),
         (

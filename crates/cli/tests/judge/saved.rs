@@ -76,7 +76,7 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
         data: Some(
             [(
                 "summary.json".to_owned(),
-                json!({"placement": {"gpus": 4, "nodeGPUs": 8}}).to_string(),
+                json!({"placement": {"node": "n1", "allocation": "DRA", "gpus": 4, "nodeGPUs": 8}}).to_string(),
             )]
             .into(),
         ),
@@ -109,8 +109,9 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
     assert_eq!(answer.code, 2, "{answer:?}");
     assert!(answer.complaint.contains("trial 2"), "{answer:?}");
     let mut incomplete = results.clone();
-    let trial = |number: i64, outcome: &str| json!({"number": number, "outcome": outcome});
-    let trials = json!([trial(1, "Miss"), trial(2, "Miss"), trial(3, "Invalid"), {"number": 4}]);
+    let trial = |(number, outcome): (i64, Option<&str>)| json!({"number": number, "outcome": outcome, "startedAt": "2026-09-20T14:13:40Z"});
+    let outcomes = [Some("Miss"), Some("Miss"), Some("Invalid"), None];
+    let trials: Vec<_> = (1..).zip(outcomes).map(trial).collect();
     incomplete["data"]["summary.json"] = json!({"trials": trials}).to_string().into();
     let answer = judge(&manifest, &[desk.file("missing.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");

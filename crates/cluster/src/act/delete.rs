@@ -1,11 +1,7 @@
 use std::fmt::Debug;
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use k8s_openapi::api::networking::v1::NetworkPolicy;
-use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, DeleteParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use kube::core::{DynamicObject, ObjectMeta};
 use perfval_api::PerfValidation;
 use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::strays::Labelled;
@@ -18,14 +14,10 @@ use crate::{CallFailure, Cluster, Error, change};
 
 impl Cluster {
     pub(super) async fn delete_child(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
-        let resource = match child.kind {
-            ChildKind::Job => ApiResource::erase::<Job>(&()),
-            ChildKind::Service => ApiResource::erase::<Service>(&()),
-            ChildKind::Results => ApiResource::erase::<ConfigMap>(&()),
-            ChildKind::ClaimTemplate => ApiResource::erase::<ResourceClaimTemplate>(&()),
-            ChildKind::NetworkPolicy => ApiResource::erase::<NetworkPolicy>(&()),
-            ChildKind::Deployment => return self.delete_deployment(run, child).await,
-        };
+        if child.kind == ChildKind::Deployment {
+            return self.delete_deployment(run, child).await;
+        }
+        let resource = Self::child_resource(child.kind);
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
         let answer = self.try_delete(&api, &child.name, &child.uid).await;
         deleted(run, &resource.kind, &child.name, answer)

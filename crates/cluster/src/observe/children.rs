@@ -1,21 +1,40 @@
-//! Everything that carries the object's label, of any run.
+//! Kinds of children, lists of them, and all that carry the object's label, of any run.
 
-use std::fmt::Debug;
-
+use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, ListParams};
-use kube::core::{Resource, ResourceExt as _};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::observed::{Child, ChildKind, ChildRef};
 use perfval_run::{Run, build};
-use serde::de::DeserializeOwned;
 
+use super::dynamo::deployments_at;
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+
+/// The kinds that a run removes; the cache's volume claim and the results outlive it.
+pub(super) const REMOVED: [ChildKind; 5] = [
+    ChildKind::Job,
+    ChildKind::Deployment,
+    ChildKind::Service,
+    ChildKind::ClaimTemplate,
+    ChildKind::NetworkPolicy,
+];
+
+/// Objects to list.
+pub(super) struct Selection<'a> {
+    /// Their namespace; all without it.
+    pub(super) namespace: Option<&'a str>,
+    pub(super) params: ListParams,
+    /// Name of their owners in errors.
+    pub(super) owners: String,
+    /// The apiVersion at which the deployment was recorded.
+    pub(super) recorded: Option<&'a str>,
+}
 
 /// Selects what carries the object's name.
 pub(super) fn list_params(run: &Run<'_>) -> ListParams {
@@ -23,31 +42,50 @@ pub(super) fn list_params(run: &Run<'_>) -> ListParams {
 }
 
 impl Cluster {
-    /// The kinds that a run removes; the cache's volume claim and the results outlive it.
+    /// Resource of a kind; a deployment's at the oldest version that the operator supports.
+    pub fn child_resource(kind: ChildKind) -> ApiResource {
+        match kind {
+            ChildKind::Job => ApiResource::erase::<Job>(&()),
+            ChildKind::Deployment => deployments_at("v1alpha1"),
+            ChildKind::Service => ApiResource::erase::<Service>(&()),
+            ChildKind::ClaimTemplate => ApiResource::erase::<ResourceClaimTemplate>(&()),
+            ChildKind::NetworkPolicy => ApiResource::erase::<NetworkPolicy>(&()),
+            ChildKind::Results => ApiResource::erase::<ConfigMap>(&()),
+        }
+    }
+
+    /// The objects of the kinds that a run removes.
     pub(super) async fn children(&self, run: &Run<'_>) -> Read<Vec<Child>> {
-        let client = || self.client.clone();
-        let jobs: Api<Job> = Api::namespaced(client(), run.namespace());
-        let services: Api<Service> = Api::namespaced(client(), run.namespace());
-        let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
-        let policies: Api<NetworkPolicy> = Api::namespaced(client(), run.namespace());
-        let policies = async {
-            // Without the flag there are none; the sweeper removes those of earlier runs.
-            match run.settings.run_network_policy {
-                Some(_) => self.children_of(run, ChildKind::NetworkPolicy, &policies).await,
-                None => Ok(Vec::new()),
-            }
-        };
-        let (jobs, deployments, services, templates, policies) = futures::join!(
-            self.children_of(run, ChildKind::Job, &jobs),
-            self.child_deployments(run),
-            self.children_of(run, ChildKind::Service, &services),
-            self.children_of(run, ChildKind::ClaimTemplate, &templates),
-            policies,
-        );
+        let mut kinds = REMOVED.to_vec();
+        // Without the flag there are no policies; the sweeper removes those of earlier runs.
+        if run.settings.run_network_policy.is_none() {
+            kinds.retain(|kind| *kind != ChildKind::NetworkPolicy);
+        }
+        let selection = select(run, list_params(run));
+        self.list_kinds(&kinds, &selection, |kind, object| child(run, kind, &object))
+            .await
+    }
+
+    /// The results of every run of the object, without their content.
+    pub(super) async fn results_of_all_runs(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let labels = format!("{NAME_LABEL}={},{COMPONENT_LABEL}={}", run.name(), build::RESULTS);
+        let selection = select(run, ListParams::default().labels(&labels));
+        let form = |kind, object| child(run, kind, &object);
+        self.list_kind(ChildKind::Results, &selection, &form).await
+    }
+
+    /// All objects of these kinds, each in the caller's form as soon as its list is there.
+    pub(super) async fn list_kinds<T>(
+        &self,
+        kinds: &[ChildKind],
+        selection: &Selection<'_>,
+        form: impl Fn(ChildKind, PartialObjectMeta) -> T,
+    ) -> Read<Vec<T>> {
+        let lists = kinds.iter().map(|kind| self.list_kind(*kind, selection, &form));
         let mut all = Vec::new();
-        for part in [jobs, deployments, services, templates, policies] {
-            match part {
-                Ok(mut children) => all.append(&mut children),
+        for list in join_all(lists).await {
+            match list {
+                Ok(mut found) => all.append(&mut found),
                 // The kind is not served: there are none of it.
                 Err(Unread::Absent) => {}
                 Err(unknown) => return Err(unknown),
@@ -56,48 +94,43 @@ impl Cluster {
         Ok(all)
     }
 
-    /// The results of every run of the object, without their content.
-    pub(super) async fn results_of_all_runs(&self, run: &Run<'_>) -> Read<Vec<Child>> {
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
-        let params = ListParams::default().labels(&format!(
-            "{NAME_LABEL}={},{COMPONENT_LABEL}={}",
-            run.name(),
-            build::RESULTS
-        ));
-        let kind = ChildKind::Results;
-        let found = read(&listing(run, kind), self.bounded(api.list_metadata(&params)).await)?;
-        Ok(found.items.iter().map(|results| child(run, kind, results)).collect())
-    }
-
-    /// Found at any version: their metadata is the same at each.
-    async fn child_deployments(&self, run: &Run<'_>) -> Read<Vec<Child>> {
-        let kind = ChildKind::Deployment;
-        let call = listing(run, kind);
-        let mut versions = self.deployment_versions(run);
+    /// All objects of a kind. Deployments are found at any version: their metadata is the same at each.
+    async fn list_kind<T>(
+        &self,
+        kind: ChildKind,
+        selection: &Selection<'_>,
+        form: &impl Fn(ChildKind, PartialObjectMeta) -> T,
+    ) -> Read<Vec<T>> {
+        let call = format!("list {kind:?} objects of {}", selection.owners);
+        let mut versions = (kind == ChildKind::Deployment).then(|| self.versions_of_deployments(selection.recorded));
         loop {
-            let api = self.deployments_as(run, &versions.next().await?);
-            match self.bounded(api.list_metadata(&list_params(run))).await {
-                Err(failure) if versions.goes_on(&call, &failure) => {}
-                answer => return read(&call, answer).map(|found| children(run, kind, &found.items)),
+            let resource = match &mut versions {
+                Some(versions) => versions.next().await?,
+                None => Self::child_resource(kind),
+            };
+            let api: Api<DynamicObject> = match selection.namespace {
+                Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+                None => Api::all_with(self.client.clone(), &resource),
+            };
+            match self.bounded(api.list_metadata(&selection.params)).await {
+                Err(failure) if versions.as_mut().is_some_and(|others| others.goes_on(&call, &failure)) => {}
+                answer => {
+                    let found = read(&call, answer)?.items.into_iter();
+                    return Ok(found.map(|object| form(kind, object)).collect());
+                }
             }
         }
     }
+}
 
-    async fn children_of<K>(&self, run: &Run<'_>, kind: ChildKind, api: &Api<K>) -> Read<Vec<Child>>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug,
-    {
-        let found = self.bounded(api.list_metadata(&list_params(run))).await;
-        Ok(children(run, kind, &read(&listing(run, kind), found)?.items))
+fn select<'a>(run: &Run<'a>, params: ListParams) -> Selection<'a> {
+    let deployment = run.status().state.deployment.as_ref();
+    Selection {
+        namespace: Some(run.namespace()),
+        params,
+        owners: format!("{}/{}", run.namespace(), run.name()),
+        recorded: deployment.map(|deployment| deployment.api_version.as_str()),
     }
-}
-
-fn listing(run: &Run<'_>, kind: ChildKind) -> String {
-    format!("list {kind:?} objects of {}/{}", run.namespace(), run.name())
-}
-
-fn children(run: &Run<'_>, kind: ChildKind, found: &[impl Resource]) -> Vec<Child> {
-    found.iter().map(|object| child(run, kind, object)).collect()
 }
 
 fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {

@@ -104,10 +104,11 @@ pub fn compare_nodes(
     found
 }
 
-/// Nodes that missed a gate.
+/// Nodes that missed a gate of a policy.
 fn below_gate(measured: &BTreeMap<String, &NodePerformanceStatus>, is_selected: impl Fn(&str) -> bool) -> Vec<Outlier> {
-    let failed = measured.iter().filter(|(_, status)| status.verdict == Verdict::Failed);
-    failed
+    let of_policies = measured.iter().filter(|(_, status)| status.validation.policy.is_some());
+    of_policies
+        .filter(|(_, status)| status.verdict == Verdict::Failed)
         .filter(|(name, _)| is_selected(name))
         .map(|(name, status)| Outlier {
             percent: status.percent_of_gate.filter(|percent| *percent < 100),

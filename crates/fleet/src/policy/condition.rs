@@ -1,12 +1,14 @@
 //! Conditions of a policy. Each message contains the remedy.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
 use super::comparison::{MOST, NodeComparison};
-use super::facts::CreateRefusal;
+use super::facts::{CreateRefusal, ValidationFacts};
 use crate::condition::number;
 use crate::detectable::DetectableLoss;
 
@@ -79,6 +81,8 @@ pub(super) struct PolicySituation<'a> {
     /// Cron texts and time zones that cannot be used.
     pub(super) errors: &'a [String],
     pub(super) refusal: Option<&'a CreateRefusal>,
+    /// Last validations of due nodes that measured nothing.
+    pub(super) unmeasured: &'a [&'a ValidationFacts],
 }
 
 /// Condition `Ready` of a policy whose nodes are known.
@@ -182,16 +186,23 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         );
         return (PolicyReason::Overlapping, remedy);
     }
-    let others = (situation.outliers > MOST).then(|| {
-        let all = situation.outliers;
-        format!(" There are {all} outliers; status.outliers lists the worst {MOST}.")
-    });
-    let message = format!(
-        "{} of {} nodes have a fresh verdict.{}",
-        nodes.fresh,
-        nodes.selected,
-        others.unwrap_or_default()
-    );
+    let mut message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
+    if situation.outliers > MOST {
+        let _ = write!(
+            message,
+            " status.outliers lists the worst {MOST} of {}.",
+            situation.outliers
+        );
+    }
+    if let Some(example) = situation.unmeasured.first() {
+        let _ = write!(
+            message,
+            " The last validations of {} measured nothing. See why: kubectl describe perfval -n {} {}",
+            number(situation.unmeasured.len(), "node", "nodes"),
+            example.namespace,
+            example.name
+        );
+    }
     (PolicyReason::Reconciled, message)
 }
 

@@ -50,14 +50,16 @@ pub(super) fn list_deletions(
     children: &[&ValidationFacts],
     now: DateTime<Utc>,
 ) -> Vec<Deletion> {
-    let surplus = surplus(spec, histories, now);
+    let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
+    let is_counted = |at: DateTime<Utc>| counts_minutes && at >= midnight(now);
+    let surplus = surplus(spec, histories, is_counted);
     let staying = children.iter().filter(|child| !child.is_deleting);
     let deletions = staying.filter_map(|child| {
         let Some(node) = child.hostname().and_then(|hostname| nodes.get(hostname)) else {
             let leaves = match child.outline.state {
                 // Its own time-outs end it, and it then shows why.
                 RunState::Active => false,
-                RunState::Ended { at, .. } => now - at > GRACE,
+                RunState::Ended { at, .. } => now - at > GRACE && !is_counted(at),
                 RunState::Waiting | RunState::Suspended => true,
             };
             return leaves.then(|| Deletion::new(child, None));
@@ -72,14 +74,12 @@ pub(super) fn list_deletions(
 }
 
 /// Returns the uids of finished validations beyond the history. The newest of a node always stays: the pause and the number
-/// of the next attempt follow from it. Those of today stay while a budget counts their GPU minutes.
+/// of the next attempt follow from it. `is_counted` is true for those whose GPU minutes a budget counts.
 fn surplus<'a>(
     spec: &PerfValidationPolicySpec,
     histories: &HashMap<&str, NodeHistory<'a>>,
-    now: DateTime<Utc>,
+    is_counted: impl Fn(DateTime<Utc>) -> bool,
 ) -> HashSet<&'a str> {
-    let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
-    let today = midnight(now);
     let limit = |count: i32| usize::try_from(count).unwrap_or_default();
     let (most_failed, most_passed) = (
         limit(spec.validation_history.failed),
@@ -95,8 +95,7 @@ fn surplus<'a>(
                 _ => (&mut failed, most_failed),
             };
             *kept += 1;
-            let counts = counts_minutes && at >= today;
-            if *kept > most && place > 0 && !counts {
+            if *kept > most && place > 0 && !is_counted(at) {
                 surplus.insert(child.uid.as_str());
             }
         }

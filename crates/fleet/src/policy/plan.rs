@@ -66,6 +66,8 @@ struct Sorted<'a> {
     /// Reasons of nodes without a fresh verdict and without an active validation.
     due: Vec<DueReason>,
     candidates: Vec<DueNode<'a>>,
+    /// Last validations of due nodes that pause because it measured nothing.
+    unmeasured: Vec<&'a ValidationFacts>,
 }
 
 impl<'a> Planner<'a> {
@@ -141,7 +143,12 @@ impl<'a> Planner<'a> {
             errors: &self.times.errors,
             due: sorted.due.len(),
             has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
-            refusal: self.facts.refusal,
+            // An old refusal matters only if there is another attempt.
+            refusal: self
+                .facts
+                .refusal
+                .filter(|refusal| now < refusal.until || !sorted.candidates.is_empty()),
+            unmeasured: &sorted.unmeasured,
         };
         outliers.truncate(MOST);
         let slots = limits
@@ -167,15 +174,18 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Newest verdict of a node. The object of the node may be some seconds behind the validation.
+    /// Newest verdict of a node by a run of a policy: gates and load of other runs are a user's. The object of the node may be some
+    /// seconds behind the validation.
     fn verdict(&self, node: &SelectedNode) -> Option<(DateTime<Utc>, Verdict)> {
         let recorded = self.snapshot.measured.get(&node.name);
+        let recorded = recorded.filter(|status| status.validation.policy.is_some());
         let recorded = recorded.map(|status| (status.measured_at, status.verdict));
         let history = node.hostname.as_deref().and_then(|host| self.by_hostname.get(host));
         let children = history.into_iter().flat_map(|history| &history.all);
         children
             .filter_map(|child| child.measured())
             .chain(recorded)
+            .filter(|(at, _)| *at >= node.created_at)
             .max_by_key(|(at, _)| *at)
     }
 
@@ -261,6 +271,7 @@ impl<'a> Planner<'a> {
                 continue;
             };
             if history.rests_until().is_some_and(|until| self.snapshot.now < until) {
+                sorted.unmeasured.extend(history.ended().first());
                 continue;
             }
             let is_risky = suspicious.contains(node.name.as_str())

@@ -185,6 +185,7 @@ impl PolicyFleet {
             name: name(at),
             hostname: Some(name(at)),
             is_free: true,
+            ..SelectedNode::default()
         };
         let nodes: Vec<SelectedNode> = (0..self.fleet.len()).map(node).collect();
         let facts = PolicyFacts {
@@ -264,6 +265,7 @@ impl PolicyFleet {
         };
         let identity = NodeIdentity {
             uid: "uid".to_owned(),
+            created_at: DateTime::UNIX_EPOCH,
             boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
         };
         let change = record(&measured, &identity, self.objects.values());

@@ -2,6 +2,7 @@
 
 mod running;
 
+use chrono::{DateTime, TimeDelta};
 use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::measurement::Measurement;
@@ -14,6 +15,7 @@ const UID: &str = "node-uid";
 fn node(uid: &str) -> NodeIdentity {
     NodeIdentity {
         uid: uid.to_owned(),
+        created_at: DateTime::UNIX_EPOCH,
         boot_id: Some("4b3f0f1a-7c83-4d41-9d0e-3b4d1f6b0c55".to_owned()),
     }
 }
@@ -250,8 +252,26 @@ fn a_confirmation_is_compared_with_the_same_past_and_is_no_run_of_its_own() {
     let rerun = changed(of_policy(10, &slow), |object| {
         object["metadata"]["annotations"] = json!({"perfvalidation.dev/due-reason": "Confirmation"});
         object["status"]["run"]["number"] = json!(2);
+        object["status"]["run"]["trigger"] = json!("Rerun");
     });
     assert!(!rerun.expect("measured").is_confirmation);
+    // The operator itself begins a run again that gave way.
+    let preempted = changed(of_policy(10, &slow), |object| {
+        object["metadata"]["annotations"] = json!({"perfvalidation.dev/due-reason": "Confirmation"});
+        object["status"]["run"]["number"] = json!(2);
+        object["status"]["run"]["trigger"] = json!("Preempted");
+    });
+    assert!(preempted.expect("measured").is_confirmation);
+}
+
+#[test]
+fn a_run_on_an_earlier_machine_of_the_same_name_is_not_recorded() {
+    let measured = measured(validation(1, &[("GPU-a", 8000)])).expect("measured");
+    let replaced = NodeIdentity {
+        created_at: measured.ended_at + TimeDelta::seconds(1),
+        ..node(UID)
+    };
+    assert_eq!(decide(&measured, &replaced, std::iter::empty()), NodeChange::Nothing);
 }
 
 #[test]

@@ -220,6 +220,16 @@ fn an_approval_is_of_a_revision_that_somebody_has_seen() {
     assert!(message.contains("Revision 7 does not exist"), "{message}");
     assert_eq!(approved(&[&baseline]), Approved::new());
 
+    // A wrong number loses no approved revision.
+    approve(&mut baseline, 1, &fleet);
+    let norms = approved(&[&baseline]);
+    assert_ne!(norms, Approved::new());
+    approve(&mut baseline, 7, &fleet);
+    assert_eq!(condition(&baseline, "Approved").1, "RevisionMissing");
+    assert_eq!(approved(&[&baseline]), Approved::new());
+    approve(&mut baseline, 1, &fleet);
+    assert_eq!(approved(&[&baseline]), norms);
+
     // The number was written before there was a revision.
     let spec = json!({"environment": {"digest": DIGEST}, "source": "Learned", "approvedRevision": 1});
     let mut early = stored("early", &spec);

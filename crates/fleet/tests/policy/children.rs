@@ -205,4 +205,10 @@ fn validations_of_today_stay_while_a_budget_counts_their_minutes() {
     };
     assert_eq!(count(json!([{"nodes": 1}])), 2);
     assert_eq!(count(json!([{"nodes": 1, "gpuMinutesPerDay": 1000}])), 1);
+
+    let mut world = World::new(&["n1"], &json!({"budgets": [{"gpuMinutesPerDay": 1000}]}));
+    world.now = ago(2);
+    world.create(&ended("Passed", world.now));
+    (world.now, world.nodes) = (now(), Vec::new());
+    assert_eq!(world.decide().delete, [], "the node left today");
 }

@@ -96,12 +96,18 @@ fn a_newer_run_ends_the_suspicion() {
 
 #[test]
 fn runs_of_other_owners_are_not_confirmed() {
-    for policy in [None, Some("other".to_owned())] {
-        let mut world = world(1, &[0], &json!({}));
+    let mut world = world(1, &[0], &json!({}));
+    let mut of = |policy: Option<&str>| {
         let status = world.measured.get_mut("n0").expect("measured");
-        status.validation.policy.clone_from(&policy);
-        assert_eq!(targets(&world.decide()), Vec::<&str>::new(), "{policy:?}");
-    }
+        status.validation.policy = policy.map(str::to_owned);
+        reasons(&world.decide())
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(Some("other")), Vec::<String>::new());
+    // The run of a user is no measurement of a policy.
+    assert_eq!(of(None), ["NeverMeasured"]);
 }
 
 #[test]

@@ -63,13 +63,14 @@ fn node(name: &str) -> SelectedNode {
         name: name.to_owned(),
         hostname: Some(name.to_owned()),
         is_free: true,
+        ..SelectedNode::default()
     }
 }
 
 fn measured(verdict: &str, at: DateTime<Utc>) -> NodePerformanceStatus {
     serde_json::from_value(json!({
         "verdict": verdict, "measuredAt": at,
-        "validation": {"namespace": "perf", "name": "earlier", "uid": "u", "run": 1},
+        "validation": {"namespace": "perf", "name": "earlier", "uid": "u", "run": 1, "policy": "p"},
     }))
     .expect("a status")
 }

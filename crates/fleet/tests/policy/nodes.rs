@@ -35,6 +35,25 @@ fn a_node_is_due_without_a_verdict_or_with_an_old_one() {
 }
 
 #[test]
+fn a_verdict_of_an_earlier_machine_or_of_a_users_run_does_not_count() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.now = ago(2);
+    world.create(&ended("Passed", ago(2)));
+    world.measure("n1", "Passed", ago(2));
+    world.now = now();
+    assert!(world.decide().create.is_empty());
+    world.nodes[0].created_at = ago(1);
+    assert_eq!(targets(&world.decide()), ["n1"]);
+
+    let mut world = World::new(&["n1"], &json!({}));
+    world.measure("n1", "Failed", ago(1));
+    world.measured.get_mut("n1").expect("measured").validation.policy = None;
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["n1"]);
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.failed), Some(0));
+}
+
+#[test]
 fn the_age_of_a_stale_verdict_is_the_policy_s() {
     let mut world = World::new(&["n1"], &json!({"freshness": {"maxAge": "24h"}}));
     world.measure("n1", "Passed", ago(23));

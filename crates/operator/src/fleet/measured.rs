@@ -1,6 +1,7 @@
 //! Measurements of finished runs, on their way into `NodePerformance`s.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use perfval_api::{PerfValidation, PerfValidationStatus};
@@ -12,6 +13,8 @@ use tokio::sync::Notify;
 #[derive(Default)]
 pub(crate) struct Measured {
     waiting: Mutex<BTreeMap<String, Measurement>>,
+    /// True if the end of a run may have been written without an answer.
+    is_doubtful: AtomicBool,
     bell: Notify,
 }
 
@@ -25,7 +28,18 @@ impl Measured {
         self.bell.notify_one();
     }
 
-    /// Resolves once a measurement was added.
+    /// Asks for a look at all finished validations, because the end of a run may have been written without an answer.
+    pub(crate) fn doubt(&self) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+        self.bell.notify_one();
+    }
+
+    /// Returns true once after a doubt.
+    pub(crate) fn take_doubt(&self) -> bool {
+        self.is_doubtful.swap(false, Ordering::Relaxed)
+    }
+
+    /// Resolves once a measurement was added, or there is a doubt.
     pub(crate) async fn added(&self) {
         self.bell.notified().await;
     }

@@ -1,7 +1,8 @@
 //! The newest measurement of each node: one task of the leader writes it into its `NodePerformance` after a run.
 //!
 //! A run never waits for it: the pass leaves the measurement here, and a task of the leader writes it and tries again until
-//! it is written. A leader that starts looks at all finished validations first, because the one before may have died in between.
+//! it is written. A leader that starts looks at all finished validations first, because the one before may have died in between. It
+//! does so again after a write of a run's end without an answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -38,6 +39,11 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
     let mut own: HashMap<String, NodePerformance> = HashMap::new();
     let mut pause = AGAIN;
     loop {
+        if context.measured.take_doubt() {
+            // Until the watch shows that write.
+            sleep(AGAIN).await;
+            catch_up(context, store).await;
+        }
         for measured in context.measured.list() {
             write(context, store, &mut own, &measured).await;
         }

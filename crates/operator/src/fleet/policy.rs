@@ -7,16 +7,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
 use kube::runtime::reflector::Store;
 use kube::{Resource as _, ResourceExt as _};
+use perfval_api::PerfValidation;
 use perfval_api::fleet::{
     NodePerformance, NodePerformanceStatus, PerfBaseline, PerfValidationPolicy, PerfValidationPolicyStatus,
 };
 use perfval_cluster::{Class, Creation};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::policy::{
-    Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts, compare_nodes, decide, unreadable,
+    HOSTNAME, Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts, compare_nodes, decide,
+    unreadable,
 };
 use perfval_run::not_allowed;
 use tokio::sync::Notify;
@@ -41,6 +44,10 @@ const CURRENT: Duration = Duration::from_secs(2);
 const COMPARE: Duration = Duration::from_mins(1);
 /// Least time between two writes of a status.
 const WRITE: Duration = Duration::from_secs(10);
+/// Time in which the watch shows an own write. A status that differs later was changed by somebody else.
+const SEEN: Duration = Duration::from_mins(1);
+/// Longest wait for the baselines: few nodes are not compared without them. The kind may not be served.
+const BASELINES: Duration = Duration::from_mins(1);
 /// Most validations of a policy that one look creates or deletes.
 const AT_ONCE: usize = 50;
 /// Reason in the metrics.
@@ -60,6 +67,7 @@ pub(super) async fn follow(
     while !context.objects.listed() {
         sleep(SOON).await;
     }
+    let _ = timeout(BASELINES, baselines.wait_until_ready()).await;
     let mut memory = Memory::default();
     loop {
         let looked = Box::pin(look(context, (policies, measured, baselines), &mut memory));
@@ -273,8 +281,8 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 let (namespace, name) = (validation.namespace().unwrap_or_default(), validation.name_any());
                 let message = format!("PerfValidation {namespace}/{name} exists and belongs to somebody else");
                 warn!(policy = policy.name_any(), message);
+                set_back(memory, policy, validation, now);
                 memory.policy(policy).refuse(message, false, now);
-                break;
             }
             Ok(Creation::NotAllowed) => {
                 let message = not_allowed(&validation.namespace().unwrap_or_default());
@@ -297,6 +305,17 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
     write(context, memory, policy, decision.status).await;
 }
 
+/// Puts the node of a validation last, so that the others get their turn.
+fn set_back(memory: &mut Memory, policy: &PerfValidationPolicy, validation: &PerfValidation, now: DateTime<Utc>) {
+    let hostname = validation.spec.placement.node_selector.get(HOSTNAME);
+    let surveyed = memory.surveyed.as_ref().map(|surveyed| surveyed.nodes.clone());
+    let mut nodes = surveyed.iter().flat_map(|nodes| nodes.iter().flatten());
+    let node = nodes.find(|node| node.hostname.is_some() && node.hostname.as_ref() == hostname);
+    if let Some(node) = node {
+        memory.policy(policy).set_back.insert(node.name.clone(), now);
+    }
+}
+
 /// Writes a status that differs, at most once in a while.
 async fn write(
     context: &Context,
@@ -306,7 +325,9 @@ async fn write(
 ) {
     let known = memory.policy(policy);
     let is_shown = policy.status.as_ref() == Some(&status);
-    let is_written = |(at, written): &(Instant, PerfValidationPolicyStatus)| at.elapsed() < WRITE || *written == status;
+    let is_written = |(at, written): &(Instant, PerfValidationPolicyStatus)| {
+        at.elapsed() < WRITE || (*written == status && at.elapsed() < SEEN)
+    };
     if is_shown || known.written.as_ref().is_some_and(is_written) {
         return;
     }

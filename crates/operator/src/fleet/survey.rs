@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::DateTime;
 use kube::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
 use perfval_cluster::Survey;
@@ -71,6 +72,7 @@ fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec
         let facts = nodes.into_iter().map(|node| SelectedNode {
             name: node.name,
             hostname: node.hostname,
+            created_at: DateTime::from_timestamp(node.created_at, 0).unwrap_or_default(),
             is_free: node.is_free,
         });
         Ok(facts.collect())

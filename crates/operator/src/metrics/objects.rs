@@ -10,253 +10,143 @@ use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
 use perfval_sizing::holds_node;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::encoding::DescriptorEncoder;
 
-use super::labels::InPhase;
 use super::last::{LastNumbers, LastVerdict, lost_results, node};
-use super::samples::{Samples, describe};
-use super::series;
+use super::samples::Samples;
+use super::series::{self, Series};
 
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct Object {
-    namespace: Arc<str>,
-    name: Arc<str>,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct OnNode {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    node: Arc<str>,
-}
-
-#[derive(Debug, EncodeLabelSet)]
-struct ObjectVerdict {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    node: Arc<str>,
-    verdict: &'static str,
-}
-
-#[derive(Debug, EncodeLabelSet)]
-struct SlowGpu {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    node: Arc<str>,
-    gpu_uuid: String,
-}
-
-#[derive(Debug, EncodeLabelSet)]
-struct At {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    phase: &'static str,
-}
-
-#[derive(Debug, EncodeLabelSet)]
-struct Left {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    node: Arc<str>,
-    state: &'static str,
-}
+/// Series in the order of the page.
+const OF_OBJECTS: &[Series] = &[
+    series::ACTIVE_RUNS,
+    series::QUEUE_LENGTH,
+    series::LAST_THROUGHPUT,
+    series::LAST_TTFT_P99,
+    series::LAST_ERROR,
+    series::LAST_SLOWEST_WORKER,
+    series::LAST_VERDICT,
+    series::LAST_VERDICT_TIME,
+    series::SLOW_GPU,
+    series::UNSAVED_RESULTS,
+    series::PHASE_SINCE,
+    series::PHASE_LIMIT,
+    series::HELD_GPUS,
+    series::LEFTOVERS,
+];
 
 /// Series of the objects, made for one scrape.
 #[derive(Debug)]
-pub(super) struct ObjectSeries {
-    active: Samples<InPhase, i64>,
-    queue_length: i64,
-    /// Series of each object, unless they are switched off.
-    each: Option<EachObject>,
-}
-
-#[derive(Debug)]
-struct EachObject {
-    throughput: Samples<OnNode, f64>,
-    ttft_p99: Samples<OnNode, f64>,
-    errors: Samples<OnNode, f64>,
-    slowest_worker: Samples<OnNode, f64>,
-    verdict: Samples<ObjectVerdict, i64>,
-    verdict_time: Samples<OnNode, i64>,
-    slow_gpu: Samples<SlowGpu, i64>,
-    unsaved_results: Samples<OnNode, i64>,
-    phase_since: Samples<At, i64>,
-    phase_limit: Samples<At, i64>,
-    held_gpus: Samples<Object, i64>,
-    leftovers: Samples<Left, i64>,
-}
+pub(super) struct ObjectSeries(Samples);
 
 impl ObjectSeries {
     /// `each`: each object has series of its own.
     pub(super) fn new(each: bool, objects: impl IntoIterator<Item = PerfValidation>) -> Self {
-        let mut all = Self {
-            active: Samples::new(&series::ACTIVE_RUNS),
-            queue_length: 0,
-            each: each.then(EachObject::new),
-        };
+        let mut all = Self(Samples::new(OF_OBJECTS));
         let mut active: Vec<(Phase, i64)> = active_phases().map(|phase| (phase, 0)).collect();
+        let mut queue_length = 0;
         for object in objects {
             let current = phase(object.status.as_ref());
             if let Some((_, count)) = active.iter_mut().find(|(phase, _)| *phase == current) {
                 *count += 1;
             }
             let Some(status) = &object.status else { continue };
-            all.queue_length += i64::from(queue::is_queued(status));
-            if let Some(each) = &mut all.each {
-                each.add(&object, status);
+            queue_length += i64::from(queue::is_queued(status));
+            if each {
+                all.add(&object, status);
             }
         }
         for (phase, count) in active {
-            all.active.add(InPhase { phase: phase.as_str() }, count);
+            all.0.add(&series::ACTIVE_RUNS, [&phase.as_str().into()], count);
         }
+        all.0.add(&series::QUEUE_LENGTH, [], queue_length);
         all
     }
-}
 
-impl Collector for ObjectSeries {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.active.encode(&mut encoder)?;
-        describe(&series::QUEUE_LENGTH, &mut encoder, |mut length| {
-            length.encode_gauge(&self.queue_length)
-        })?;
-        let Some(each) = &self.each else { return Ok(()) };
-        each.throughput.encode(&mut encoder)?;
-        each.ttft_p99.encode(&mut encoder)?;
-        each.errors.encode(&mut encoder)?;
-        each.slowest_worker.encode(&mut encoder)?;
-        each.verdict.encode(&mut encoder)?;
-        each.verdict_time.encode(&mut encoder)?;
-        each.slow_gpu.encode(&mut encoder)?;
-        each.unsaved_results.encode(&mut encoder)?;
-        each.phase_since.encode(&mut encoder)?;
-        each.phase_limit.encode(&mut encoder)?;
-        each.held_gpus.encode(&mut encoder)?;
-        each.leftovers.encode(&mut encoder)
-    }
-}
-
-impl EachObject {
-    fn new() -> Self {
-        Self {
-            throughput: Samples::new(&series::LAST_THROUGHPUT),
-            ttft_p99: Samples::new(&series::LAST_TTFT_P99),
-            errors: Samples::new(&series::LAST_ERROR),
-            slowest_worker: Samples::new(&series::LAST_SLOWEST_WORKER),
-            verdict: Samples::new(&series::LAST_VERDICT),
-            verdict_time: Samples::new(&series::LAST_VERDICT_TIME),
-            slow_gpu: Samples::new(&series::SLOW_GPU),
-            unsaved_results: Samples::new(&series::UNSAVED_RESULTS),
-            phase_since: Samples::new(&series::PHASE_SINCE),
-            phase_limit: Samples::new(&series::PHASE_LIMIT),
-            held_gpus: Samples::new(&series::HELD_GPUS),
-            leftovers: Samples::new(&series::LEFTOVERS),
-        }
-    }
-
+    /// Adds the series of an object.
     fn add(&mut self, object: &PerfValidation, status: &PerfValidationStatus) {
-        let of = Object {
-            namespace: object.namespace().unwrap_or_default().into(),
-            name: object.name_any().into(),
-        };
+        let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
+        let name: Arc<str> = object.name_any().into();
         if lost_results(status) {
-            self.unsaved_results.add(of.on(node(status)), 1);
+            let node = node(status).into();
+            self.0.add(&series::UNSAVED_RESULTS, [&namespace, &name, &node], 1);
         }
         // A policy keeps several old ones of a node, and the node's own series show the newest. They do not show a run that
         // could not be judged.
         let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
         if policy_of(&object.metadata).is_none() || is_unjudged {
-            self.add_results(&of, status);
+            self.add_numbers([&namespace, &name], status);
+            self.add_verdict([&namespace, &name], status);
         }
-        self.add_state(&of, &object.spec, status);
+        self.add_state([&namespace, &name], &object.spec, status);
     }
 
-    /// Results of the last run that has some.
-    fn add_results(&mut self, of: &Object, status: &PerfValidationStatus) {
+    /// Numbers of the last run that measured.
+    fn add_numbers(&mut self, [namespace, name]: [&Arc<str>; 2], status: &PerfValidationStatus) {
         let last = LastNumbers::from_status(status);
-        let on = of.on(last.node);
+        let node: &Arc<str> = &last.node.into();
+        let ratio = |percent: f64| percent / 100.0;
         for (series, value) in [
-            (&mut self.throughput, last.throughput),
-            (
-                &mut self.ttft_p99,
-                last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0),
-            ),
-            (&mut self.errors, last.error_percent.map(|percent| percent / 100.0)),
-            (
-                &mut self.slowest_worker,
-                last.slowest_worker_percent.map(|percent| percent / 100.0),
-            ),
+            (series::LAST_THROUGHPUT, last.throughput),
+            (series::LAST_TTFT_P99, last.ttft_p99_ms.map(|ms| ms / 1000.0)),
+            (series::LAST_ERROR, last.error_percent.map(ratio)),
+            (series::LAST_SLOWEST_WORKER, last.slowest_worker_percent.map(ratio)),
         ] {
             if let Some(value) = value {
-                series.add(on.clone(), value);
+                self.0.add(&series, [namespace, name, node], value);
             }
         }
-        let Some(judged) = LastVerdict::from_status(status) else {
+    }
+
+    /// Verdict of the last run that has one.
+    fn add_verdict(&mut self, [namespace, name]: [&Arc<str>; 2], status: &PerfValidationStatus) {
+        let Some(last) = LastVerdict::from_status(status) else {
             return;
         };
-        let on = of.on(judged.node);
-        if let Some(at) = judged.at {
-            self.verdict_time.add(on.clone(), at.timestamp());
+        let node: &Arc<str> = &last.node.into();
+        if let Some(at) = last.at {
+            let at = at.timestamp();
+            self.0.add(&series::LAST_VERDICT_TIME, [namespace, name, node], at);
         }
-        for gpu_uuid in judged.slow_gpus {
-            let OnNode { namespace, name, node } = on.clone();
-            let gpu = SlowGpu {
-                namespace,
-                name,
-                node,
-                gpu_uuid,
-            };
-            self.slow_gpu.add(gpu, 1);
+        for gpu in last.slow_gpus {
+            self.0.add(&series::SLOW_GPU, [namespace, name, node, &gpu.into()], 1);
         }
-        let OnNode { namespace, name, node } = on;
-        let judged = ObjectVerdict {
-            namespace,
-            name,
-            node,
-            verdict: judged.verdict.as_str(),
-        };
-        self.verdict.add(judged, 1);
+        let verdict = &last.verdict.as_str().into();
+        self.0.add(&series::LAST_VERDICT, [namespace, name, node, verdict], 1);
     }
 
     /// State of the current run.
-    fn add_state(&mut self, of: &Object, spec: &PerfValidationSpec, status: &PerfValidationStatus) {
+    fn add_state(
+        &mut self,
+        [namespace, name]: [&Arc<str>; 2],
+        spec: &PerfValidationSpec,
+        status: &PerfValidationStatus,
+    ) {
         let plan = status.placement.as_ref().filter(|_| holds_node(status));
-        self.held_gpus.add(of.clone(), plan.map_or(0, |plan| plan.gpus));
+        let held = plan.map_or(0, |plan| plan.gpus);
+        self.0.add(&series::HELD_GPUS, [namespace, name], held);
         if let Some(leftovers) = status.state.leftovers {
-            let OnNode { namespace, name, node } = of.on(node(status));
-            let left = Left {
-                namespace,
-                name,
-                node,
-                state: match leftovers {
-                    Leftovers::Kept => "Kept",
-                    Leftovers::Overdue => "Overdue",
-                },
+            let state = match leftovers {
+                Leftovers::Kept => "Kept",
+                Leftovers::Overdue => "Overdue",
             };
-            self.leftovers.add(left, 1);
+            let left: [&Arc<str>; 4] = [namespace, name, &node(status).into(), &state.into()];
+            self.0.add(&series::LEFTOVERS, left, 1);
         }
         let current = phase(Some(status));
         let Some(since) = phase_started_at(status).filter(|_| !current.is_over()) else {
             return;
         };
-        let at = || At {
-            namespace: of.namespace.clone(),
-            name: of.name.clone(),
-            phase: current.as_str(),
-        };
-        self.phase_since.add(at(), since.timestamp());
+        let at: [&Arc<str>; 3] = [namespace, name, &current.as_str().into()];
+        self.0.add(&series::PHASE_SINCE, at, since.timestamp());
         if let Some(limit) = machine::phase_ends_by(spec, status) {
-            self.phase_limit.add(at(), limit.timestamp());
+            self.0.add(&series::PHASE_LIMIT, at, limit.timestamp());
         }
     }
 }
 
-impl Object {
-    fn on(&self, node: String) -> OnNode {
-        OnNode {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            node: node.into(),
-        }
+impl Collector for ObjectSeries {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(&mut encoder)
     }
 }
 

@@ -1,58 +1,102 @@
-//! Samples of one series.
+//! Samples of several series.
 //!
 //! The library's `Family` keeps every label set in a map until it is cleared, and so those of 5,000 objects from one scrape to the
 //! next.
 
 use std::fmt;
+use std::sync::Arc;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, MetricEncoder};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, GaugeValueEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 use super::series::Series;
 
-/// Samples of a gauge, in the order in which they were added.
+/// Gauges in the order of the page.
 #[derive(Debug)]
-pub(super) struct Samples<L, V> {
+pub(super) struct Samples(Vec<Gauge>);
+
+/// Samples of one series, in the order in which they were added.
+#[derive(Debug)]
+struct Gauge {
     series: &'static Series,
-    all: Vec<(L, V)>,
+    /// Labels of all samples, one sample after the other: a list for each would be an allocation for each.
+    labels: Vec<Arc<str>>,
+    values: Vec<Value>,
 }
 
-impl<L: EncodeLabelSet, V: EncodeGaugeValue> Samples<L, V> {
-    pub(super) fn new(series: &'static Series) -> Self {
-        Self {
+/// Value of a sample: 1 and 1.0 are different texts.
+#[derive(Debug)]
+pub(super) enum Value {
+    Whole(i64),
+    Real(f64),
+}
+
+impl Samples {
+    pub(super) fn new(order: &'static [Series]) -> Self {
+        let gauges = order.iter().map(|series| Gauge {
             series,
-            all: Vec::new(),
-        }
+            labels: Vec::new(),
+            values: Vec::new(),
+        });
+        Self(gauges.collect())
     }
 
-    /// Adds a sample. Its labels differ from those of all others.
-    pub(super) fn add(&mut self, labels: L, value: V) {
-        self.all.push((labels, value));
+    /// Adds a sample, with a value for each label of its series. Its labels differ from those of all others. A series that is not
+    /// in the order is left out.
+    pub(super) fn add<const N: usize>(&mut self, series: &Series, labels: [&Arc<str>; N], value: impl Into<Value>) {
+        let Some(gauge) = self.0.iter_mut().find(|gauge| gauge.series == series) else {
+            return;
+        };
+        gauge.labels.extend(labels.into_iter().cloned());
+        gauge.values.push(value.into());
     }
 
     /// Writes the samples. A series without any is left out.
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        if self.all.is_empty() {
-            return Ok(());
-        }
-        describe(self.series, encoder, |mut of_series| {
-            for (labels, value) in &self.all {
-                of_series.encode_family(labels)?.encode_gauge(value)?;
-            }
-            Ok(())
-        })
+        let mut gauges = self.0.iter().filter(|gauge| !gauge.values.is_empty());
+        gauges.try_for_each(|gauge| gauge.encode(encoder))
     }
 }
 
-/// Writes the description of a gauge, and then what `encode` writes.
-pub(super) fn describe(
-    series: &Series,
-    encoder: &mut DescriptorEncoder<'_>,
-    encode: impl FnOnce(MetricEncoder<'_>) -> fmt::Result,
-) -> fmt::Result {
-    let unit = series.unit.map(|unit| Unit::Other(unit.into()));
-    // As a registry does it.
-    let help = format!("{}.", series.help);
-    encode(encoder.encode_descriptor(series.base, &help, unit.as_ref(), MetricType::Gauge)?)
+impl Gauge {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let series = self.series;
+        let unit = series.unit.map(|unit| Unit::Other(unit.into()));
+        // As a registry does it.
+        let help = format!("{}.", series.help);
+        let mut of_series = encoder.encode_descriptor(series.base, &help, unit.as_ref(), MetricType::Gauge)?;
+        let mut rest = self.labels.iter().map(|label| &**label);
+        for value in &self.values {
+            let labels: Vec<(&str, &str)> = series.labels.iter().copied().zip(rest.by_ref()).collect();
+            if labels.is_empty() {
+                // The library would write empty braces.
+                of_series.encode_gauge(value)?;
+            } else {
+                of_series.encode_family(&labels)?.encode_gauge(value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EncodeGaugeValue for Value {
+    fn encode(&self, encoder: &mut GaugeValueEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => value.encode(encoder),
+            Self::Real(value) => value.encode(encoder),
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
 }

@@ -33,7 +33,6 @@ use perfval_operator::planner;
 use perfval_operator::rights::Rights;
 use perfval_operator::streams;
 use perfval_operator::suspects::Suspects;
-use perfval_operator::unreadable as unreadable_objects;
 use perfval_run::Settings;
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::inventory::Cluster as Hardware;
@@ -55,17 +54,12 @@ fn client(server: &ApiServer) -> Client {
 
 /// What the passes share, and the answers of probes as they come.
 fn context(server: &ApiServer, objects: Objects, rights: Rights) -> (Arc<Context>, Wakeups) {
-    let (context, _, answers) = context_through(server, &client(server), objects, rights);
+    let (context, _, answers) = context_through(&client(server), objects, rights);
     (Arc::new(context), answers)
 }
 
 /// The same, with a client of the passes.
-fn context_through(
-    server: &ApiServer,
-    client: &Client,
-    objects: Objects,
-    rights: Rights,
-) -> (Context, Arc<OperatorMetrics>, Wakeups) {
+fn context_through(client: &Client, objects: Objects, rights: Rights) -> (Context, Arc<OperatorMetrics>, Wakeups) {
     let (cluster, answers) = Cluster::new(
         client.clone(),
         client.clone(),
@@ -76,9 +70,8 @@ fn context_through(
         aiperf_image: Some("localhost/aiperf:test".to_owned()),
         ..Settings::default()
     };
-    let reporter = unreadable_objects::Reporter::new(self::client(server), "test".to_owned());
     let metrics = Arc::new(OperatorMetrics::new(true));
-    let context = Context::new(cluster, settings, metrics.clone(), objects, reporter, rights);
+    let context = Context::new(cluster, settings, metrics.clone(), objects, rights);
     (context, metrics, answers)
 }
 
@@ -111,7 +104,7 @@ impl Operator {
         scopes: Vec<WatchScope>,
         rights: Rights,
     ) -> Self {
-        let (context, metrics, answers) = context_through(server, client, objects.clone(), rights);
+        let (context, metrics, answers) = context_through(client, objects.clone(), rights);
         Self::start_context(server, context, metrics, answers, objects, scopes)
     }
 
@@ -123,7 +116,7 @@ impl Operator {
         objects: Objects,
         scopes: Vec<WatchScope>,
     ) -> Self {
-        let (context, metrics, answers) = context_through(server, client, objects.clone(), Rights::default());
+        let (context, metrics, answers) = context_through(client, objects.clone(), Rights::default());
         Self::start_context(
             server,
             context.with_suspects(suspects),

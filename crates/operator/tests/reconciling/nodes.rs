@@ -32,7 +32,13 @@ fn put_run(server: &ApiServer, phase: &str, run: i64) {
 }
 
 fn put_node(server: &ApiServer) -> Value {
-    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}))["metadata"]["uid"].clone()
+    put_node_of(server, "2026-11-20T09:00:00Z")
+}
+
+/// A node that was created at this time.
+fn put_node_of(server: &ApiServer, created: &str) -> Value {
+    let metadata = json!({"name": NODE, "creationTimestamp": created});
+    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}))["metadata"]["uid"].clone()
 }
 
 fn row(server: &ApiServer) -> Value {
@@ -84,6 +90,18 @@ async fn the_end_of_a_run_is_recorded_and_a_refusal_holds_up_only_the_record() {
     assert_eq!(server.objects("nodeperformances").len(), 1);
 }
 
+#[tokio::test]
+async fn a_run_whose_last_write_got_no_answer_is_recorded() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    server.fail(Fault::lose_answer("patch", "perfvalidations/status").times(1));
+    end_run(&server, 2);
+    eventually(&server, "the second run is recorded", shows(2)).await;
+}
+
 /// A run that has its verdict and only removes its objects.
 fn end_run(server: &ApiServer, run: i64) {
     server.edit("perfvalidations", NAMESPACE, "h100", |object| {
@@ -113,7 +131,7 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     operator.end().await;
 
     server.delete("nodes", "", NODE);
-    let anew = put_node(&server);
+    let anew = put_node_of(&server, "2026-11-20T11:01:30Z");
     put_run(&server, "Completed", 2);
     let _operator = Operator::start(&server);
     eventually(&server, "the new node is recorded", shows(2)).await;

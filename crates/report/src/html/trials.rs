@@ -1,5 +1,6 @@
 use maud::{Markup, html};
-use perfval_verdict::frame::{Failure, Outcome};
+use perfval_verdict::frame::Outcome;
+use perfval_verdict::trial::failure_text;
 
 use super::parts::{or_dash, scrolling};
 use crate::facts::{Facts, Trial};
@@ -67,20 +68,5 @@ fn unread(trial: &Trial) -> Option<String> {
     let Outcome::Failure(failure) = &trial.payload.as_ref()?.record.outcome else {
         return None;
     };
-    Some(match failure {
-        Failure::Misconfigured { message } | Failure::NotExecutable { message } | Failure::Malformed { message } => {
-            message.clone()
-        }
-        Failure::AllFailed { failed, errors } => {
-            let most = errors.first().map_or(String::new(), |error| {
-                format!(", mostly {} {}", error.kind, error.message)
-            });
-            format!("all {failed} requests failed{most}")
-        }
-        Failure::Exited { tail } => format!("AIPerf ended with an error: {tail}"),
-        Failure::NoExport { tail } => format!("AIPerf left no export: {tail}"),
-        Failure::Killed { signal } => format!("signal {signal} ended AIPerf"),
-        Failure::Cancelled { signal } => format!("signal {signal} asked the runner to stop"),
-        Failure::TimedOut { seconds } => format!("AIPerf still ran after {seconds} s"),
-    })
+    Some(failure_text(failure))
 }

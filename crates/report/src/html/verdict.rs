@@ -51,7 +51,7 @@ fn look(verdict: Option<Verdict>) -> (&'static str, &'static str) {
 }
 
 fn finding(finding: &Finding) -> Markup {
-    let severity = words::severity(finding.severity);
+    let severity = format!("{:?}", finding.severity);
     html! {
         li.(severity.to_lowercase()) {
             p { span.severity { (severity) } " " strong { (finding.cause) } }
@@ -80,7 +80,7 @@ fn gates(facts: &Facts) -> Markup {
 }
 
 fn row(facts: &Facts, gate: &GateStatus) -> Markup {
-    let result = words::result(gate.result);
+    let result = format!("{:?}", gate.result);
     let unit = words::unit(facts, gate);
     let metric = facts.gate(&gate.name).map(|gate| {
         let statistic = (!gate.metric.has_an_average_only()).then(|| format!(" {:?}", gate.statistic));
@@ -95,7 +95,7 @@ fn row(facts: &Facts, gate: &GateStatus) -> Markup {
             td.number { (or_dash(gate.observed.as_deref())) @if gate.observed.is_some() { " " (unit) } }
             td.number { (words::sign(facts, gate)) " " (gate.effective) " " (unit) @if let Some(threshold) = as_written { span.sub { "as written: " (threshold) } } }
             td.number { (or_dash(gate.margin_percent.as_deref().map(words::signed).as_deref())) }
-            td.bar { @if let Some(margin) = &gate.margin_percent { (bar(margin, result)) } }
+            td.bar { @if let Some(margin) = &gate.margin_percent { (bar(margin, &result)) } }
         }
     }
 }

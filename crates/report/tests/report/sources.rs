@@ -179,7 +179,7 @@ fn what_is_no_results_config_map_is_refused_by_its_name() {
     let mut run = recorded::healthy();
     for (summary, why) in [
         (Some("{"), "summary.json cannot be read"),
-        (None, "it has no key summary.json"),
+        (None, "it has no summary.json"),
     ] {
         let data = summary.map(|text| [("summary.json".to_owned(), text.to_owned())].into());
         run.results.data = data;
@@ -191,6 +191,9 @@ fn what_is_no_results_config_map_is_refused_by_its_name() {
             assert!(error.contains(why) && error.contains("ConfigMap perf/"), "{error}");
         }
     }
+    run.results.data = Some([("summary.json".to_owned(), "{}".to_owned())].into());
+    let error = RunReport::from_results(&run.results).expect_err("no name");
+    assert!(error.to_string().contains("summary.json has no object.name"), "{error}");
 }
 
 #[test]

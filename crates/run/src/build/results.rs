@@ -3,8 +3,10 @@ use std::fmt::Write as _;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{Verdict, Why};
-use serde_json::json;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use perfval_api::{PerfValidationStatus, Verdict, Why};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::meta::metadata;
@@ -21,6 +23,17 @@ pub const LOG: &str = ".log";
 pub const RESULTS: &str = "results";
 /// Kept free for what does not fit: at most 20 trials and a soak, a line each.
 const NOTES_MAX: usize = 2 * 1024;
+
+/// Contents of the summary in a results ConfigMap.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Summary {
+    /// Namespace, name and uid of the validation.
+    #[serde(default)]
+    pub object: ObjectMeta,
+    /// Status when the results were saved. As in any status, the exact numbers are in the operator's state.
+    #[serde(flatten)]
+    pub status: PerfValidationStatus,
+}
 
 /// The ConfigMap with all measurements: a summary, and each trial (key: its number) as gzip. It outlives the cleanup
 /// and goes with the object. If the trials are too large for it, their samples are thinned, and `thinned.txt` lists
@@ -102,4 +115,25 @@ fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
         "diagnosis": status.diagnosis,
     });
     format!("{summary:#}\n")
+}
+
+/// Reads the summary of a results ConfigMap. Fields that its version did not write are empty.
+pub fn read_summary(results: &ConfigMap) -> Result<Summary, String> {
+    let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
+    let text = text.ok_or_else(|| format!("it has no {SUMMARY}: perhaps another version of the operator wrote it"))?;
+    parse(text).map_err(|error| {
+        format!("{SUMMARY} cannot be read, perhaps because another version of the operator wrote it: {error}")
+    })
+}
+
+fn parse(text: &str) -> serde_json::Result<Summary> {
+    let mut fields: Map<String, Value> = serde_json::from_str(text)?;
+    let exact: Map<String, Value> = ["environment", "metrics", "plan", "thresholds", "trials"]
+        .into_iter()
+        .filter_map(|name| fields.remove_entry(name))
+        .filter(|(_, value)| !value.is_null())
+        .collect();
+    let mut summary: Summary = serde_json::from_value(Value::Object(fields))?;
+    summary.status.state = serde_json::from_value(Value::Object(exact))?;
+    Ok(summary)
 }

@@ -1,6 +1,6 @@
 //! Choice of the finding that decides the verdict of a run that could not be measured.
 
-use perfval_api::{Finding, Help, Severity, Why, text};
+use perfval_api::{Finding, Severity, Why, text};
 
 use super::obstacle::Obstacle;
 
@@ -10,7 +10,7 @@ pub fn blamed(found: &[Finding], why: &Why) -> Finding {
     let newest = |is_meant: &dyn Fn(&Finding) -> bool| found.iter().rev().find(|known| is_meant(known)).cloned();
     let remedy = why.reason.remedy();
     let is_behind = |known: &Finding| Obstacle::from_finding(known).is_some_and(|of| of.reason() == why.reason);
-    let is_explained_elsewhere = why.reason.help() == Help::Behind;
+    let is_explained_elsewhere = why.reason.own_remedy().is_none();
     let explains =
         |known: &Finding| known.cause == why.reason.as_str() && (is_explained_elsewhere || known.remedy == remedy);
     let finding = newest(&is_behind)

@@ -62,6 +62,19 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
         "{summary}"
     );
 
+    let read = build::read_summary(&results).expect("a summary");
+    let (object, status) = (read.object, read.status);
+    let (of, written) = ((object.namespace.as_deref(), object.name.as_deref()), run.status());
+    assert_eq!(of, (Some(run.namespace()), Some(run.name())));
+    assert_eq!(
+        (status.verdict, status.message),
+        (Some(Verdict::Passed), Some(why().message))
+    );
+    assert_eq!((&status.run, &status.placement), (&written.run, &written.placement));
+    assert_eq!(status.state.trials, written.state.trials);
+    assert_eq!(status.state.metrics, written.state.metrics);
+    assert_eq!(status.state.environment, written.state.environment);
+
     let annotated = &results.metadata.annotations.as_ref().unwrap()["perfvalidation.dev/sha256"];
     assert_eq!(*annotated, build::results_sha256(&results));
     let mut tampered = results.clone();

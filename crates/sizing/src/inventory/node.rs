@@ -10,6 +10,8 @@ use super::{Amounts, Interned};
 pub struct Node {
     /// Its name.
     pub name: Arc<str>,
+    /// Time of its creation (seconds since 1970).
+    pub created_at: i64,
     /// Its labels, sorted by key.
     labels: Box<[Arc<Label>]>,
     /// Its taints.
@@ -40,6 +42,11 @@ impl Node {
         let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
         Self {
             name: interned.share(node.metadata.name.as_deref().unwrap_or_default()),
+            created_at: node
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map_or(0, |time| time.0.as_second()),
             labels: labels.map(|(key, value)| interned.share_label(key, value)).collect(),
             taints: spec.and_then(|spec| spec.taints.clone()).unwrap_or_default().into(),
             ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),

@@ -32,6 +32,7 @@ fn survey(spec: &PerfValidationSpec) -> Vec<(String, bool)> {
                  name,
                  hostname,
                  is_free,
+                 ..
              }| {
                 assert_eq!(hostname.as_deref(), Some(name.as_str()));
                 (name, is_free)

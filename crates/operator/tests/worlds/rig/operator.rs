@@ -23,7 +23,7 @@ use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
-use perfval_operator::{planner, sweeper, unreadable};
+use perfval_operator::{planner, sweeper};
 use perfval_run::Settings;
 use perfval_testkit::api_server::{ApiServer, Changed};
 use serde_json::Value;
@@ -60,7 +60,6 @@ pub struct Operator {
 impl Operator {
     /// A process that has just begun. `patient` may try again by itself.
     pub fn start(patient: Client, impatient: Client, clock: TimeSource, settings: Settings) -> Self {
-        let reporter = unreadable::Reporter::new(impatient.clone(), "test".to_owned());
         let (cluster, answers) = Cluster::new(patient, impatient, EndpointAccess::ServiceProxy, "test".to_owned());
         let copies = cluster.copies();
         let (objects, scopes) = objects::watched(vec![None]);
@@ -71,7 +70,6 @@ impl Operator {
             settings,
             metrics,
             objects,
-            reporter,
             Rights::default(),
         ));
         let stop = CancellationToken::new();
