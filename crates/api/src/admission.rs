@@ -119,10 +119,14 @@ impl Admission {
             if let ValidationErrorKind::Required { property } = error.kind() {
                 path = format!("{path}/{}", property.as_str().unwrap_or_default());
             }
+            let mut message = error.to_string();
+            if error.instance().is_number() && message.ends_with(r#"is not of type "string""#) {
+                message += ": write it in quotes";
+            }
             Refusal {
                 path: dotted(&path),
                 rule: error.schema_path().to_string(),
-                message: error.to_string(),
+                message,
             }
         };
         self.bounds.iter_errors(manifest).map(refusal).collect()

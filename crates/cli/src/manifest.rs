@@ -32,14 +32,15 @@ fn no_yaml(from: &str, why: &dyn Display) -> Error {
 /// text, for people.
 pub fn parse(text: &str, from: &str) -> Result<PerfValidation, Error> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &error))?;
-    let mut found: Vec<Value> = documents
+    let (mut found, others): (Vec<Value>, Vec<Value>) = documents
         .into_iter()
-        .filter(|document| document["kind"] == "PerfValidation")
-        .collect();
+        .partition(|document| document["kind"] == "PerfValidation");
     let Some(mut manifest) = found.pop().filter(|_| found.is_empty()) else {
-        let found = if found.is_empty() { 0 } else { found.len() + 1 };
+        let count = if found.is_empty() { 0 } else { found.len() + 1 };
+        let other = others.iter().find_map(|document| document["kind"].as_str());
+        let other = other.map_or(String::new(), |kind| format!(" and a {kind}"));
         return Err(Error::BadInput(format!(
-            "{from} holds {found} PerfValidations: give a manifest with one"
+            "{from} holds {count} PerfValidations{other}: give a manifest with one PerfValidation"
         )));
     };
     // `kubectl get -o yaml` prints a status, but results of an earlier run decide nothing here.

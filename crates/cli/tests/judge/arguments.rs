@@ -26,6 +26,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
     };
     let misspelt = scaled("misspelt", json!({"gate": []}));
     let threshold = scaled("threshold", gate(json!({"threshold": "fast"})));
+    let number = scaled("number", gate(json!({"threshold": 13500})));
     let twice = scaled(
         "twice",
         json!({"gates": [gate(json!({}))["gates"][0], gate(json!({}))["gates"][0]]}),
@@ -34,7 +35,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
     let per_gpu = scaled("per-gpu", gate(json!({"scaling": "PerGPU"})));
     let good = desk.manifest(&json!({}));
     let two = format!("{0}\n---\n{0}", std::fs::read_to_string(&good).expect("the manifest"));
-    let cases: [(PathBuf, PathBuf, &[&str], &str); 15] = [
+    let cases: [(PathBuf, PathBuf, &[&str], &str); 16] = [
         (
             good.clone(),
             PathBuf::from("/no/such/file"),
@@ -59,7 +60,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
             manifest("pod", "kind: Pod\napiVersion: v1\n"),
             success.clone(),
             &[],
-            "holds 0 PerfValidations",
+            "holds 0 PerfValidations and a Pod",
         ),
         (manifest("none", ""), success.clone(), &[], "holds 0 PerfValidations"),
         (manifest("two", &two), success.clone(), &[], "holds 2 PerfValidations"),
@@ -74,6 +75,12 @@ fn what_is_wrong_with_the_arguments_is_named() {
             success.clone(),
             &[],
             "spec.gates[0].threshold: write a quantity above 0",
+        ),
+        (
+            number,
+            success.clone(),
+            &[],
+            "spec.gates[0].threshold: 13500 is not of type \"string\": write it in quotes",
         ),
         (
             twice,
