@@ -51,6 +51,31 @@ fn a_refusal_is_reported_and_ends_all_attempts_for_a_while() {
 }
 
 #[test]
+fn an_old_refusal_without_another_attempt_is_not_reported() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.refusal = Some(refusal(false));
+    world.measure("n1", "Passed", now());
+    world.now += TimeDelta::days(1);
+    assert_eq!(ready(&world.decide()).1, "Reconciled");
+    world.measured.clear();
+    assert_eq!(ready(&world.decide()).1, "Refused");
+}
+
+#[test]
+fn a_validation_that_measured_nothing_is_named() {
+    let mut world = World::new(&["n1", "n2"], &json!({}));
+    let created = world.create(&ended("Error", now()));
+    let decision = world.decide();
+    let (_, reason, message) = ready(&decision);
+    assert_eq!(reason, "Reconciled");
+    let expected = format!(
+        "0 of 2 nodes have a fresh verdict. The last validations of 2 nodes measured nothing. See why: kubectl describe perfval -n perf {}",
+        created[0]
+    );
+    assert_eq!(message, expected);
+}
+
+#[test]
 fn a_missing_namespace_is_reported_by_name() {
     let mut world = World::new(&["n1"], &json!({}));
     world.refusal = Some(refusal(true));
