@@ -1,6 +1,6 @@
 //! Reasons for the states of a run. Each has one of the [words](Word) that users meet, and may have a remedy of its own.
 
-mod help;
+mod remedy;
 mod word;
 
 pub use word::{Place, Word};

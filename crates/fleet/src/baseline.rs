@@ -63,7 +63,7 @@ impl Baseline {
         let read = |pass: &&'_ NodePass| NodeSummary::new(pass, Average::Mean).is_some();
         let measured: Vec<&NodePass> = passes.values().filter(read).collect();
         // The first run after a boot may be slow. In a new fleet there are only such runs.
-        let sound = measured.iter().filter(|pass| !pass.has_not_passed);
+        let sound = measured.iter().filter(|pass| !pass.is_unsound);
         let warm: Vec<&&NodePass> = sound.clone().filter(|pass| !pass.is_cold).collect();
         let is_enough = warm.len() >= NODES && warm.iter().map(|pass| pass.gpus.len()).sum::<usize>() >= GPUS;
         let healthy = sound.filter(|pass| !(pass.is_cold && is_enough));

@@ -13,8 +13,8 @@ pub struct NodePass {
     pub is_cold: bool,
     /// Number of new deployments that measured the node again up to this one; 0 for a screen.
     pub confirmations: u32,
-    /// True if the run is not Passed.
-    pub has_not_passed: bool,
+    /// True if the run is not Passed, so that no baseline learns it.
+    pub is_unsound: bool,
     /// Mean speed of the node as a whole in the runs before.
     pub past: Past,
     /// Residuals of those runs in the part that the GPUs share. It may have fewer runs.

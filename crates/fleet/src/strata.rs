@@ -77,7 +77,7 @@ fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, 
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
     screen.past = node_past(&pasts);
     screen.shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
-    screen.has_not_passed = status.verdict != Verdict::Passed;
+    screen.is_unsound = status.verdict != Verdict::Passed;
     let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
     (!screen.gpus.is_empty()).then_some((screen, fresh))
 }

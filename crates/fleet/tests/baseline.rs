@@ -36,7 +36,7 @@ fn faulty_nodes_are_left_out_and_counted_and_few_nodes_are_provisional() {
     let speeds = [99.0, 100.0, 101.0, 100.0, 99.5, 100.5, 100.0, 100.0];
     let mut passes: BTreeMap<String, NodePass> = ["a", "b"].map(|name| (name.to_owned(), node(&speeds))).into();
     let mut faulty = node(&[50.0; 8]);
-    faulty.has_not_passed = true;
+    faulty.is_unsound = true;
     passes.insert("c".to_owned(), faulty);
     let found = Baseline::learn(&passes).expect("a baseline");
     assert_eq!((found.nodes, found.gpus, found.excluded), (2, 16, 1));

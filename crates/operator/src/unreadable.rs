@@ -51,7 +51,7 @@ pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &Operat
             (note, Some(AGAIN))
         }
     };
-    let event = Event::warning(Reason::SpecUnreadable, "Parse", text::bounded(&note));
+    let event = Event::warning(Reason::SpecUnreadable, "Parse", note);
     let object = ObjectReference {
         api_version: Some(PerfValidation::api_version(&()).into_owned()),
         kind: Some(PerfValidation::kind(&()).into_owned()),

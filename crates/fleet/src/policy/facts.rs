@@ -21,7 +21,7 @@ pub struct SelectedNode {
     pub name: String,
     /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
     pub hostname: Option<String>,
-    /// Time of its creation. What ended before was measured on another machine of this name.
+    /// Time of its creation. A run that ended before may have measured another machine of this name.
     pub created_at: DateTime<Utc>,
     /// True if a validation of the policy could have GPUs of the node now.
     pub is_free: bool,

@@ -15,7 +15,7 @@ use super::survey::Surveyed;
 
 /// Time for which the watch may be behind a creation.
 const BEHIND: Duration = Duration::from_mins(5);
-/// Time for which a node without free GPUs stays at the back.
+/// Time for which a node stays at the back, if it had no free GPUs or the name of its validation is taken.
 const SET_BACK: TimeDelta = TimeDelta::hours(24);
 /// First pause after a refusal. Each further one doubles it.
 const PAUSE: TimeDelta = TimeDelta::seconds(30);

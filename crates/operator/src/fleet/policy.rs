@@ -46,7 +46,7 @@ const COMPARE: Duration = Duration::from_mins(1);
 const WRITE: Duration = Duration::from_secs(10);
 /// Time in which the watch shows an own write. A status that differs later was changed by somebody else.
 const SEEN: Duration = Duration::from_mins(1);
-/// Longest wait for the baselines: few nodes are not compared without them. The kind may not be served.
+/// Longest wait for the baselines: a comparison of few nodes needs them. The cluster may not serve the kind.
 const BASELINES: Duration = Duration::from_mins(1);
 /// Most validations of a policy that one look creates or deletes.
 const AT_ONCE: usize = 50;

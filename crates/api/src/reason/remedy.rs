@@ -15,7 +15,7 @@ impl Reason {
             Self::DynamoNotInstalled => "install Dynamo's operator; it is picked up without a restart",
             Self::CallFailed => {
                 "give the operator the right in the message (config/rbac), or see why the API server, a webhook or Dynamo's operator \
-                     does not answer; the run then goes on by itself"
+                 does not answer; the run then goes on by itself"
             }
             Self::Refused => {
                 "allow the namespace, use another of at most 51 characters, remove `benchmark.image`, or change the operator's flag in the message"
@@ -40,8 +40,8 @@ impl Reason {
             Self::NoDevicesPublished => "restart the DRA kubelet plugin of the node after its driver",
             Self::NodeBusy => {
                 "free the node, because this wait counts towards `timeouts.sizing`: remove what that run keeps \
-                     (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); if the \
-                     message contains a ResourceQuota, raise it"
+                 (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); if the \
+                 message contains a ResourceQuota, raise it"
             }
             Self::InLine => {
                 "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`"
@@ -62,9 +62,9 @@ impl Reason {
             }
             Self::TeardownUnconfirmed => {
                 "list what is left with `kubectl get dynamographdeployments,jobs,pods,resourceclaims -n NAMESPACE -l perfvalidation.dev/name=NAME`; \
-                     see its finalizers with `kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`; \
-                     see the node with `kubectl describe node NODE` and its DRA plugin with `kubectl get pods -A --field-selector spec.nodeName=NODE`. \
-                     The operator keeps trying, and the condition becomes True once all is gone"
+                 see its finalizers with `kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`; \
+                 see the node with `kubectl describe node NODE` and its DRA plugin with `kubectl get pods -A --field-selector spec.nodeName=NODE`. \
+                 The operator keeps trying, and the condition becomes True once all is gone"
             }
             _ => return None,
         };
