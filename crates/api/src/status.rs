@@ -7,16 +7,17 @@ mod verdict;
 mod view;
 mod workload;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use allocation::Allocation;
 pub use operator_state::{
-    Blocked, Comparison, DecodeSpeed, DeploymentState, DeviceStatus, EarlierRun, EndedBy, Environment, ExpectedBy,
-    ExpectedGpus, Gap, GpuCheck, GpuMetrics, Leftovers, Metrics, OperatorState, PassedRun, PhaseSeconds, PlanDetails,
-    RelativeSpeed, RunFailure, SignStatus, SpecDigests, TimelineEntry, TrialProgress, TrialState, WorkerLoad,
-    WorkerLoss, WorkerPod,
+    Blocked, Comparison, DecodeSpeed, DeploymentState, DeviceStatus, EarlierGpuTime, EarlierRun, EndedBy, Environment,
+    ExpectedBy, ExpectedGpus, Gap, GpuCheck, GpuMetrics, Leftovers, Metrics, OperatorState, PassedRun, PhaseSeconds,
+    PlanDetails, RelativeSpeed, RunFailure, SignStatus, SpecDigests, TimelineEntry, TrialProgress, TrialState,
+    WorkerLoad, WorkerLoss, WorkerPod,
 };
 pub use phase::Phase;
 pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome};
@@ -24,6 +25,8 @@ pub use run::{RunStatus, Trigger};
 pub use verdict::Verdict;
 pub use view::{EnvironmentStatus, HistoryEntry, MetricsStatus, ProgressStatus, Speed, TrialStatus, WorkerStatus};
 pub use workload::{PlacementStatus, WorkloadStatus};
+
+use crate::condition;
 
 /// State and result of the current or last run. A restarted operator needs nothing else.
 ///
@@ -102,5 +105,20 @@ impl PerfValidationStatus {
     /// Returns true if an operator wrote this status. Before that the API server returns the default of the CRD.
     pub fn is_of_an_operator(&self) -> bool {
         self.observed_generation >= 0 || !self.conditions.is_empty()
+    }
+
+    /// Time from which the run had GPUs, and the time at which it had given them back.
+    pub fn held_gpus(&self) -> Option<(DateTime<Utc>, Option<DateTime<Utc>>)> {
+        let timeline = &self.state.timeline;
+        let deploying = timeline.iter().find(|entry| entry.phase == Phase::Deploying);
+        // A run that judges saved trials again shows the placement of the one that measured.
+        let measures = self.placement.is_some() && self.state.judged_run.is_none();
+        let run = self.run.as_ref().filter(|_| measures);
+        let since = deploying
+            .map(|entry| entry.started_at)
+            .or(run.map(|run| run.started_at))?;
+        let ends = timeline.iter().filter_map(|entry| entry.completed_at);
+        let until = ends.max().filter(|_| condition::is_true(self, condition::CLEANED_UP));
+        Some((since, until))
     }
 }

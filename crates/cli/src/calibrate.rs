@@ -37,9 +37,9 @@ const SUFFIX: &str = "-calibrate";
 /// Measures loads until the knee is known, then the recommended load, and prints the manifest.
 pub async fn run(
     screen: &mut Screen,
-    session: &Session,
     args: &CalibrateArgs,
     namespace: Option<&str>,
+    open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     if args.from >= args.to {
         let (from, to) = (args.from, args.to);
@@ -48,9 +48,9 @@ pub async fn run(
         )));
     }
     let (text, wanted) = read(&args.filename)?;
-    let session = &in_its_namespace(session, &wanted, namespace)?;
     let mut probe = probe(&wanted, args)?;
     can_be_written(args.output.as_deref())?;
+    let session = &in_its_namespace(open().await?, &wanted, namespace)?;
     probe.metadata.namespace = Some(session.namespace.clone());
     let name = probe.name_any();
     screen.hear();

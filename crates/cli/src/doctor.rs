@@ -33,11 +33,16 @@ struct DoctorAnswer<'a> {
 }
 
 /// Makes all checks, and prints them line by line.
-pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> Result<u8, Error> {
+pub async fn run(
+    screen: &mut Screen,
+    args: &DoctorArgs,
+    open: impl AsyncFnOnce() -> Result<Session, Error>,
+) -> Result<u8, Error> {
     let mut object = match &args.filename {
         Some(path) => manifest::read(path)?,
         None => size::defaults()?,
     };
+    let session = &open().await?;
     object.metadata.namespace.get_or_insert(session.namespace.clone());
     let mut checks = Vec::new();
     let asked = Asked {

@@ -1,7 +1,7 @@
 //! `init`: a commented manifest of one's own, made of a preset's.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -15,13 +15,24 @@ use crate::screen::Screen;
 pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let flags = ask(screen, &args.common);
     let text = manifest(&flags, namespace)?;
+    if flags.preset.is_none() && !screen.asks {
+        let preset = PRESETS[0].name;
+        screen.note(&format!(
+            "the manifest is for {preset}; --preset chooses another GPU (`kubectl perfval presets`)"
+        ));
+    }
     let Some(path) = &args.filename else {
         screen.say(&text)?;
         return Ok(0);
     };
     let unusable = Error::file(path);
-    // A manifest that the user has edited is not overwritten.
-    let mut file = fs::File::create_new(path).map_err(&unusable)?;
+    let mut file = fs::File::create_new(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Error::BadInput(format!(
+            "{} exists and may have your changes: remove it, or give another file",
+            path.display()
+        )),
+        _ => unusable(error),
+    })?;
     file.write_all(text.as_bytes()).map_err(unusable)?;
     screen.say(&format!(
         "{0} is written; run it with `kubectl perfval run -f {0}`\n",

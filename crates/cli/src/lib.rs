@@ -127,11 +127,11 @@ async fn carry_out(
         Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,
         Verb::Run(args) => {
             let namespace = target.namespace.as_deref();
-            Box::pin(run::run(screen, &open(target).await?, &args, namespace)).await
+            Box::pin(run::run(screen, &args, namespace, async || open(target).await)).await
         }
         Verb::Calibrate(args) => {
             let namespace = target.namespace.as_deref();
-            Box::pin(calibrate::run(screen, &open(target).await?, &args, namespace)).await
+            Box::pin(calibrate::run(screen, &args, namespace, async || open(target).await)).await
         }
         Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
         Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,
@@ -141,7 +141,7 @@ async fn carry_out(
         Verb::Diff(args) => Box::pin(diff::run(screen, &open(target).await?, &args)).await,
         Verb::Logs(args) => Box::pin(logs::run(screen, &open(target).await?, &args)).await,
         Verb::Bundle(args) => Box::pin(bundle::run(screen, &open(target).await?, &args)).await,
-        Verb::Doctor(args) => Box::pin(doctor::run(screen, &open(target).await?, &args)).await,
+        Verb::Doctor(args) => Box::pin(doctor::run(screen, &args, async || open(target).await)).await,
     }
 }
 

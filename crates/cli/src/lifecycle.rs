@@ -1,8 +1,9 @@
 //! Changes of a validation: annotations and `spec.suspend`, as the documentation has them for kubectl.
 
 use kube::ResourceExt as _;
+use perfval_api::condition::{self, CLEANED_UP};
 use perfval_api::text::number_of;
-use perfval_api::{PerfValidation, meta};
+use perfval_api::{PerfValidation, Phase, meta};
 use serde_json::json;
 
 use crate::args::{NameArgs, RerunArgs};
@@ -91,7 +92,15 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
             &json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}}),
         )
         .await?;
-    let plan = object.status.as_ref().and_then(|status| status.placement.as_ref());
+    let status = object.status.as_ref();
+    if status.is_some_and(|status| status.phase == Some(Phase::Completed) && condition::is_true(status, CLEANED_UP)) {
+        screen.say(&format!(
+            "the objects of {name} are removed already; those of its next run stay ({})\n",
+            session.command("rerun", &name)
+        ))?;
+        return Ok(0);
+    }
+    let plan = status.and_then(|status| status.placement.as_ref());
     let gpus = plan.map_or_else(
         || "its GPUs".to_owned(),
         |plan| format!("{} of {}", number_of(plan.gpus, "GPU"), plan.node),

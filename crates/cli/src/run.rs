@@ -22,12 +22,12 @@ const ENDED: u8 = 130;
 /// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(
     screen: &mut Screen,
-    session: &Session,
     args: &RunCommandArgs,
     namespace: Option<&str>,
+    open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let object = wanted(args)?;
-    let session = &in_its_namespace(session, &object, namespace)?;
+    let session = &in_its_namespace(open().await?, &object, namespace)?;
     let name = object.name_any();
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
@@ -93,8 +93,7 @@ fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<PerfVali
 }
 
 /// Session in the namespace of the manifest, or else of the flags, as with kubectl. The two may not differ.
-pub fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
-    let mut session = session.clone();
+pub fn in_its_namespace(mut session: Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
     if let Some(namespace) = object.namespace() {
         if let Some(asked) = asked.filter(|asked| *asked != namespace) {
             return Err(Error::BadInput(format!(

@@ -22,43 +22,39 @@ const STYLE: &str = include_str!("html/style.css");
 /// Blocks every fetch and every script, even if a name of the cluster contains one.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// The sections below the verdict, by anchor and heading.
-const SECTIONS: [(&str, &str); 8] = [
-    ("trials", "Trials"),
-    ("rule", "How the trials became a verdict"),
-    ("throughput", "Throughput over time"),
-    ("latency", "Latency"),
-    ("workers", "Workers side by side"),
-    ("gpus", "GPUs"),
-    ("environment", "Environment and earlier runs"),
-    ("reproduce", "How to reproduce it"),
-];
-
 pub(crate) fn page(facts: &Facts) -> String {
     let timeline = Timeline::new(facts);
-    let title = format!("{}: {}", facts.title(), words::verdict(facts));
-    let body = html! {
-        (verdict::header(facts))
-        nav aria-label="Contents" {
-            @for (anchor, heading) in SECTIONS { a href={ "#" (anchor) } { (heading) } " " }
-        }
-        main {
-            (section(0, &trials::table(facts)))
-            (section(1, &rule::path_of_the_run(facts)))
-            (section(2, &over_time::throughput(&timeline)))
-            (section(3, &html! { (distributions::all(facts)) (requests::over_time(facts)) (over_time::latency(&timeline)) }))
-            (section(4, &workers::side_by_side(facts, &timeline)))
-            (section(5, &workers::gpus(facts, &timeline)))
-            (section(6, &compared::environment(facts)))
-            (section(7, &reproduce::steps(facts)))
-        }
-        footer { p { "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) ". Every number is of the status or of the results of this run." } }
+    let latency = html! { (distributions::all(facts)) (requests::over_time(facts)) (over_time::latency(&timeline)) };
+    let sections = [
+        Section("trials", "Trials", trials::table(facts)),
+        Section("rule", "How the trials became a verdict", rule::path_of_the_run(facts)),
+        Section("throughput", "Throughput over time", over_time::throughput(&timeline)),
+        Section("latency", "Latency", latency),
+        Section(
+            "workers",
+            "Workers side by side",
+            workers::side_by_side(facts, &timeline),
+        ),
+        Section("gpus", "GPUs", workers::gpus(facts, &timeline)),
+        Section(
+            "environment",
+            "Environment and earlier runs",
+            compared::environment(facts),
+        ),
+        Section("reproduce", "How to reproduce it", reproduce::steps(facts)),
+    ];
+    let footer = html! {
+        "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) ". Every number is of the status or of the results of this run."
     };
-    document(&title, &body)
+    let title = format!("{}: {}", facts.title(), words::verdict(facts));
+    document(&title, &verdict::header(facts), &sections, &footer)
 }
 
-/// A page around its body. A name of the cluster cannot reorder its text.
-pub(crate) fn document(title: &str, body: &Markup) -> String {
+/// Part of a page: anchor, heading and content.
+pub(crate) struct Section<'a>(pub(crate) &'a str, pub(crate) &'a str, pub(crate) Markup);
+
+/// A page with its parts. A name of the cluster cannot reorder its text.
+pub(crate) fn document(title: &str, header: &Markup, sections: &[Section<'_>], footer: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -72,18 +68,22 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { (body) }
+            body {
+                (header)
+                nav aria-label="Contents" {
+                    @for Section(anchor, heading, _) in sections { a href={ "#" (anchor) } { (heading) } " " }
+                }
+                main {
+                    @for Section(anchor, heading, content) in sections {
+                        section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
+                            h2 id={ (anchor) "-heading" } { (heading) }
+                            (content)
+                        }
+                    }
+                }
+                footer { p { (footer) } }
+            }
         }
     };
     page.into_string().replace(reorders, "")
-}
-
-fn section(index: usize, content: &Markup) -> Markup {
-    let (anchor, heading) = SECTIONS[index];
-    html! {
-        section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
-            h2 id={ (anchor) "-heading" } { (heading) }
-            (content)
-        }
-    }
 }

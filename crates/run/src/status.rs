@@ -1,11 +1,11 @@
 //! Status as a state: entering phases, beginning runs, conditions.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
 use perfval_api::{
-    Leftovers, OperatorState, PerfValidationStatus, Phase, PlanDetails, Reason, RunStatus, TimelineEntry, Trigger, Why,
-    condition,
+    EarlierGpuTime, Leftovers, OperatorState, PerfValidationStatus, Phase, PlanDetails, Reason, RunStatus,
+    TimelineEntry, Trigger, Why, condition,
 };
 use perfval_verdict::{history, spec_digests};
 
@@ -98,6 +98,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
                 history::with_last(last, now)
             },
             last_passed: history::last_passed(last),
+            earlier_gpu_time: earlier_gpu_time(last, now),
             ..OperatorState::default()
         }),
         ..PerfValidationStatus::default()
@@ -112,6 +113,25 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status
+}
+
+/// GPU time until the end of the last run: of that run, and of those before it on the same day (UTC).
+fn earlier_gpu_time(last: &PerfValidationStatus, now: DateTime<Utc>) -> Option<EarlierGpuTime> {
+    let earlier = last.state.earlier_gpu_time;
+    let ended = last.run.as_ref().and_then(|run| run.completed_at);
+    let held = last.held_gpus().zip(last.placement.as_ref());
+    let Some(((since, until), placement)) = held else {
+        return earlier;
+    };
+    // An interrupted run has no end of its own.
+    let until = until.or(ended).unwrap_or(now);
+    let midnight = until.duration_trunc(TimeDelta::days(1)).ok()?;
+    let same_day = earlier.filter(|earlier| earlier.until >= midnight);
+    let seconds = (until - since.max(midnight)).num_seconds().max(0);
+    Some(EarlierGpuTime {
+        until,
+        seconds: placement.gpus * seconds + same_day.map_or(0, |earlier| earlier.seconds),
+    })
 }
 
 /// The conditions of the run are true of its generation.

@@ -195,7 +195,8 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "count_or_percent")]
     pub nodes: Option<IntOrString>,
-    /// GPU minutes of one day (UTC) after which no validation starts until the next day (0 to 100000000).
+    /// GPU minutes of one day (UTC) after which no validation starts until the next day (0 to 100000000). Active validations reserve
+    /// what the finished ones usually used. Until one has finished, one starts at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100_000_000))]
     pub gpu_minutes_per_day: Option<i64>,

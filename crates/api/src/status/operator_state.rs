@@ -20,7 +20,7 @@ use serde_json::Value;
 pub use self::deployment::{DeploymentState, GpuMetrics};
 pub use self::earlier::{Comparison, DecodeSpeed, EarlierRun, PassedRun, PhaseSeconds};
 pub use self::environment::Environment;
-pub use self::life::{Leftovers, TimelineEntry};
+pub use self::life::{EarlierGpuTime, Leftovers, TimelineEntry};
 pub use self::plan::{DeviceStatus, ExpectedBy, ExpectedGpus, PlanDetails};
 pub use self::trial::{Metrics, TrialProgress, TrialState};
 pub use self::worker::{EndedBy, RelativeSpeed, WorkerLoad, WorkerLoss, WorkerPod};
@@ -62,6 +62,9 @@ pub struct OperatorState {
     /// Start of the first run of those that gave way one after the other, for `timeouts.total`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_started_at: Option<DateTime<Utc>>,
+    /// GPU time of the runs before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_gpu_time: Option<EarlierGpuTime>,
     /// Time at which the run was last in the queue behind earlier runs. `timeouts.sizing` counts from this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,

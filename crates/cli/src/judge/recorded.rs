@@ -49,12 +49,17 @@ impl RecordedTrial {
 }
 
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
-/// ConfigMap. What cannot be understood is an unusable trial with its reason, never an absent one.
+/// ConfigMap. A broken one is an unusable trial with its reason, never an absent one; another file is bad input.
 pub fn read(path: &Path) -> Result<RecordedFile, Error> {
     let bytes = input::bytes(path, FILE_BYTES)?;
     let from = path.display().to_string();
     if let Some(results) = config_map(&bytes) {
         return from_config_map(path, &results).map_err(|why| Error::BadInput(format!("{from}: {why}")));
+    }
+    if is_of_another_kind(&bytes) {
+        return Err(Error::BadInput(format!(
+            "{from} holds no trial: give AIPerf's profile_export_aiperf.json, or the ConfigMap in status.resultsRef as JSON"
+        )));
     }
     Ok(RecordedFile {
         trials: vec![RecordedTrial::new(from, &bytes)],
@@ -66,6 +71,17 @@ pub fn read(path: &Path) -> Result<RecordedFile, Error> {
 struct FileShape {
     #[serde(default)]
     kind: Value,
+    aiperf_version: Option<Value>,
+    record: Option<Value>,
+}
+
+/// Returns true for a file that is no export and no payload, not even a broken one: the benchmark is not to blame for it.
+fn is_of_another_kind(bytes: &[u8]) -> bool {
+    let is_object = bytes.trim_ascii_start().starts_with(b"{");
+    let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
+    let shape = serde_json::from_slice::<FileShape>(bytes);
+    let is_other = shape.is_ok_and(|shape| shape.aiperf_version.is_none() && shape.record.is_none());
+    is_other || !(is_object || is_packed || bytes.len() as u64 > FILE_BYTES)
 }
 
 fn config_map(bytes: &[u8]) -> Option<ConfigMap> {

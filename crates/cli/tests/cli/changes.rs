@@ -58,6 +58,8 @@ async fn what_is_kept_is_cleaned_up() {
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], json!("true"));
     assert_eq!(desk.types("clean-up run").await.code, 0);
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], Value::Null);
+    let late = Desk::with("passed").types("keep run").await;
+    assert!(late.out.contains("are removed already"), "{}", late.out);
 }
 
 #[tokio::test]

@@ -98,6 +98,7 @@ pub struct Desk {
     pub unicode: bool,
     /// Whether the reader of the output left.
     pub nobody_reads: bool,
+    pub has_cluster: bool,
 }
 
 impl Desk {
@@ -110,6 +111,7 @@ impl Desk {
             rows: Arc::new(AtomicUsize::new(50)),
             unicode: true,
             nobody_reads: false,
+            has_cluster: true,
         }
     }
 
@@ -156,13 +158,17 @@ impl Desk {
             clock: now,
         };
         let (server, namespace) = (self.server.clone(), self.namespace.to_owned());
+        let has_cluster = self.has_cluster;
         let (done, task) = oneshot::channel();
         // As in the program: a runtime of its own.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let code = runtime.expect("a runtime").block_on(async {
                 let open = async |target: &Target| {
-                    Ok::<_, Error>(Session {
+                    if !has_cluster {
+                        return Err(Error::NoCluster("no kubeconfig".to_owned()));
+                    }
+                    Ok(Session {
                         client: server.client(),
                         namespace: target.namespace.clone().unwrap_or(namespace.clone()),
                     })

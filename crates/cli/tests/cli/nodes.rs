@@ -113,6 +113,19 @@ async fn measured_nodes_are_listed_without_the_right_to_list_nodes() {
 }
 
 #[tokio::test]
+async fn a_refused_list_of_resource_slices_is_reported() {
+    let desk = fleet();
+    desk.server.fail(Fault::refuse("list", "resourceslices", 403));
+    let answer = desk.types("nodes").await;
+    assert!(answer.out.contains("slow"), "{}", answer.out);
+    assert!(
+        answer.err.contains("may be missing") && answer.err.contains("ResourceSlices"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
 async fn a_cluster_without_gpus_gets_one_sentence() {
     let answer = Desk::new().types("nodes").await;
     assert_eq!((answer.code, answer.out.as_str()), (0, ""));

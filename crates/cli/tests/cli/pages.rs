@@ -207,7 +207,20 @@ async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
     assert!(written.starts_with("# A node with H200"), "{written}");
     let again = desk.types(&format!("init --preset gb200 -f {}", path.display())).await;
     assert_eq!(again.code, 2, "{}", again.err);
+    assert!(again.err.contains("exists and may have your changes"), "{}", again.err);
     assert_eq!(std::fs::read_to_string(&path).expect("written"), written);
+    let unasked = Desk::new().types("init").await;
+    assert!(unasked.err.contains("for h100-80gb; --preset"), "{}", unasked.err);
+}
+
+#[tokio::test]
+async fn a_manifest_is_read_before_the_cluster_is_asked() {
+    let mut desk = Desk::new();
+    desk.has_cluster = false;
+    for verb in ["run", "doctor", "calibrate"] {
+        let answer = desk.types(&format!("{verb} -f absent.yaml")).await;
+        assert!(answer.err.contains("absent.yaml"), "{verb}: {}", answer.err);
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn no_broken_file_ever_passes() {
         ),
         ("broken gzip", vec![0x1f, 0x8b, 8, 0, 0], "gzip is broken"),
         (
-            "a ConfigMap of another sort",
+            "an object with a strange record",
             b"{\"kind\": \"Pod\", \"record\": 5}".to_vec(),
             "aiperf_version",
         ),
@@ -45,5 +45,21 @@ fn no_broken_file_ever_passes() {
             .as_str()
             .unwrap_or_default();
         assert!(evidence.contains(words), "{name}: no {words:?} in {evidence:?}");
+    }
+}
+
+/// The benchmark is not to blame for a file that somebody named by mistake.
+#[test]
+fn a_file_of_another_kind_is_bad_input() {
+    let desk = Desk::new();
+    for (name, content) in [
+        ("a manifest", "kind: PerfValidation\nspec: {}\n"),
+        ("a Pod", "{\"kind\": \"Pod\", \"metadata\": {}}"),
+        ("an empty file", ""),
+        ("a list", "[]"),
+    ] {
+        let answer = judge(&desk.manifest(&json!({})), &[desk.file(name, content)], &[]);
+        assert_eq!(answer.code, 2, "{name}: {answer:?}");
+        assert!(answer.complaint.contains("holds no trial"), "{name}: {answer:?}");
     }
 }

@@ -12,18 +12,24 @@ pub(super) struct Meter<'a> {
     selected: i64,
     /// Active validations by the reason of their node; `None` counts in every budget.
     active: Vec<(Option<DueReason>, i64)>,
-    minutes: i64,
+    use_of_gpus: GpuUse,
 }
 
 impl<'a> Meter<'a> {
-    /// Budgets that apply now, for this many selected nodes. Today's validations have used `minutes` GPU minutes.
-    pub(super) fn new(budgets: Vec<&'a Budget>, selected: i64, minutes: i64) -> Self {
+    /// Budgets that apply now, for this many selected nodes.
+    pub(super) fn new(budgets: Vec<&'a Budget>, selected: i64, use_of_gpus: GpuUse) -> Self {
         Self {
             budgets,
             selected,
             active: Vec::new(),
-            minutes,
+            use_of_gpus,
         }
+    }
+
+    /// Counts a validation that starts.
+    pub(super) fn start(&mut self, reason: DueReason) {
+        self.use_of_gpus.reserve();
+        self.add(Some(reason));
     }
 
     /// Counts an active validation.
@@ -44,7 +50,10 @@ impl<'a> Meter<'a> {
                 let counts = counts.filter(|(active, _)| active.is_none_or(|active| applies(budget, active)));
                 let used: i64 = counts.map(|(_, count)| count).sum();
                 let has_room = self.most(budget).is_none_or(|most| used < most);
-                has_room && budget.gpu_minutes_per_day.is_none_or(|most| self.minutes < most)
+                has_room
+                    && budget
+                        .gpu_minutes_per_day
+                        .is_none_or(|most| self.use_of_gpus.is_below(most))
             })
     }
 
@@ -56,6 +65,16 @@ impl<'a> Meter<'a> {
             _ => self.most(budget),
         });
         limits.min()
+    }
+
+    /// Day (UTC) on which the GPU minutes suffice for the last of so many validations; `None` if it is today or unknown.
+    pub(super) fn last_day(&self, validations: i64, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let tightest = self
+            .budgets
+            .iter()
+            .filter_map(|budget| budget.gpu_minutes_per_day)
+            .min()?;
+        self.use_of_gpus.last_day(validations, tightest, now)
     }
 
     /// A percentage above zero allows at least one node.
@@ -78,19 +97,77 @@ fn applies(budget: &Budget, reason: DueReason) -> bool {
     budget.reasons.is_empty() || budget.reasons.contains(&reason)
 }
 
-/// GPU minutes that validations have used since midnight (UTC).
-pub(super) fn count_minutes(validations: &[&ValidationFacts], now: DateTime<Utc>) -> i64 {
-    let midnight = midnight(now);
-    let seconds: i64 = validations
-        .iter()
-        .filter_map(|validation| {
-            let since = validation.outline.gpus_since?.max(midnight);
-            let ended = validation.ended().map(|(at, _)| at);
-            let until = validation.outline.gpus_until.or(ended).unwrap_or(now);
-            Some(validation.outline.gpus * (until - since).max(TimeDelta::zero()).num_seconds())
-        })
-        .sum();
-    seconds / 60
+/// Use of GPUs by the validations of a policy (GPU seconds).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GpuUse {
+    /// Since midnight (UTC).
+    today: i64,
+    /// Expected of the active validations until their end.
+    expected: i64,
+    /// Median of the finished validations; `None` while none has finished.
+    usual: Option<i64>,
+}
+
+impl GpuUse {
+    /// Reads what validations have used, and what the active ones will use.
+    pub(super) fn new(validations: &[&ValidationFacts], now: DateTime<Utc>) -> Self {
+        let ended = validations.iter().filter(|validation| validation.ended().is_some());
+        let mut ended: Vec<i64> = ended.filter_map(|one| used(one, DateTime::UNIX_EPOCH, now)).collect();
+        ended.sort_unstable();
+        let usual = ended.get(ended.len() / 2).copied();
+        let midnight = midnight(now);
+        let mut read = Self {
+            today: validations
+                .iter()
+                .map(|one| used(one, midnight, now).unwrap_or_default() + used_earlier(one, midnight))
+                .sum(),
+            expected: 0,
+            usual,
+        };
+        for active in validations.iter().filter(|validation| validation.is_active()) {
+            let already = used(active, DateTime::UNIX_EPOCH, now).unwrap_or_default();
+            read.reserve();
+            read.expected -= already.min(usual.unwrap_or_default());
+        }
+        read
+    }
+
+    /// GPU minutes since midnight (UTC).
+    pub(super) fn minutes_today(&self) -> i64 {
+        self.today / 60
+    }
+
+    /// Expects a whole validation. The use of the first one is unknown, so it is the only one.
+    fn reserve(&mut self) {
+        self.expected = self.expected.saturating_add(self.usual.unwrap_or(i64::MAX));
+    }
+
+    /// Returns true if a validation may start with this budget. The last one of a day may end beyond it.
+    fn is_below(&self, minutes: i64) -> bool {
+        self.today.saturating_add(self.expected) < 60 * minutes
+    }
+
+    fn last_day(&self, validations: i64, minutes: i64, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let left = (60 * minutes - self.today).max(0);
+        let beyond = validations.saturating_mul(self.usual?) - left;
+        let days = (beyond > 0).then(|| 1 + (beyond - 1) / (60 * minutes).max(1))?;
+        midnight(now).checked_add_signed(TimeDelta::try_days(days)?)
+    }
+}
+
+/// GPU seconds since midnight of a validation's earlier runs.
+fn used_earlier(validation: &ValidationFacts, midnight: DateTime<Utc>) -> i64 {
+    let earlier = validation.outline.earlier;
+    let today = earlier.filter(|earlier| earlier.until >= midnight);
+    today.map(|earlier| earlier.seconds).unwrap_or_default()
+}
+
+/// GPU seconds that the present or last run of a validation has used since a time.
+fn used(validation: &ValidationFacts, from: DateTime<Utc>, now: DateTime<Utc>) -> Option<i64> {
+    let since = validation.outline.gpus_since?.max(from);
+    let ended = validation.ended().map(|(at, _)| at);
+    let until = validation.outline.gpus_until.or(ended).unwrap_or(now);
+    Some(validation.outline.gpus * (until - since).max(TimeDelta::zero()).num_seconds())
 }
 
 /// Begin of the day (UTC).

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::fleet::DueReason;
 use perfval_api::meta::ERRORS_BEFORE;
-use perfval_api::{PerfValidation, Phase, Verdict, condition};
+use perfval_api::{EarlierGpuTime, PerfValidation, Phase, Verdict, condition};
 
 use crate::condition::created_at;
 use crate::measurement::{due_reason, policy_of};
@@ -61,6 +61,8 @@ pub struct Outline {
     pub gpus_since: Option<DateTime<Utc>>,
     /// Time at which it had given them back.
     pub gpus_until: Option<DateTime<Utc>>,
+    /// GPU time of its earlier runs.
+    pub earlier: Option<EarlierGpuTime>,
     /// Begin of its present phase.
     pub phase_since: Option<DateTime<Utc>>,
 }
@@ -77,11 +79,6 @@ impl Outline {
             return outline;
         };
         let run = status.run.as_ref();
-        let held = status
-            .state
-            .timeline
-            .iter()
-            .find(|entry| entry.phase == Phase::Deploying);
         let is_gone = condition::is_true(status, condition::CLEANED_UP);
         // A run that judges saved trials again measures nothing.
         let judged = status.state.judged_run.is_some();
@@ -102,11 +99,10 @@ impl Outline {
             outline.node = (!is_gone).then(|| placement.node.as_str().into());
         }
         outline.phase_since = status.state.timeline.last().map(|entry| entry.started_at);
-        let phases = status.state.timeline.iter().filter_map(|entry| entry.completed_at);
-        outline.gpus_until = phases.max().filter(|_| is_gone);
-        outline.gpus_since = held
-            .map(|entry| entry.started_at)
-            .or_else(|| run.filter(|_| outline.gpus > 0 && !judged).map(|run| run.started_at));
+        if let Some((since, until)) = status.held_gpus() {
+            (outline.gpus_since, outline.gpus_until) = (Some(since), until);
+        }
+        outline.earlier = status.state.earlier_gpu_time;
         outline
     }
 }

@@ -8,7 +8,7 @@ use kube::core::ResourceExt as _;
 use perfval_api::fleet::{Budget, DueReason, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes};
 use perfval_api::{PerfValidation, Verdict};
 
-use super::budget::{Meter, count_minutes};
+use super::budget::{GpuUse, Meter};
 use super::child::NodeHistory;
 use super::comparison::MOST;
 use super::condition::{PolicySituation, ready, reliable};
@@ -101,14 +101,14 @@ impl<'a> Planner<'a> {
 
     pub(super) fn decide(&self, active: &HashSet<&str>) -> PolicyDecision {
         let (spec, now) = (&self.facts.policy.spec, self.snapshot.now);
-        let minutes = count_minutes(self.children, now);
+        let use_of_gpus = GpuUse::new(self.children, now);
         let selected = i64::try_from(self.share.own.len()).unwrap_or(i64::MAX);
         let budgets = spec.budgets.iter().zip(&self.times.budgets);
         let budgets: Vec<&Budget> = budgets
             .filter(|(_, applies)| **applies)
             .map(|(budget, _)| budget)
             .collect();
-        let mut meter = Meter::new(budgets, selected, minutes);
+        let mut meter = Meter::new(budgets, selected, use_of_gpus);
         for child in self.children.iter().filter(|child| child.is_active()) {
             meter.add(self.reason_of_active(child));
         }
@@ -116,7 +116,7 @@ impl<'a> Planner<'a> {
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
-        let always = Meter::new(always, selected, minutes);
+        let always = Meter::new(always, selected, use_of_gpus);
         let limits: Vec<Option<i64>> = sorted.due.iter().map(|reason| always.limit(*reason)).collect();
         let mut create = Vec::new();
         if is_open {
@@ -124,7 +124,7 @@ impl<'a> Planner<'a> {
             let empty = NodeHistory::default();
             for candidate in &sorted.candidates {
                 if meter.allows(candidate.reason) {
-                    meter.add(Some(candidate.reason));
+                    meter.start(candidate.reason);
                     let history = self.by_hostname.get(candidate.hostname).unwrap_or(&empty);
                     let suspicion = self.facts.comparison.suspects.get(&candidate.node.name);
                     let is_decisive = suspicion.is_some_and(|suspicion| suspicion.is_decisive);
@@ -156,6 +156,9 @@ impl<'a> Planner<'a> {
             .map(|limit| limit.unwrap_or(selected))
             .max()
             .unwrap_or(selected);
+        let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
+        let end = self.estimate(left, slots).filter(|_| !spec.suspend);
+        let end = end.map(|end| always.last_day(left, now).map_or(end, |day| end.max(day)));
         PolicyDecision {
             create,
             delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, now),
@@ -163,8 +166,8 @@ impl<'a> Planner<'a> {
                 observed_generation: self.facts.policy.metadata.generation.unwrap_or_default(),
                 nodes: Some(sorted.nodes),
                 fresh_percent: (selected > 0).then(|| 100 * sorted.nodes.fresh / selected),
-                gpu_minutes_today: Some(minutes),
-                expected_completion_time: (!spec.suspend).then(|| self.estimate(&sorted, slots)).flatten(),
+                gpu_minutes_today: Some(use_of_gpus.minutes_today()),
+                expected_completion_time: end,
                 outliers,
                 conditions: vec![
                     ready(self.facts.policy, &situation, now),
@@ -310,8 +313,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Estimated time at which every node is fresh, from the time for which finished validations held their GPUs.
-    fn estimate(&self, sorted: &Sorted<'_>, slots: i64) -> Option<DateTime<Utc>> {
-        let left = i64::try_from(sorted.due.len()).ok()? + sorted.nodes.running;
+    fn estimate(&self, left: i64, slots: i64) -> Option<DateTime<Utc>> {
         let held = self.children.iter().filter_map(|child| {
             let (at, _) = child.measured()?;
             Some((at - child.outline.gpus_since?).num_seconds())

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::{World, ago, ended, now, phase, ready, targets};
+use crate::{World, ago, at, ended, now, phase, ready, targets};
 
 /// Number of validations that ten nodes get at once; five have a stale verdict.
 fn started(budgets: &Value) -> (usize, usize) {
@@ -40,7 +40,8 @@ fn the_tightest_budget_of_a_reason_applies() {
             json!([{"nodes": 6}, {"nodes": 2, "reasons": ["NeverMeasured"]}]),
             (2, 4),
         ),
-        (json!([{"gpuMinutesPerDay": 1}]), (5, 5)),
+        // The cost of the first validation is unknown.
+        (json!([{"gpuMinutesPerDay": 1000}]), (1, 0)),
         (json!([{"gpuMinutesPerDay": 0}]), (0, 0)),
     ];
     for (budgets, expected) in cases {
@@ -99,6 +100,58 @@ fn gpu_minutes_of_today_use_a_budget() {
     let decision = world.decide();
     assert_eq!(decision.status.gpu_minutes_today, Some(0));
     assert_eq!(targets(&decision), ["n2"]);
+}
+
+/// Nodes that start with 100 GPU minutes a day, beside a finished validation of 80 and an active one.
+#[test]
+fn active_validations_reserve_their_gpu_minutes() {
+    let started = |minutes: i64, active: &Value| {
+        let mut world = World::new(&["n1", "n2", "n3", "n4", "n5"], &json!({"budgets": [{"nodes": 1}]}));
+        world.create(&ended("Passed", now()));
+        // The day after: nothing is used yet.
+        world.now += TimeDelta::hours(24);
+        world.create(active);
+        world.policies[0].spec.budgets =
+            serde_json::from_value(json!([{"gpuMinutesPerDay": minutes}])).expect("budgets");
+        world.decide().create.len()
+    };
+    let waiting = phase("Sizing");
+    assert_eq!(started(80, &waiting), 0);
+    assert_eq!(
+        started(81, &waiting),
+        1,
+        "the last one of a day may end beyond the budget"
+    );
+    assert_eq!(started(161, &waiting), 2);
+    let mut active = ended("Passed", now());
+    let since = now() + TimeDelta::hours(24) - TimeDelta::minutes(4);
+    active["phase"] = json!("Benchmarking");
+    active["verdict"] = Value::Null;
+    active["conditions"] = json!([]);
+    active["operatorState"] = json!({"timeline": [{"phase": "Deploying", "startedAt": since}]});
+    assert_eq!(started(80, &active), 0, "32 minutes used and 48 reserved");
+    assert_eq!(started(81, &active), 1);
+}
+
+#[test]
+fn the_estimated_end_respects_gpu_minutes() {
+    let spec = json!({"budgets": [{"nodes": 1}, {"gpuMinutesPerDay": 160}]});
+    let mut world = World::new(&["n1", "n2", "n3", "n4", "n5", "n6"], &spec);
+    world.create(&ended("Passed", now()));
+    // One more today, two tomorrow, and two on the day after.
+    let expected = at("2026-11-22T00:00:00Z");
+    assert_eq!(world.decide().status.expected_completion_time, Some(expected));
+}
+
+#[test]
+fn earlier_runs_of_today_use_a_budget() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let mut status = ended("Passed", now());
+    status["operatorState"]["earlierGpuTime"] = json!({"until": ago(1), "seconds": 600});
+    world.create(&status);
+    assert_eq!(world.decide().status.gpu_minutes_today, Some(90));
+    world.now += TimeDelta::hours(12);
+    assert_eq!(world.decide().status.gpu_minutes_today, Some(0));
 }
 
 #[test]

@@ -174,6 +174,32 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
     assert_eq!(creates(), 1);
 }
 
+#[tokio::test]
+async fn a_taken_name_holds_up_only_its_node() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(&server, "p", &json!({"budgets": [{"nodes": 1}]}));
+    let operator = Operator::start(&server);
+    eventually(&server, "a node is validated", |server| {
+        validated(server, "p").len() == 1
+    })
+    .await;
+    operator.end().await;
+    let mut foreign = server.objects("perfvalidations").remove(0);
+    let name = foreign["metadata"]["name"].as_str().expect("a name").to_owned();
+    server.edit("perfvalidations", NAMESPACE, &name, |child| {
+        child["metadata"]["finalizers"] = json!([]);
+    });
+    server.delete("perfvalidations", NAMESPACE, &name);
+    foreign["metadata"] = json!({"name": name, "namespace": NAMESPACE});
+    foreign["spec"]["suspend"] = json!(true);
+    server.put(foreign);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the other node is validated", |server| {
+        validated(server, "p") == ["n2"]
+    })
+    .await;
+}
+
 /// Measurement of a node with eight GPUs by the policy `p`.
 pub fn put_measurement(server: &ApiServer, node: &str, microseconds: i64) {
     let gpus = (0..8).map(|gpu| json!({"uuid": format!("GPU-{node}-{gpu}"), "tokenMicroseconds": microseconds}));

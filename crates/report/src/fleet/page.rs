@@ -7,16 +7,8 @@ use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
 
 use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
-use crate::html::document;
 use crate::html::parts::{or_dash, scrolling};
-
-/// Sections of the page, by anchor and heading.
-const SECTIONS: [(&str, &str); 4] = [
-    ("gpus", "GPUs of each node"),
-    ("nodes", "Nodes, the worst first"),
-    ("environments", "Environments"),
-    ("never", "Never measured"),
-];
+use crate::html::{Section, document};
 
 impl FleetReport {
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
@@ -29,37 +21,24 @@ fn write(fleet: &FleetReport) -> String {
     let failed = fleet.count(Verdict::Failed);
     let title = format!("{} nodes measured, {failed} failed", fleet.measured.len());
     let environments = fleet.environments();
-    let body = html! {
+    let header = html! {
         header {
             p.kind { "Newest measurement of each node" }
             h1 { (title) }
             (coverage(fleet))
         }
-        nav aria-label="Contents" {
-            @for (anchor, heading) in SECTIONS { a href={ "#" (anchor) } { (heading) } " " }
-        }
-        main {
-            (section(0, &heat_map(fleet, &environments)))
-            (section(1, &ranking(fleet)))
-            (section(2, &compared(&environments)))
-            (section(3, &never(fleet)))
-        }
-        footer { p {
-            "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (fleet.now.format("%Y-%m-%d %H:%M UTC"))
-            ". Every number is of the status of a NodePerformance."
-        } }
     };
-    document(&title, &body)
-}
-
-fn section(index: usize, content: &Markup) -> Markup {
-    let (anchor, heading) = SECTIONS[index];
-    html! {
-        section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
-            h2 id={ (anchor) "-heading" } { (heading) }
-            (content)
-        }
-    }
+    let sections = [
+        Section("gpus", "GPUs of each node", heat_map(fleet, &environments)),
+        Section("nodes", "Nodes, the worst first", ranking(fleet)),
+        Section("environments", "Environments", compared(&environments)),
+        Section("never", "Never measured", never(fleet)),
+    ];
+    let footer = html! {
+        "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (fleet.now.format("%Y-%m-%d %H:%M UTC"))
+        ". Every number is of the status of a NodePerformance."
+    };
+    document(&title, &header, &sections, &footer)
 }
 
 fn coverage(fleet: &FleetReport) -> Markup {

@@ -114,6 +114,28 @@ fn runs_that_give_way_share_the_time_for_the_whole_run() {
     assert_eq!(story.status().state.first_started_at, None);
 }
 
+/// A policy counts the GPU time of all runs of the day.
+#[test]
+fn gpu_time_of_earlier_runs_is_kept() {
+    let mut story = at(Benchmarking);
+    let mut expected = 0;
+    for _ in 0..2 {
+        story.until(Benchmarking);
+        let (since, _) = story.status().held_gpus().expect("GPUs");
+        let gpus = story.status().placement.expect("a placement").gpus;
+        preempt(&mut story, "w0");
+        story.preempted = None;
+        story.until(Pending);
+        let earlier = story.status().state.earlier_gpu_time.expect("GPU time");
+        expected += gpus * (earlier.until - since).num_seconds();
+        assert!(
+            earlier.until > since && earlier.until <= story.now,
+            "{since} {earlier:?}"
+        );
+        assert_eq!(earlier.seconds, expected);
+    }
+}
+
 #[test]
 fn a_measurement_that_is_complete_is_judged() {
     let mut story = at(Evaluating);

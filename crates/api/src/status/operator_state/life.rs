@@ -24,3 +24,13 @@ pub struct TimelineEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
 }
+
+/// GPU time of earlier runs of the object, for the budgets of its policy.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierGpuTime {
+    /// Time at which the last of them gave its GPUs back.
+    pub until: DateTime<Utc>,
+    /// GPU seconds of that day (UTC).
+    pub seconds: i64,
+}
