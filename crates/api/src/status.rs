@@ -111,7 +111,7 @@ impl PerfValidationStatus {
     pub fn held_gpus(&self) -> Option<(DateTime<Utc>, Option<DateTime<Utc>>)> {
         let timeline = &self.state.timeline;
         let deploying = timeline.iter().find(|entry| entry.phase == Phase::Deploying);
-        // A run that judges saved trials again shows the placement of the one that measured.
+        // A run that judges saved trials again shows the placement of an earlier run.
         let measures = self.placement.is_some() && self.state.judged_run.is_none();
         let run = self.run.as_ref().filter(|_| measures);
         let since = deploying

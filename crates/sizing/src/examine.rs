@@ -1,6 +1,6 @@
 //! One node: how many GPUs a run could have there, or what rules it out.
 
-use perfval_api::{Allocation, AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, PlanDetails};
+use perfval_api::{Allocation, AllocationMode, ExpectedBy, ExpectedGpus, PerfValidationSpec, PlacementStatus, PlanDetails};
 
 use super::devices::attribute;
 use super::dra::Dra;
@@ -271,8 +271,20 @@ impl<'a> Circumstances<'a> {
         Some(NodeObstacle::HeldByRun { run })
     }
 
+    /// Fewest workers of a run on this node. If the spec shows that GPUs are missing, those that are left suffice: the run fails for
+    /// the missing ones, and no wait brings them back. Two workers stay, because gates compare them.
+    fn min_workers(&self, report: &NodeReport) -> i64 {
+        let min = self.spec.min_workers();
+        let lacks_some = report.expected.is_some_and(|expected| expected.by == ExpectedBy::Spec);
+        if lacks_some {
+            self.spec.workers(report.healthy()).max(2).min(min)
+        } else {
+            min
+        }
+    }
+
     fn too_few(&self, report: &NodeReport) -> Option<NodeObstacle> {
-        let min = self.spec.min_gpus();
+        let min = self.min_workers(report) * self.spec.gpus_per_worker();
         let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
         let never: i64 = never.map(|taken| taken.gpus).sum();
         if report.total < min {
@@ -292,7 +304,7 @@ impl<'a> Circumstances<'a> {
             Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
         };
-        let min = self.spec.min_workers();
+        let min = self.min_workers(report);
         let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
         if room.workers < min {
             return Some(NodeObstacle::NoRoom {

@@ -67,7 +67,7 @@ impl<'a> Meter<'a> {
         limits.min()
     }
 
-    /// Day (UTC) on which the GPU minutes suffice for the last of so many validations; `None` if it is today or unknown.
+    /// Day (UTC) on which the GPU minutes suffice for the last of these validations; `None` if it is today or unknown.
     pub(super) fn last_day(&self, validations: i64, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let tightest = self
             .budgets

@@ -39,9 +39,27 @@ fn a_missing_gpu_is_found_by_the_number_in_the_spec() {
 
     let [report] = explain(&seven.inventory(), &expecting(8), &[]).0.try_into().unwrap();
     assert_eq!(report.summary(), "7 of 7 GPUs free, 8 expected by placement.expectGPUs");
+}
+
+/// A policy that wants whole nodes must not take a node with a lost GPU for a busy one.
+#[test]
+fn a_missing_gpu_lowers_the_minimum() {
     let all = spec(&json!({ "placement": { "minGPUs": 8, "expectGPUs": 8 } }));
-    let says = "n1: has 7 GPUs in all, 8 expected by placement.expectGPUs";
-    assert_eq!(not_chosen(&seven, &all, says), Ok(Reason::NoCandidateNode));
+    let plan = chosen(&Cluster::of_gpus(7), &all);
+    assert_eq!((plan.gpus, expected(&plan)), (7, Some(by(ExpectedBy::Spec, 8))));
+    let unhealthy = Cluster::empty().node(
+        NodeBuilder::named("n1")
+            .offers("nvidia.com/gpu", "7")
+            .has_in_all("nvidia.com/gpu", "8"),
+    );
+    assert_eq!(chosen(&unhealthy, &all).gpus, 7);
+    let says = "n1: has 1 GPU in all, 8 expected by placement.expectGPUs";
+    let one = Cluster::of_gpus(1);
+    assert_eq!(not_chosen(&one, &all, says), Ok(Reason::NoCandidateNode), "it has no peer");
+    let without = spec(&json!({ "placement": { "minGPUs": 8 } }));
+    let labelled = Cluster::of_gpus(7).node(NodeBuilder::named("n1").label("nvidia.com/gpu.count", "8"));
+    let says = "n1: has 7 GPUs in all, 8 expected by its label nvidia.com/gpu.count";
+    assert_eq!(not_chosen(&labelled, &without, says), Ok(Reason::NoCandidateNode));
 }
 
 #[test]
