@@ -22,10 +22,11 @@ app.kubernetes.io/name: {{ include "perfval.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* Of the pod of `helm test`, which nothing of the operator's may select. */}}
+{{/* Of the pod of `helm test`, which nothing of the operator's may select. `kubectl perfval` selects by part-of. */}}
 {{- define "perfval.testLabels" -}}
 app.kubernetes.io/name: {{ include "perfval.name" . }}-test
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: perfvalidation-operator-test
 {{- end }}
 
 {{- define "perfval.releaseLabels" -}}
@@ -49,16 +50,24 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* An image: (list $ image default-tag). */}}
+{{/* An image: (list $ image default-tag). A release lists its images with their digests in Chart.yaml. Such a digest applies to
+this repository and tag only, but in every registry, because a copy of an image has the same digest. */}}
 {{- define "perfval.image" -}}
 {{- $root := index . 0 }}
 {{- $image := index . 1 }}
 {{- $registry := $root.Values.global.imageRegistry | default $image.registry | trimSuffix "/" }}
-{{- $name := printf "%s/%s" $registry $image.repository }}
-{{- if $image.digest }}
-{{- printf "%s@%s" $name $image.digest }}
+{{- $tagged := printf "%s:%s" $image.repository ($image.tag | default (index . 2)) }}
+{{- $digest := $image.digest }}
+{{- range index $root.Chart.Annotations "artifacthub.io/images" | fromYamlArray }}
+{{- $listed := splitList "@" .image }}
+{{- if and (not $digest) (eq (len $listed) 2) (eq (first $listed | splitn "/" 2)._1 $tagged) }}
+{{- $digest = last $listed }}
+{{- end }}
+{{- end }}
+{{- if $digest }}
+{{- printf "%s/%s@%s" $registry $image.repository $digest }}
 {{- else }}
-{{- printf "%s:%s" $name ($image.tag | default (index . 2)) }}
+{{- printf "%s/%s" $registry $tagged }}
 {{- end }}
 {{- end }}
 

@@ -107,7 +107,8 @@ pub async fn run(
     ))?;
     let change = json!({"spec": {
         "benchmark": {"concurrencyPerGPU": load},
-        "trials": {"rule": "All", "max": TRIALS},
+        // A minimum of the user's rule may be above this maximum.
+        "trials": {"rule": "All", "min": null, "max": TRIALS},
     }});
     session.patch(&object, &change).await?;
     let mut runs = Vec::new();
@@ -121,7 +122,7 @@ pub async fn run(
         screen.say(&line(load, &measured))?;
         runs.push(measured);
     }
-    let manifest = calibrated(text, load, &runs)?;
+    let manifest = calibrated(text, &wanted.spec, load, &runs)?;
     print(screen, args, &manifest, &runs)?;
     clean_up(screen, session, &name, args).await?;
     Ok(0)
@@ -180,6 +181,7 @@ fn probe(wanted: &PerfValidation, args: &CalibrateArgs) -> Result<PerfValidation
         json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}),
     )?];
     spec.trials.rule = TrialRule::Single;
+    spec.trials.min = None;
     Ok(object)
 }
 

@@ -4,40 +4,85 @@ mod recorded;
 mod report;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use perfval_api::{Gate, Scaling};
+use perfval_api::{Gate, PerfValidation, Scaling};
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::gate::Share;
-use perfval_verdict::judge;
+use perfval_verdict::judge::{self, Judgement, Recorded};
 
 use crate::args::JudgeArgs;
 use crate::error::Error;
 use crate::screen::Screen;
 use crate::{exit, manifest, output};
 
-use recorded::RecordedTrial;
+pub use recorded::RecordedTrial;
+use recorded::{RecordedFile, RecordedRun};
 
 /// Judges the files of the arguments and prints the answer.
 pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
     let object = manifest::read(&args.manifest)?;
     let mut trials = Vec::new();
-    let mut placed = None;
     for path in &args.exports {
-        let file = recorded::read(path)?;
-        placed = placed.or(file.share);
-        trials.extend(file.trials);
+        match recorded::read(path)? {
+            RecordedFile::Trial(trial) => trials.push(*trial),
+            RecordedFile::Run(run) if args.exports.len() == 1 => {
+                let judgement = judge_run(args, &object, path, &run)?;
+                return answer(screen, args, &object, &judgement, &run.from);
+            }
+            RecordedFile::Run(_) => {
+                return Err(Error::BadInput(format!(
+                    "{} contains all trials of a run: give it without other files",
+                    path.display()
+                )));
+            }
+        }
     }
     given_once(&trials)?;
-    let share = share((args.gpus, args.node_gpus), placed, &object.spec.gates)?;
-    let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
+    let share = share((args.gpus, args.node_gpus), &object.spec.gates)?;
+    let named = trials
+        .into_iter()
+        .map(|trial| (trial.from, Recorded::from(trial.record)));
+    let (from, recorded): (Vec<String>, Vec<Recorded>) = named.unzip();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
-    let report = report::JudgeReport::new(&object.spec, &judgement, &trials);
+    answer(screen, args, &object, &judgement, &from)
+}
+
+fn answer(
+    screen: &mut Screen,
+    args: &JudgeArgs,
+    object: &PerfValidation,
+    judgement: &Judgement,
+    from: &[String],
+) -> Result<u8, Error> {
+    let report = report::JudgeReport::new(&object.spec, judgement, from);
     let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
     screen.answer(&text)?;
     Ok(exit::code(judgement.verdict))
 }
 
-/// A trial that is counted twice would decide what it did not show.
-fn given_once(trials: &[RecordedTrial]) -> Result<(), Error> {
+/// Judges a run of the operator as the operator itself does after a change of the gates.
+fn judge_run(args: &JudgeArgs, object: &PerfValidation, path: &Path, run: &RecordedRun) -> Result<Judgement, Error> {
+    let bad_input = |why: String| Error::BadInput(format!("{}: {why}", path.display()));
+    let used = run.status.placement.as_ref();
+    if let Some(Share { gpus, node_gpus }) = used.map(|placement| Share::new(placement, &run.status.state.plan)) {
+        let agrees = |flag: Option<i64>, known: i64| flag.is_none_or(|flag| flag == known);
+        if !agrees(args.gpus, gpus) || !agrees(args.node_gpus, node_gpus) {
+            return Err(bad_input(format!(
+                "its run used {gpus} of {node_gpus} GPUs: leave out --gpus and --node-gpus"
+            )));
+        }
+    }
+    let mut saved = run.saved.clone();
+    let redactor = Redactor::new(&object.spec);
+    for record in saved.records.values_mut() {
+        redactor.redact_record(record);
+    }
+    judge::judge_run(object, &run.status, &saved, chrono::Utc::now()).map_err(bad_input)
+}
+
+/// Refuses a trial that is given twice: it would decide what it did not show.
+pub fn given_once(trials: &[RecordedTrial]) -> Result<(), Error> {
     let mut known = BTreeMap::new();
     for trial in trials {
         let Some(fingerprint) = &trial.fingerprint else {
@@ -53,14 +98,8 @@ fn given_once(trials: &[RecordedTrial]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The GPUs that thresholds scale by: the flags, or the number in the saved results. Never guessed.
-pub fn share(
-    (gpus, node_gpus): (Option<i64>, Option<i64>),
-    placed: Option<Share>,
-    gates: &[Gate],
-) -> Result<Option<Share>, Error> {
-    let gpus = gpus.or(placed.map(|share| share.gpus));
-    let node_gpus = node_gpus.or(placed.map(|share| share.node_gpus));
+/// The GPUs that thresholds scale by, from the flags. Never guessed.
+pub fn share((gpus, node_gpus): (Option<i64>, Option<i64>), gates: &[Gate]) -> Result<Option<Share>, Error> {
     for gate in gates {
         let missing = match gate.scaling {
             Scaling::ByGpuShare if gpus.is_none() || node_gpus.is_none() => "--gpus and --node-gpus",

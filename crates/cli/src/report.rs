@@ -11,7 +11,7 @@ use perfval_verdict::saved::FILE_BYTES;
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
-use crate::judge::share;
+use crate::judge::{RecordedTrial, given_once, share};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{input, manifest, results};
@@ -86,16 +86,14 @@ async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport,
 fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
     let object: PerfValidation = manifest::read(path)?;
     let mut files: Vec<(&String, Vec<u8>, Option<RequestTimes>)> = Vec::new();
+    let mut trials = Vec::new();
     for name in &args.what {
         let path = Path::new(name);
         let bytes = input::bytes(path, FILE_BYTES)?;
-        if let Some((first, ..)) = files.iter().find(|(_, known, _)| *known == bytes) {
-            return Err(Error::BadInput(format!(
-                "{first} and {name} hold the same trial: give each one once"
-            )));
-        }
+        trials.push(RecordedTrial::new(name.clone(), &bytes));
         files.push((name, bytes, requests(path)?));
     }
+    given_once(&trials)?;
     if files.is_empty() {
         return Err(Error::BadInput(
             "give AIPerf's exports too, one profile_export_aiperf.json for each trial".to_owned(),
@@ -107,7 +105,7 @@ fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
         requests: requests.clone(),
     });
     let exports: Vec<Export<'_>> = exports.collect();
-    let share = share((args.gpus, args.node_gpus), None, &object.spec.gates)?;
+    let share = share((args.gpus, args.node_gpus), &object.spec.gates)?;
     RunReport::from_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
 }
 

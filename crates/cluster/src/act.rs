@@ -1,7 +1,7 @@
 //! Changes: the calls of each [`Effect`]. Every one may be repeated, because a crash or a time-out repeats it.
 
 mod create;
-mod delete;
+pub(crate) mod delete;
 mod finalizer;
 mod results;
 

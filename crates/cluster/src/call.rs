@@ -108,6 +108,24 @@ impl Cluster {
         }
     }
 
+    /// A consistent list that is reduced with a state, which `reduce` owns. Each attempt has a copy of `reduce`, so that
+    /// the pages of an expired list leave nothing in the state.
+    pub(crate) async fn list_reduced_anew<K: DeserializeOwned, T>(
+        &self,
+        url: &str,
+        params: ListParams,
+        reduce: impl FnMut(K) -> Option<T> + Clone,
+    ) -> Result<Vec<T>, CallFailure> {
+        let mut restarts = 0;
+        loop {
+            let mut attempt = reduce.clone();
+            match self.pages(url, params.clone(), &mut attempt).await {
+                Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
+                done => return done.map(|listed| listed.items),
+            }
+        }
+    }
+
     async fn pages<K: DeserializeOwned, T>(
         &self,
         url: &str,

@@ -6,6 +6,7 @@ use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_api::meta::FIELD_MANAGER;
 
+use crate::act::delete::delete_params;
 use crate::{CallFailure, Class, Cluster};
 
 /// Outcome of an attempt to create a validation.
@@ -45,10 +46,19 @@ impl Cluster {
         }
     }
 
-    /// Deletes a validation. An absent object is no failure.
-    pub async fn delete_validation(&self, namespace: &str, name: &str, uid: &str) -> Result<(), CallFailure> {
+    /// Deletes a validation in the version on which it was decided; returns false if it is another one by now.
+    pub async fn delete_validation(
+        &self,
+        (namespace, name): (&str, &str),
+        uid: &str,
+        version: Option<String>,
+    ) -> Result<bool, CallFailure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), namespace);
-        self.delete_exactly(&api, name, uid).await
+        match self.bounded(api.delete(name, &delete_params(uid, version))).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.is_too_late() => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Writes the status of a policy. A policy that is gone is no failure.

@@ -3,6 +3,7 @@
 mod fleet;
 mod labels;
 mod last;
+mod newest;
 mod objects;
 mod samples;
 pub mod series;
@@ -40,6 +41,7 @@ pub struct OperatorMetrics {
     requests: Family<Request, Counter>,
     watch_errors: Family<Kind, Counter>,
     missing_rights: Gauge,
+    unreadable: Gauge,
     orphans: Gauge,
     late_objects: Counter,
     api_timeouts: Counter,
@@ -78,6 +80,7 @@ impl OperatorMetrics {
             requests: Family::default(),
             watch_errors: Family::default(),
             missing_rights: Gauge::default(),
+            unreadable: Gauge::default(),
             orphans: Gauge::default(),
             late_objects: Counter::default(),
             api_timeouts: Counter::default(),
@@ -106,6 +109,7 @@ impl OperatorMetrics {
         series::API_TIMEOUTS.register(into, all.api_timeouts.clone());
         series::WATCH_ERRORS.register(into, all.watch_errors.clone());
         series::MISSING_RIGHTS.register(into, all.missing_rights.clone());
+        series::UNREADABLE.register(into, all.unreadable.clone());
         series::ORPHANS.register(into, all.orphans.clone());
         series::LATE_OBJECTS.register(into, all.late_objects.clone());
         series::LOST_EVENTS.register(into, all.lost_events.clone());
@@ -176,6 +180,11 @@ impl OperatorMetrics {
     /// A watch broke.
     pub fn watch_failed(&self, kind: &'static str) {
         self.watch_errors.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// Sets the number of objects that cannot be read.
+    pub fn unreadable(&self, objects: usize) {
+        self.unreadable.set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
 
     /// Sets the number of objects that have lost their owner.

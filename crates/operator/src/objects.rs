@@ -89,6 +89,8 @@ impl Objects {
 
     /// Text for a scraper, with every object that can be read.
     pub fn scraped(&self, metrics: &OperatorMetrics) -> String {
+        let all = self.stores.iter().flat_map(Store::state);
+        metrics.unreadable(all.filter(|object| !object.is_readable()).count());
         metrics.text(self.readable().filter_map(|object| object.unpack().ok()))
     }
 
@@ -203,5 +205,8 @@ mod tests {
         refused.refuse("there is no room");
         writer.apply_watcher_event(&Event::Apply(refused));
         assert_eq!((objects.readable().count(), objects.outlined().count()), (0, 1));
+        writer.apply_watcher_event(&Event::Apply(object("Completed")));
+        let text = objects.scraped(&OperatorMetrics::new(true));
+        assert!(text.contains("\nperfvalidation_unreadable_objects 1\n"), "{text}");
     }
 }

@@ -5,6 +5,9 @@
 //! gave GPUs back. A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores
 //! before).
 
+mod answer;
+mod earlier;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,18 +19,19 @@ use perfval_cluster::{Look, cache_of};
 use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Contender, Line, Turn};
 use perfval_run::{Run, machine};
-use perfval_sizing::{Fleet, Plan, Seen, Sizing};
+use perfval_sizing::{Fleet, Seen, Sizing};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
+use self::answer::Answer;
+use self::earlier::{EarlierLooks, has_answer};
 use crate::boundary::{Panicked, catch};
 use crate::commit::commit;
 use crate::context::{Context, Queued};
 use crate::event_words::PANICKED;
-use crate::queue_bell::RunKey;
 
 /// Several things that change at once are one reason to look.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -64,7 +68,7 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
 async fn plan(context: &Context, stop: &CancellationToken) {
     let mut rested = Instant::now();
     let mut pause: Option<Duration> = None;
-    let mut chosen = Choices::new();
+    let mut earlier = EarlierLooks::default();
     loop {
         let due = pause.map(|pause| Instant::now() + jittered(pause, context.cluster.now()));
         let is_woken;
@@ -80,7 +84,7 @@ async fn plan(context: &Context, stop: &CancellationToken) {
         }
         let _turn = context.suspects.share().await;
         let began = Instant::now();
-        pause = catch(look(context, &mut chosen))
+        pause = catch(look(context, &mut earlier))
             .await
             .unwrap_or_else(|Panicked(said)| {
                 error!(said, "a look for the queue panicked; trying again");
@@ -108,7 +112,7 @@ fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
 }
 
 /// One look for the whole queue. The answer is when to look again, if a run still waits.
-async fn look(context: &Context, chosen: &mut Choices) -> Option<Duration> {
+async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration> {
     let queued = context.queued();
     let (began, looked_at) = (Instant::now(), context.cluster.now());
     let looked_before = context
@@ -140,8 +144,9 @@ async fn look(context: &Context, chosen: &mut Choices) -> Option<Duration> {
         })
         .collect();
     in_order.sort_by_key(|(_, answer)| answer.place);
-    remember(chosen, &queued, &in_order, looked_at);
-    let chosen = &*chosen;
+    earlier.remember(&queued, &in_order, looked_at);
+    let is_brief = earlier.is_brief(&in_order);
+    let chosen = &earlier.chosen;
     debug!(queued = queued.len(), took = ?began.elapsed(), "looked for the queue");
     let next = Mutex::new(None);
     let again_in = |pause: Option<Duration>| {
@@ -153,6 +158,10 @@ async fn look(context: &Context, chosen: &mut Choices) -> Option<Duration> {
         .for_each_concurrent(WRITERS, async |(queued, answer)| {
             let Ok(object) = queued.stored.unpack() else { return };
             let run = Run::new(&object, &context.settings);
+            if is_brief && answer.is_unread() && has_answer(&run) {
+                again_in(Some(FOLLOW_UP));
+                return;
+            }
             let seen = Observed {
                 began: Some(looked_at),
                 turn: answer.turn,
@@ -184,50 +193,6 @@ async fn look(context: &Context, chosen: &mut Choices) -> Option<Duration> {
     let rests = uids().filter_map(|uid| context.setbacks.rest(uid));
     let next = next.into_inner().unwrap_or_else(PoisonError::into_inner);
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
-}
-
-/// The plan that the last look chose for each run, and since when it is the same.
-type Choices = HashMap<RunKey, (Plan, DateTime<Utc>)>;
-
-/// Keeps the plans of this look, each with the time of the first look that chose it. A run that rests keeps its last one, or
-/// each of its failures would come two seconds later.
-fn remember(chosen: &mut Choices, queued: &[Queued], answers: &[(&Queued, Answer)], now: DateTime<Utc>) {
-    let mut before = std::mem::take(chosen);
-    let answers: HashMap<&RunKey, &Answer> = answers.iter().map(|(queued, answer)| (&queued.key, answer)).collect();
-    for Queued { key, .. } in queued {
-        let known = before.remove(key);
-        let choice = match answers.get(key).map(|answer| &answer.turn) {
-            None => known,
-            Some(Seen::Present(Turn::Sized(Sizing::Chosen(plan)))) => {
-                let since = known
-                    .filter(|(known, _)| known == &**plan)
-                    .map_or(now, |(_, since)| since);
-                Some((plan.as_ref().clone(), since))
-            }
-            Some(_) => None,
-        };
-        if let Some(choice) = choice {
-            chosen.insert(key.clone(), choice);
-        }
-    }
-}
-
-/// The queue's answer to a run.
-struct Answer {
-    place: usize,
-    turn: Seen<Turn>,
-    /// Oddities of the cluster's devices; only for a run that gets some.
-    oddities: Vec<String>,
-}
-
-impl Answer {
-    fn unknown(why: &str) -> Self {
-        Self {
-            place: 0,
-            turn: Seen::Unknown(why.to_owned()),
-            oddities: Vec::new(),
-        }
-    }
 }
 
 /// The queue's answer to each run, by uid.

@@ -16,15 +16,19 @@ use perfval_api::{Reason, text};
 use perfval_cluster::own_right;
 use perfval_run::{Event, Run};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::metrics::OperatorMetrics;
 use crate::rbac::Right;
 
-/// Pause between checks of all rights while one is missing; never shorter, because a refusal may have another cause,
-/// such as a quota.
+/// First pause between checks while a right is missing; never shorter, because a refusal may have another cause, such as
+/// a quota. Each further one doubles it.
 const AGAIN: Duration = Duration::from_secs(5);
+/// Longest pause while a right is missing.
+const SELDOM: Duration = Duration::from_secs(30);
+/// Time between checks of all rights while one is missing: 50 namespaces have 1,800 of them.
+const ALL: Duration = Duration::from_mins(5);
 /// Questions at the same time.
 const AT_ONCE: usize = 8;
 /// Time-out of one check.
@@ -87,16 +91,27 @@ impl Rights {
     /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the
     /// answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {
+        let (mut pause, mut asked_all) = (AGAIN, None::<Instant>);
         loop {
-            let missing = self.ask(&client, &needed).await;
+            let known = self.lock().missing.clone();
+            let missing = if known.is_empty() || asked_all.is_none_or(|at| at.elapsed() >= ALL) {
+                asked_all = Some(Instant::now());
+                self.ask(&client, needed.iter()).await
+            } else {
+                self.ask(&client, known.iter()).await
+            };
             metrics.lacks(missing.len());
             if self.learn(missing) {
+                pause = AGAIN;
                 on_change();
             }
-            sleep(AGAIN).await;
+            sleep(pause).await;
             let nothing_missing = self.lock().missing.is_empty();
             if nothing_missing {
+                pause = AGAIN;
                 self.0.doubted.notified().await;
+            } else {
+                pause = (2 * pause).min(SELDOM);
             }
         }
     }
@@ -121,10 +136,10 @@ impl Rights {
     }
 
     /// The rights that are missing. One without an answer stays what it was: unknown is not missing.
-    async fn ask(&self, client: &Client, needed: &[Right]) -> BTreeSet<Right> {
+    async fn ask(&self, client: &Client, needed: impl Iterator<Item = &Right>) -> BTreeSet<Right> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
         let before = self.lock().missing.clone();
-        let questions: Vec<_> = needed.iter().map(|right| lacks(&reviews, right, &before)).collect();
+        let questions: Vec<_> = needed.map(|right| lacks(&reviews, right, &before)).collect();
         let missing: Vec<Option<Right>> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
         missing.into_iter().flatten().collect()
     }

@@ -5,6 +5,7 @@
 //! does not hold up a run that needs a single one. It comes first whenever a node becomes free, so the later ones do
 //! not starve it either.
 
+mod answer;
 mod plan;
 mod wish;
 
@@ -17,7 +18,8 @@ use perfval_sizing::{Granted, OtherRun, Sizing, holds_node};
 
 use crate::{names, time};
 
-pub use plan::{Others, plan};
+pub use answer::Others;
+pub use plan::plan;
 pub use wish::{PackedSpec, Wish};
 
 /// Time for which a run on its way to Sizing keeps its place; a run that takes longer does not wait for GPUs alone.
@@ -231,7 +233,7 @@ pub fn is_queued(status: &PerfValidationStatus) -> bool {
 pub enum Turn {
     /// Sizing of the nodes that no other run holds.
     Sized(Sizing),
-    /// It waits for runs that were requested earlier.
+    /// It waits for runs at work, which give back their resources without help.
     Queued(QueuePlace),
 }
 

@@ -58,8 +58,10 @@ pub fn confirm(
         return Err(Unconfirmed::Wrong(format!("the node {node} is gone")));
     };
     let (pools, busy) = (Pools::new(slices), BusyDevices::held_by(claims));
-    let settled = |pool: &&super::pools::Pool<'_>| matches!(pool.state, PoolState::Complete);
-    if let Some(pool) = pools.concerning(node).find(|pool| !settled(pool)) {
+    // A network driver that publishes its devices again has no part in it.
+    let is_theirs = |pool: &&super::pools::Pool<'_>| given.iter().any(|held| held.driver == pool.driver);
+    let mut theirs = pools.concerning(node).filter(is_theirs);
+    if let Some(pool) = theirs.find(|pool| pool.state != PoolState::Complete) {
         let (driver, name) = (pool.driver, pool.name);
         return Err(Unconfirmed::Unknown(format!("{driver} is publishing pool {name} anew")));
     }

@@ -1,6 +1,8 @@
 //! One node: how many GPUs a run could have there, or what rules it out.
 
-use perfval_api::{Allocation, AllocationMode, ExpectedBy, ExpectedGpus, PerfValidationSpec, PlacementStatus, PlanDetails};
+use perfval_api::{
+    Allocation, AllocationMode, ExpectedBy, ExpectedGpus, PerfValidationSpec, PlacementStatus, PlanDetails,
+};
 
 use super::devices::attribute;
 use super::dra::Dra;

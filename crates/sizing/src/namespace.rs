@@ -6,7 +6,7 @@ mod quota;
 use perfval_api::{PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
-use quota::{Allowance, Count, Other, QuotaClaim, allowance, unmeasured};
+use quota::{Allowance, Count, Other, QuotaClaim, QuotaUser, allowance, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
@@ -32,7 +32,7 @@ impl Namespace {
         others: &[(Granted<'_>, usize)],
     ) -> Self {
         let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
-        let (pods, claim) = asked(of_run, spec, spec, by_claims);
+        let own = quota_user(of_run, spec, spec, by_claims);
         let others: Vec<Other> = if quotas.is_empty() {
             Vec::new()
         } else {
@@ -42,8 +42,8 @@ impl Namespace {
                 .collect()
         };
         Self {
-            allowance: allowance(quotas, &pods, claim.as_ref(), &others),
-            pods,
+            allowance: allowance(quotas, &own, &others),
+            pods: own.pods,
         }
     }
 
@@ -69,13 +69,8 @@ impl Namespace {
     }
 }
 
-/// The pods and the claim of a worker of a run; the class was read for the spec `known`.
-fn asked(
-    of_run: OfRun<'_>,
-    known: &PerfValidationSpec,
-    spec: &PerfValidationSpec,
-    by_claims: bool,
-) -> (OurPods, Option<QuotaClaim>) {
+/// Resources of a run that quotas count. The `DeviceClass` was read for the spec `known`.
+fn quota_user(of_run: OfRun<'_>, known: &PerfValidationSpec, spec: &PerfValidationSpec, by_claims: bool) -> QuotaUser {
     let (placement, class) = (&spec.placement, &spec.placement.device_class_name);
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let pods = OurPods::new(
@@ -88,13 +83,16 @@ fn asked(
         let class_object = of_run.device_class.present().filter(|_| is_known);
         QuotaClaim::new(class_object, class, spec.gpus_per_worker())
     };
-    (pods, by_claims.then(claim))
+    QuotaUser {
+        pods,
+        claim: by_claims.then(claim),
+        priority_class: spec.pod_template.spec.priority_class_name.clone(),
+    }
 }
 
 /// Another run as quotas count it, with `there` of its pods created. The load generator's pod comes last, and comes
 /// again for each trial. The missing pods are unknown, so they are taken to be workers.
 fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there: usize) -> Other {
-    let (pods, claim) = asked(of_run, known, run.spec, run.by_claims);
     let workers = run.spec.workers(run.gpus);
     let whole = Count {
         workers,
@@ -108,8 +106,7 @@ fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there
         trial_for: (missing > 0).then_some(workers),
     };
     Other {
-        pods,
-        claim,
+        user: quota_user(of_run, known, run.spec, run.by_claims),
         to_come: if run.creates { to_come } else { Count::default() },
         gives_back: if run.at_work { whole } else { Count::default() },
     }
@@ -120,8 +117,9 @@ pub fn refusal(of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
     let pods = OurPods::new(spec, None, limit_ranges);
+    let priority_class = spec.pod_template.spec.priority_class_name.as_deref();
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))
-        .or_else(|| unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;
+        .or_else(|| unmeasured(quotas, &pods, priority_class).map(|message| (Reason::QuotaExceeded, message)))?;
     Some(Sizing::Refuse { reason, message })
 }

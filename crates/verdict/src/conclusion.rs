@@ -3,8 +3,8 @@
 mod headline;
 
 use perfval_api::{
-    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialState, Verdict, Why,
-    WorkerLoss,
+    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, RunFailure, TrialOutcome, TrialState,
+    Verdict, Why, WorkerLoss, text,
 };
 
 pub use self::headline::asked;
@@ -49,6 +49,26 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
         verdict,
         Why::new(reason, message(spec, status, verdict, reason, &findings)),
     ))
+}
+
+/// The verdict of a run that ended before its trials decided. Engines that crashed under the load are broken, also if the run ended
+/// because they did not come back.
+pub fn conclude_early(status: &PerfValidationStatus, failure: &RunFailure) -> (Verdict, Why) {
+    let mut losses = status.state.trials.iter().filter_map(|trial| trial.worker_loss);
+    let crash = losses.any(|loss| loss == WorkerLoss::Crashed);
+    match finding_of(status, Cause::WorkerCrashed.as_str()).filter(|_| crash) {
+        Some(crash) => {
+            let message = format!("{}: {}; then {}", crash.cause, crash.evidence, failure.message);
+            (
+                Verdict::Failed,
+                Why::new(Reason::WorkerCrashed, text::bounded(&message)),
+            )
+        }
+        None => (
+            Verdict::Error,
+            Why::new(Reason::from_name(&failure.reason), failure.message.clone()),
+        ),
+    }
 }
 
 fn gpus_missing(status: &PerfValidationStatus) -> bool {

@@ -1,7 +1,8 @@
 //! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
-    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, PlacementStatus, PlanDetails, Scaling, quantity,
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, PlanDetails, Scaling,
+    quantity,
 };
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -156,7 +157,9 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
     let margin = observed
         .zip(effective)
         .and_then(|(observed, effective)| effective.margin(observed, gate.operator));
-    let far = result == GateResult::Missed && gate.metric.is_rate() && margin.is_some_and(|margin| margin <= FAR);
+    // Goodput counts requests below a latency: it halves where that latency moves a little.
+    let is_speed = gate.metric.is_rate() && gate.metric != Metric::Goodput;
+    let far = result == GateResult::Missed && is_speed && margin.is_some_and(|margin| margin <= FAR);
     JudgedGate {
         status: GateStatus {
             name: gate.name.clone(),

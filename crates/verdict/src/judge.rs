@@ -1,15 +1,19 @@
-//! Recorded trials judged without a cluster, by the very functions that judge them in one.
+//! Recorded trials and saved runs judged without a cluster, by the very functions that judge them in one.
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    DeviceStatus, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome,
-    TrialState, Verdict, Why, WorkerPod,
+    DeviceStatus, GateMode, OperatorState, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
+    Reason, TrialOutcome, TrialState, Verdict, Why, WorkerLoss, WorkerPod,
 };
 
 use crate::close::close;
 use crate::conclusion;
+use crate::diagnosis::cause::Cause;
 use crate::frame::TrialRecord;
 use crate::gate::{Share, nothing_to_judge};
+use crate::norms::Norms;
+use crate::rejudge::judge_again;
+use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
@@ -96,19 +100,73 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
         close(spec, &mut status, number, &trial, now);
         judged.push(trial);
     }
-    let nothing = nothing_to_judge(&spec.gates);
-    let decided = nothing.is_some() || ruling(spec, &status) != Ruling::Continue;
-    let (verdict, why) = match nothing {
-        Some(nothing) => (Verdict::Skipped, Why::new(Reason::NothingToJudge, nothing)),
-        None => conclusion::conclude(spec, &status).unwrap_or_else(|| undecided(spec, &status)),
+    let conclusion = conclusion::conclude(spec, &status);
+    judgement(spec, status, judged, conclusion, |status| undecided(spec, status))
+}
+
+/// Judges the saved trials of a run by this manifest, as the operator does after a change of the gates. `run` is the status
+/// that was saved with them: its placement counts, and so do the losses of workers that only the cluster showed.
+/// Fails with the reason if the results do not suffice.
+pub fn judge_run(
+    object: &PerfValidation,
+    run: &PerfValidationStatus,
+    saved: &SavedRun,
+    now: DateTime<Utc>,
+) -> Result<Judgement, String> {
+    let spec = &object.spec;
+    if let Some(gate) = compared_with_a_reference(spec, run) {
+        return Err(format!(
+            "the run compared gate {gate} with earlier runs or a baseline, which its results do not contain: leave the \
+             gate out, or give it mode Warn"
+        ));
+    }
+    let placed = PerfValidationStatus {
+        placement: run.placement.clone(),
+        state: Box::new(OperatorState {
+            plan: run.state.plan.clone(),
+            environment: run.state.environment.clone(),
+            ..OperatorState::default()
+        }),
+        ..PerfValidationStatus::default()
     };
+    let again = judge_again(spec, &placed, saved, &Norms::default(), now)?;
+    let undecided = |status: &PerfValidationStatus| undecided_run(spec, run, status);
+    Ok(judgement(spec, again.status, again.trials, again.conclusion, undecided))
+}
+
+/// Name of an enforced gate that the run compared with earlier runs or a baseline. Its results contain neither.
+fn compared_with_a_reference<'a>(spec: &'a PerfValidationSpec, run: &PerfValidationStatus) -> Option<&'a str> {
+    let mut names = spec
+        .gates
+        .iter()
+        .filter(|gate| gate.mode == GateMode::Enforce && gate.metric.needs_a_reference())
+        .map(|gate| gate.name.as_str());
+    names.find(|name| {
+        let mut judged = run.gates.iter();
+        judged.any(|gate| gate.name == *name && gate.observed.is_some())
+    })
+}
+
+/// Adds a verdict to judged trials. `undecided` gives the one of trials that do not decide.
+fn judgement(
+    spec: &PerfValidationSpec,
+    status: PerfValidationStatus,
+    trials: Vec<JudgedTrial>,
+    conclusion: Option<(Verdict, Why)>,
+    undecided: impl FnOnce(&PerfValidationStatus) -> (Verdict, Why),
+) -> Judgement {
+    let skipped =
+        nothing_to_judge(&spec.gates).map(|nothing| (Verdict::Skipped, Why::new(Reason::NothingToJudge, nothing)));
+    let decision = skipped.or(conclusion);
+    let decided = decision.is_some();
+    let (verdict, why) = decision.unwrap_or_else(|| undecided(&status));
     Judgement {
         verdict,
         reason: why.reason,
         // Without GPUs the text before the colon is empty.
         message: why.message.trim_start_matches(": ").to_owned(),
         decided,
-        trials: judged,
+        trials,
         status,
     }
 }
@@ -119,17 +177,52 @@ fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
 
 /// Verdict of fewer trials than the rule needs: not enough to decide, or no measurement at all.
 fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
+    let needed = needs_more(spec, status, "given");
+    let message = format!("{needed}: give more exports, or judge one trial alone with trials.rule Single");
+    without_decision(status, message)
+}
+
+/// Verdict of a saved run whose rule needs more trials. A crash fails the run, however more trials would end.
+fn undecided_run(
+    spec: &PerfValidationSpec,
+    run: &PerfValidationStatus,
+    status: &PerfValidationStatus,
+) -> (Verdict, Why) {
+    let needed = needs_more(spec, status, "saved");
+    let message = format!("{needed}: run it again to measure more, or judge one trial alone with trials.rule Single");
+    // The run may have ended in a trial before which a worker crashed.
+    let trials = status.state.trials.iter().chain(&run.state.trials);
+    let mut losses = trials.filter_map(|trial| trial.worker_loss);
+    if !losses.any(|loss| loss == WorkerLoss::Crashed) {
+        return without_decision(status, message);
+    }
+    let mut findings = status.diagnosis.iter();
+    let crash = findings.find(|finding| finding.cause == Cause::WorkerCrashed.as_str());
+    let crash = crash.map_or(String::new(), |finding| {
+        format!("{}: {}; ", finding.cause, finding.evidence)
+    });
+    (
+        Verdict::Failed,
+        Why::new(Reason::WorkerCrashed, format!("{crash}{message}")),
+    )
+}
+
+/// Number of trials, and the rule that asks for more.
+fn needs_more(spec: &PerfValidationSpec, status: &PerfValidationStatus, origin: &str) -> String {
+    let trials = match status.state.trials.len() {
+        0 => "no trial was".to_owned(),
+        1 => "1 trial was".to_owned(),
+        count => format!("{count} trials were"),
+    };
+    format!(
+        "{trials} {origin}, and the rule {:?} (max {}) asks for another one",
+        spec.trials.rule, spec.trials.max
+    )
+}
+
+/// Inconclusive, or the verdict on trials that measured nothing.
+fn without_decision(status: &PerfValidationStatus, message: String) -> (Verdict, Why) {
     let trials = &status.state.trials;
-    let message = format!(
-        "{} given, and the rule {:?} (max {}) asks for another one: give more exports, or judge one trial alone with trials.rule Single",
-        match trials.len() {
-            0 => "no trial was".to_owned(),
-            1 => "1 trial was".to_owned(),
-            count => format!("{count} trials were"),
-        },
-        spec.trials.rule,
-        spec.trials.max
-    );
     let measured = trials.iter().any(|trial| trial.outcome != Some(TrialOutcome::Invalid));
     if measured {
         return (Verdict::Inconclusive, Why::new(Reason::TrialsDisagree, message));

@@ -18,6 +18,17 @@ use crate::trials::{self, Ruling};
 /// Causes that only the cluster showed when a trial ended; no record holds them.
 const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::NodeCPUPressure, Cause::WorkerRestarted];
 
+/// Saved trials of a run that were judged again, as far as the rule of the spec needs them.
+#[derive(Clone, Debug)]
+pub struct JudgedAgain {
+    /// Status of the run with these trials and their findings.
+    pub status: PerfValidationStatus,
+    /// The trials, in the order of the status.
+    pub trials: Vec<JudgedTrial>,
+    /// Verdict with its reason; `None` if the rule needs more trials than were saved.
+    pub conclusion: Option<(Verdict, Why)>,
+}
+
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that
 /// holds the run's placement, workload and environment. Gates on a baseline are judged by `norms`. Fails with the reason
 /// if the trials do not suffice; the status is unchanged then.
@@ -28,10 +39,32 @@ pub fn rejudge(
     norms: &Norms,
     now: DateTime<Utc>,
 ) -> Result<(Verdict, Why), String> {
+    let again = judge_again(spec, status, saved, norms, now)?;
+    let conclusion = again.conclusion.ok_or_else(|| {
+        format!(
+            "the rule {:?} (max {}) asks for more trials than the {} that were saved",
+            spec.trials.rule,
+            spec.trials.max,
+            again.trials.len()
+        )
+    })?;
+    *status = again.status;
+    Ok(conclusion)
+}
+
+/// Judges saved trials as [`rejudge`] does. Fails with the reason if a trial that was measured is not among the saved ones.
+pub fn judge_again(
+    spec: &PerfValidationSpec,
+    status: &PerfValidationStatus,
+    saved: &SavedRun,
+    norms: &Norms,
+    now: DateTime<Utc>,
+) -> Result<JudgedAgain, String> {
     let mut next = status.clone();
     next.diagnosis = beside_the_trials(saved);
     // Each trial adds to the numbers of its workers.
     next.state.workers.clear();
+    let mut trials = Vec::new();
     for before in saved.trials.iter().filter(|trial| trial.outcome.is_some()) {
         if ruling(spec, &next) != Ruling::Continue {
             break;
@@ -50,27 +83,40 @@ pub fn rejudge(
                 });
                 let ended = before.completed_at.unwrap_or(now);
                 close(spec, &mut next, before.number, &judged, ended);
+                trials.push(judged);
             }
-            // It left no measurement to judge, with any gates.
-            None if before.outcome == Some(TrialOutcome::Invalid) => {
+            None if left_no_measurement(before) => {
                 next.state.trials.push(before.clone());
                 for finding in findings(saved, &before.causes) {
                     keep(&mut next.diagnosis, finding.clone());
                 }
+                trials.push(unmeasured(before, saved));
             }
             None => return Err(format!("trial {} is not in the saved results", before.number)),
         }
     }
-    let conclusion = conclusion::conclude(spec, &next).ok_or_else(|| {
-        format!(
-            "the rule {:?} (max {}) asks for more trials than the {} that were saved",
-            spec.trials.rule,
-            spec.trials.max,
-            next.state.trials.len()
-        )
-    })?;
-    *status = next;
-    Ok(conclusion)
+    Ok(JudgedAgain {
+        conclusion: conclusion::conclude(spec, &next),
+        status: next,
+        trials,
+    })
+}
+
+/// Returns true if a trial without a saved record is complete: no gates can judge it, because it left no measurement.
+pub fn left_no_measurement(trial: &TrialState) -> bool {
+    trial.outcome == Some(TrialOutcome::Invalid)
+}
+
+/// A trial that left no measurement, with the findings that the run saved about it.
+fn unmeasured(before: &TrialState, saved: &SavedRun) -> JudgedTrial {
+    let explained = findings(saved, &before.causes)
+        .filter_map(|finding| Some((Cause::from_finding(finding)?, finding.clone())))
+        .collect();
+    JudgedTrial {
+        findings: explained,
+        worker_loss: before.worker_loss,
+        ..JudgedTrial::unmeasured(Cause::BenchmarkFailed, "no measurement was saved", None)
+    }
 }
 
 fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {

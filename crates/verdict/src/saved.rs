@@ -38,6 +38,16 @@ impl SavedRun {
     pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
         let SavedSummary { trials, diagnosis } =
             serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
+        Self::new(trials, diagnosis, packed)
+    }
+
+    /// Adds the trials' payloads under their keys to a summary that was read. An unreadable payload is an error and never
+    /// left out.
+    pub fn new<'a>(
+        trials: Vec<TrialState>,
+        diagnosis: Vec<Finding>,
+        packed: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Self, String> {
         let mut records = BTreeMap::new();
         for (key, bytes) in packed {
             if let Some(number) = trial_number(key) {

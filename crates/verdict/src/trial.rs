@@ -16,14 +16,14 @@ pub use self::lost::cpu_shortage;
 use self::lost::lost;
 use self::reported::ReportedTrial;
 use self::shown::{headline, shown};
-use crate::aiperf::Report;
+use crate::aiperf::{ErrorKind, Report};
 use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Compared, SpeedSpread};
-use crate::diagnosis::trial::{changed, most_frequent};
-use crate::frame::{Failure, Outcome};
+use crate::diagnosis::trial::{changed, frontend_lost, is_connection, most_frequent};
+use crate::frame::{Failure, Outcome, TrialRecord};
 use crate::gate::{self, JudgedGate, Share};
 
 /// A judged trial.
@@ -178,12 +178,18 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
             let text = format!("all {failed} requests failed: {}", most_frequent(errors));
             let lost = lost();
+            if lost.is_none() && is_cut_off(evidence.record, errors) {
+                let why = format!("the load generator reached neither the frontend nor a worker: {text}");
+                return JudgedTrial::unmeasured(Cause::BenchmarkFailed, why, None);
+            }
             // As with a report: errors of workers that had no CPU show nothing.
             let outcome = match lost {
                 Some((Cause::NodeCPUPressure, _)) => TrialOutcome::Invalid,
                 _ => TrialOutcome::Miss,
             };
-            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost).collect();
+            let frontend = frontend_lost(errors);
+            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost).chain(frontend);
+            let explained = explained.collect();
             let mut verdict = JudgedTrial::new(outcome, explained);
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
@@ -196,6 +202,12 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
         }
         Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, failure_text(failure), lost()),
     }
+}
+
+/// Returns true if the network of the load generator is to blame: it reads the workers' metrics itself, and read none.
+fn is_cut_off(record: &TrialRecord, errors: &[ErrorKind]) -> bool {
+    let workers = record.workers.is_empty() && !record.scrape_errors.is_empty();
+    workers && !errors.is_empty() && errors.iter().all(is_connection)
 }
 
 fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<GateStatus> {

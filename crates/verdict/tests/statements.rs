@@ -168,7 +168,7 @@ fn after_enough_runs_a_pass_rests_on_their_noise() {
     for (spec, words) in [
         (
             &slower,
-            "throughput 32 % lower would have failed in about 95 of 100 runs",
+            "throughput 31 % lower would have failed in about 95 of 100 runs",
         ),
         (&later, "lat 45 % higher would have failed in about 95 of 100 runs"),
     ] {

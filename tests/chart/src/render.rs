@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use perfval_lab::programs::{self, Family, HELM, KUBERNETES, KUSTOMIZE};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::files::CHART;
 
@@ -39,20 +40,67 @@ pub fn chart(values: &Value) -> Result<Vec<Value>, String> {
 /// # Panics
 /// If there is no helm, or what it prints is no YAML.
 pub fn release(name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
-    let chart = repository().join(CHART);
-    helm(
-        &[
-            "template",
-            name,
-            &chart.to_string_lossy(),
-            "--namespace",
-            namespace,
-            "--values",
-            "-",
-        ],
-        values,
-    )
-    .map(|text| parsed(&text))
+    template(&repository().join(CHART), name, namespace, values)
+}
+
+/// The objects of a published chart, whose list of images contains this digest for each of them.
+///
+/// # Errors
+/// If helm refuses the values.
+///
+/// # Panics
+/// If the chart cannot be copied.
+pub fn published(digest: &str, values: &Value) -> Result<Vec<Value>, String> {
+    let copy = copied();
+    let chart = copy.path().join("chart");
+    let file = chart.join("Chart.yaml");
+    let text = std::fs::read_to_string(&file).expect("Chart.yaml");
+    let digest = format!("@{digest}");
+    let lines = text.lines().map(|line| {
+        let is_ours = line.contains(" image: ghcr.io/perfvalidation/");
+        let end = if is_ours { &*digest } else { "" };
+        format!("{line}{end}\n")
+    });
+    let pinned: String = lines.collect();
+    std::fs::write(&file, pinned).expect("write Chart.yaml");
+    template(&chart, RELEASE, NAMESPACE, values)
+}
+
+/// The objects of a parent chart that has this one under the condition `enabled`.
+///
+/// # Errors
+/// If helm refuses the values.
+///
+/// # Panics
+/// If the chart cannot be copied.
+pub fn parent(values: &Value) -> Result<Vec<Value>, String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let copy = copied();
+    let charts = folder.path().join("charts");
+    std::fs::create_dir(&charts).expect("a folder");
+    std::fs::rename(copy.path().join("chart"), charts.join(RELEASE)).expect("the chart moves");
+    let dependency = json!({"name": RELEASE, "version": "*-0", "condition": format!("{RELEASE}.enabled")});
+    let chart = json!({"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": [dependency]});
+    std::fs::write(folder.path().join("Chart.yaml"), chart.to_string()).expect("write Chart.yaml");
+    template(folder.path(), RELEASE, NAMESPACE, &json!({RELEASE: values}))
+}
+
+fn template(chart: &Path, name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
+    let chart = chart.to_string_lossy();
+    let arguments = ["template", name, &chart, "--namespace", namespace, "--values", "-"];
+    helm(&arguments, values).map(|text| parsed(&text))
+}
+
+/// A temporary folder with a copy of the chart in `chart`.
+fn copied() -> TempDir {
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    let status = Command::new("cp")
+        .arg("-r")
+        .arg(repository().join(CHART))
+        .arg(copy.path().join("chart"))
+        .status();
+    assert!(status.expect("cp starts").success(), "the chart is copied");
+    copy
 }
 
 /// Lints the chart with these values.
@@ -72,14 +120,8 @@ pub fn lint(values: &Value) -> Result<String, String> {
 /// # Panics
 /// If the chart cannot be copied or rendered.
 pub fn notes(values: &Value) -> String {
-    let copy = tempfile::tempdir().expect("a temporary folder");
+    let copy = copied();
     let folder = copy.path().join("chart");
-    let copied = Command::new("cp")
-        .arg("-r")
-        .arg(repository().join(CHART))
-        .arg(&folder)
-        .status();
-    assert!(copied.expect("cp starts").success(), "the chart is copied");
     let notes = std::fs::read_to_string(folder.join("templates/NOTES.txt")).expect("the chart has notes");
     for (file, text) in [
         ("_notes.tpl", format!("{{{{ define \"notes\" }}}}{notes}{{{{ end }}}}")),

@@ -97,12 +97,11 @@ impl Source {
         version::write(&clone.root, &clone.version()?, version)
     }
 
-    /// Writes an image's digest into the chart and into config/default of the unpacked sources.
+    /// Writes an image's digest into config/default of the unpacked sources and into the chart's list of images. The chart
+    /// uses it from there for this tag only: a value would also apply to another tag that a user sets.
     pub fn pin(&self, image: &str, digest: &str) -> Result<()> {
-        let values = "charts/perfvalidation-operator/values.yaml";
         let chart = "charts/perfvalidation-operator/Chart.yaml";
         let default = "config/default/kustomization.yaml";
-        self.edit(values, |text| pinned_values(text, image, digest))?;
         self.edit(chart, |text| pinned_chart(text, image, digest))?;
         self.edit(default, |text| pinned_images(text, image, digest))
     }
@@ -117,13 +116,6 @@ impl Source {
     pub fn repack(&self, archive: &[u8]) -> Result<Vec<u8>> {
         archive::write(&archive::read(archive)?, self.epoch)
     }
-}
-
-/// The chart's values with the digest in the first `digest` after the image's repository.
-fn pinned_values(values: &str, image: &str, digest: &str) -> Option<String> {
-    let (before, after) = values.split_once(&format!("repository: perfvalidation/{image}\n"))?;
-    let pinned = after.replacen("digest: \"\"", &format!("digest: {digest}"), 1);
-    (pinned != after).then(|| format!("{before}repository: perfvalidation/{image}\n{pinned}"))
 }
 
 /// The chart's list of images with the digest behind the image's tag.
@@ -164,15 +156,10 @@ mod tests {
 
     #[test]
     fn a_digest_stands_at_its_own_image() {
-        let values = include_str!("../../../charts/perfvalidation-operator/values.yaml");
         let chart = include_str!("../../../charts/perfvalidation-operator/Chart.yaml");
         let default = include_str!("../../../config/default/kustomization.yaml");
         let read = |text: &str| serde_saphyr::from_str::<Value>(text).expect("YAML");
-        for (image, place, index) in [("perfvalidation-operator", "/image", 0), ("aiperf", "/aiperf/image", 1)] {
-            let pinned = read(&pinned_values(values, image, "sha256:ab").expect("a place"));
-            let mut expected = read(values);
-            expected.pointer_mut(place).expect("the image")["digest"] = "sha256:ab".into();
-            assert_eq!(pinned, expected);
+        for (image, index) in [("perfvalidation-operator", 0), ("aiperf", 1)] {
             let pinned = read(&pinned_chart(chart, image, "sha256:ab").expect("a place"));
             let images = pinned["annotations"]["artifacthub.io/images"].as_str().expect("images");
             assert_eq!(images.matches("@sha256:ab").count(), 1);
@@ -184,7 +171,6 @@ mod tests {
             let pinned = read(&pinned_images(default, image, "sha256:ab").expect("a place"));
             assert_eq!(pinned["images"][index]["digest"], "sha256:ab");
         }
-        assert_eq!(pinned_values(values, "other", "sha256:ab"), None);
         assert_eq!(pinned_chart(chart, "other", "sha256:ab"), None);
         assert_eq!(pinned_images(default, "other", "sha256:ab"), None);
     }

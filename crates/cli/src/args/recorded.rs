@@ -10,7 +10,7 @@ use super::format::Format;
 #[derive(Clone, Debug, Args)]
 pub struct JudgeArgs {
     /// One file per trial, in order: AIPerf's export, or a trial of a results ConfigMap; or the ConfigMap
-    /// itself as JSON; - is standard input
+    /// alone, as JSON; - is standard input
     #[arg(required = true, value_name = "EXPORT")]
     pub exports: Vec<PathBuf>,
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use perfval_api::text::number_of;
-use perfval_api::{PerfValidationStatus, TrialOutcome};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome};
 use serde_json::{Value, json};
 
 use crate::args::CalibrateArgs;
@@ -64,8 +64,13 @@ pub fn line(load: i32, measured: &MeasuredRun) -> String {
     format!("{load:<13}  {:<9.0}  {} ms\n", measured.throughput, measured.ttft)
 }
 
-/// The user's manifest with the load and the gates.
-pub fn calibrated(mut manifest: Value, load: i32, runs: &[MeasuredRun]) -> Result<Value, Error> {
+/// The user's manifest with the load and the gates. `spec` is that of the manifest with its defaults.
+pub fn calibrated(
+    mut manifest: Value,
+    spec: &PerfValidationSpec,
+    load: i32,
+    runs: &[MeasuredRun],
+) -> Result<Value, Error> {
     let slowest = runs.iter().map(|run| run.throughput).fold(f64::INFINITY, f64::min);
     let share = if runs.len() >= ENOUGH_RUNS {
         OF_THE_SLOWEST_RUN
@@ -79,22 +84,27 @@ pub fn calibrated(mut manifest: Value, load: i32, runs: &[MeasuredRun]) -> Resul
         json!({"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=",
                "threshold": whole((precise(largest) * OF_THE_LARGEST_TTFT).ceil()).to_string()}),
     ];
-    if runs.iter().all(|run| run.gpus > 1) {
+    // One worker has no peer to be compared with. Admission takes no minGPUs above expectGPUs.
+    let two_workers = 2 * spec.gpus_per_worker();
+    let has_room = spec
+        .placement
+        .expect_gpus
+        .is_none_or(|gpus| i64::from(gpus) >= two_workers);
+    let compares = has_room && runs.iter().all(|run| spec.workers(run.gpus) > 1);
+    if compares {
         gates.push(
             json!({"name": "slowest-worker", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"}),
         );
     }
-    let compares = gates.len() > 2;
-    let spec = manifest["spec"]
+    let fields = manifest["spec"]
         .as_object_mut()
         .ok_or_else(|| Error::Render("the manifest has no spec".to_owned()))?;
-    let benchmark = spec.entry("benchmark").or_insert_with(|| json!({}));
+    let benchmark = fields.entry("benchmark").or_insert_with(|| json!({}));
     benchmark["concurrencyPerGPU"] = json!(load);
-    spec.insert("gates".to_owned(), json!(gates));
+    fields.insert("gates".to_owned(), json!(gates));
     if compares {
-        // One worker has no peer to be compared with.
-        let placement = spec.entry("placement").or_insert_with(|| json!({}));
-        let least = placement["minGPUs"].as_i64().unwrap_or_default().max(2);
+        let placement = fields.entry("placement").or_insert_with(|| json!({}));
+        let least = placement["minGPUs"].as_i64().unwrap_or_default().max(two_workers);
         placement["minGPUs"] = json!(least);
     }
     Ok(manifest)
@@ -137,4 +147,47 @@ fn precise(number: i64) -> f64 {
 #[expect(clippy::cast_possible_truncation, reason = "loads, tokens and milliseconds")]
 pub fn whole(number: f64) -> i32 {
     number.round() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::parse;
+
+    #[test]
+    fn the_manifest_is_admitted_for_any_size_of_worker() {
+        let run = |gpus| MeasuredRun {
+            node: "n1".to_owned(),
+            gpus,
+            throughput: 1000.0,
+            trials: vec![1000.0],
+            ttft: 200,
+        };
+        // GPUs of a worker, GPUs in use, the user's placement; then minGPUs, if the workers are compared.
+        for (each, gpus, placement, least) in [
+            (1, 1, json!({}), None),
+            (1, 2, json!({}), Some(2)),
+            (2, 2, json!({}), None),
+            (2, 4, json!({}), Some(4)),
+            (2, 8, json!({"minGPUs": 6}), Some(6)),
+            (4, 8, json!({"minGPUs": 1, "maxGPUs": 8}), Some(8)),
+            (2, 4, json!({"expectGPUs": 2}), None),
+            (2, 4, json!({"expectGPUs": 4}), Some(4)),
+        ] {
+            let manifest = json!({
+                "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"},
+                "spec": {
+                    "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2", "worker": {"gpus": each}}},
+                    "placement": placement,
+                },
+            });
+            let spec = parse(&manifest.to_string(), "mine").expect("a manifest").spec;
+            let written = calibrated(manifest, &spec, 80, &[run(gpus)]).expect("a manifest");
+            let text = output::yaml(&written).expect("YAML");
+            let object = parse(&text, "calibrated").unwrap_or_else(|refused| panic!("{refused}"));
+            let compares = object.spec.gates.iter().any(|gate| gate.name == "slowest-worker");
+            let placed = i64::from(object.spec.placement.min_gpus);
+            assert_eq!(compares.then_some(placed), least, "{each} of {gpus}: {text}");
+        }
+    }
 }

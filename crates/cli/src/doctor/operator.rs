@@ -11,7 +11,8 @@ use super::asked::Asked;
 use super::check::Check;
 use crate::error::{Error, INSTALL};
 
-const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
+/// Label of the operator's pods. The chart's `nameOverride` does not change it.
+const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// Variable with the only namespaces that the operator looks at.
 const WATCHED: &str = "PERFVAL_WATCH_NAMESPACES";
@@ -31,16 +32,16 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
             )];
         }
     };
-    if pods.is_empty() {
+    let Some(first) = pods.first() else {
         return vec![Check::missing(
             format!("no operator runs in {namespace} (another place: --operator-namespace)"),
             INSTALL,
         )];
-    }
+    };
     let Some(ready) = pods.iter().find(|pod| is_ready(pod)) else {
         return vec![Check::missing(
             format!("the operator in {namespace} is not ready"),
-            format!("kubectl logs -n {namespace} deployment/perfvalidation-operator"),
+            format!("kubectl logs -n {namespace} deployment/{}", deployment(first)),
         )];
     };
     let permission = permission(asked, ready).await;

@@ -6,7 +6,6 @@ use perfval_api::{Finding, GateStatus, Metrics, PerfValidationSpec, TrialOutcome
 use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
-use super::recorded::RecordedTrial;
 use crate::draw::gate_result;
 use crate::table::Table;
 
@@ -27,7 +26,7 @@ pub struct JudgeReport<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JudgedFile<'a> {
-    number: usize,
+    number: i64,
     from: &'a str,
     outcome: TrialOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,24 +47,25 @@ struct GateReport<'a> {
 }
 
 impl<'a> JudgeReport<'a> {
-    /// Lays out the judgement.
-    pub fn new(spec: &'a PerfValidationSpec, judgement: &'a Judgement, trials: &'a [RecordedTrial]) -> Self {
+    /// Lays out the judgement. `from`: origin of each trial, in order.
+    pub fn new(spec: &'a PerfValidationSpec, judgement: &'a Judgement, from: &'a [String]) -> Self {
         let with_threshold = |gate: &'a GateStatus| GateReport {
             gate,
             threshold: (spec.gates.iter())
                 .find(|of_spec| of_spec.name == gate.name)
                 .map_or("-", |of_spec| of_spec.threshold.as_str()),
         };
-        let judged = judgement.trials.iter().zip(trials).zip(1..);
+        let numbers = judgement.status.state.trials.iter().map(|trial| trial.number);
+        let judged = judgement.trials.iter().zip(from).zip(numbers);
         Self {
             verdict: judgement.verdict,
             reason: judgement.reason.as_str(),
             message: &judgement.message,
             decided: judgement.decided,
             trials: judged
-                .map(|((verdict, trial), number)| JudgedFile {
+                .map(|((verdict, from), number)| JudgedFile {
                     number,
-                    from: &trial.from,
+                    from,
                     outcome: verdict.outcome,
                     requests: verdict.requests.map(|(_, all)| all),
                     errors: verdict.requests.map(|(errors, _)| errors),
@@ -74,11 +74,7 @@ impl<'a> JudgeReport<'a> {
                     findings: verdict.findings.iter().map(|(_, finding)| finding).collect(),
                 })
                 .collect(),
-            not_judged: trials
-                .iter()
-                .skip(judgement.trials.len())
-                .map(|trial| trial.from.as_str())
-                .collect(),
+            not_judged: from.iter().skip(judgement.trials.len()).map(String::as_str).collect(),
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::session::Session;
 use super::line::{LogLine, lines};
 use super::operator::is_about;
 
-/// Label of the operator's pods, as the manifests and the chart set it.
-const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
+/// Label of the operator's pods. The chart's `nameOverride` does not change it.
+const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-operator";
 /// Text of the API server about a log that does not exist yet.
 const WAITING: &str = "is waiting to start";
 /// Text of the API server about the container before, once the node has removed its log.

@@ -1,6 +1,7 @@
 //! `calibrate`: the load is raised until the throughput stops to grow, and the manifest has gates from it.
 
 use perfval_api::PerfValidation;
+use perfval_api::admission::Admission;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, Typed, stored};
@@ -9,8 +10,10 @@ const MANIFEST: &str = "../../config/samples/gpu-h200.yaml";
 /// Requests in flight per GPU from which the engine has its full throughput.
 const KNEE: i64 = 100;
 
-/// Plays the operator: each requested run ends at once, on an engine with a largest batch.
+/// Plays the operator: each requested run ends at once, on an engine with a largest batch. The API server would take each
+/// change of the object.
 async fn operate(desk: &Desk, run: &Typed, verdict: &str) {
+    let admission = Admission::new().expect("a schema");
     let mut seen = (0, Value::Null);
     while !run.is_over() {
         let object = desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate");
@@ -20,6 +23,12 @@ async fn operate(desk: &Desk, run: &Typed, verdict: &str) {
         };
         if let Some(object) = object.filter(|object| asked(object) != seen) {
             seen = asked(&object);
+            let manifest = json!({
+                "apiVersion": object["apiVersion"], "kind": object["kind"],
+                "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"],
+            });
+            let refusals = admission.list_refusals(&manifest);
+            assert!(refusals.is_empty(), "{refusals:?} of {manifest}");
             let load = object["spec"]["benchmark"]["concurrencyPerGPU"]
                 .as_i64()
                 .expect("a load");
@@ -96,6 +105,32 @@ async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run()
             ("ttft-p99", ttft.to_string()),
             ("slowest-worker", "90".to_owned())
         ]
+    );
+    let again = desk.types(&format!("run -f {} --detach", file.display())).await;
+    assert_eq!(again.code, 0, "the manifest is admitted: {again:?}");
+}
+
+#[tokio::test]
+async fn a_manifest_with_large_workers_and_a_minimum_of_trials_is_calibrated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mine, file) = (folder.path().join("mine.yaml"), folder.path().join("calibrated.yaml"));
+    let text = std::fs::read_to_string(MANIFEST).expect("a sample");
+    let mut manifest: Value = serde_saphyr::from_str(&text).expect("YAML");
+    manifest["spec"]["workload"]["dynamo"]["worker"] = json!({"gpus": 2});
+    manifest["spec"]["trials"] = json!({"min": 3});
+    manifest["spec"]["gates"] = json!([]);
+    std::fs::write(&mine, manifest.to_string()).expect("written");
+    let desk = Desk::new();
+    let run = desk.start(&format!("calibrate -f {} --output {}", mine.display(), file.display()));
+    operate(&desk, &run, "Passed").await;
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let text = std::fs::read_to_string(&file).expect("written");
+    let object: PerfValidation = serde_saphyr::from_str(&text).expect("a manifest");
+    let spec = object.spec;
+    assert_eq!(
+        (spec.gates.len(), spec.placement.min_gpus, spec.trials.min),
+        (3, 4, Some(3))
     );
     let again = desk.types(&format!("run -f {} --detach", file.display())).await;
     assert_eq!(again.code, 0, "the manifest is admitted: {again:?}");

@@ -34,7 +34,7 @@ fn healthy() -> Desk {
     put_pod(
         &desk,
         "perfvalidation-system",
-        "app.kubernetes.io/name",
+        "app.kubernetes.io/part-of",
         "perfvalidation-operator",
     );
     put_pod(&desk, "gpu-operator", "app", "nvidia-dcgm-exporter");
@@ -67,7 +67,7 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": "gpu-perfvalidation-operator-7d9f6c5b8-x2x4z", "namespace": "perfvalidation-system",
-            "labels": {"app.kubernetes.io/name": "perfvalidation-operator"},
+            "labels": {"app.kubernetes.io/part-of": "perfvalidation-operator"},
         },
         "spec": {"serviceAccountName": "theirs", "containers": [{"name": "c", "image": "i"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
@@ -311,7 +311,7 @@ fn put_operator(desk: &Desk, image: &str) {
     put_pod(
         desk,
         "perfvalidation-system",
-        "app.kubernetes.io/name",
+        "app.kubernetes.io/part-of",
         "perfvalidation-operator",
     );
     desk.server

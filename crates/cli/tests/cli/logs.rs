@@ -52,7 +52,7 @@ pub fn under_way() -> Desk {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": "operator-0", "namespace": "perfvalidation-system",
-            "labels": {"app.kubernetes.io/name": "perfvalidation-operator"},
+            "labels": {"app.kubernetes.io/part-of": "perfvalidation-operator"},
         },
         "spec": {"containers": [{"name": "operator", "image": "i"}]},
     }));

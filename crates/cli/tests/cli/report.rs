@@ -79,6 +79,12 @@ async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report()
 async fn a_report_of_what_is_no_run_says_what_to_give() {
     let desk = Desk::with("failed");
     let export = "../verdict/tests/fixtures/aiperf-success.json";
+    let folder = tempfile::tempdir().expect("a folder");
+    // The same export in another layout.
+    let compact = folder.path().join("compact.json");
+    let lines = std::fs::read_to_string(export).expect("an export");
+    std::fs::write(&compact, lines.lines().map(str::trim).collect::<String>()).expect("written");
+    let compact = compact.display();
     for (words, said) in [
         (
             format!("report {export}"),
@@ -91,6 +97,10 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
         ),
         (
             format!("report {export} {export} -f ../../config/samples/quick.yaml --gpus 1"),
+            "hold the same trial",
+        ),
+        (
+            format!("report {export} {compact} -f ../../config/samples/quick.yaml --gpus 1"),
             "hold the same trial",
         ),
         (

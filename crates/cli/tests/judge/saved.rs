@@ -8,17 +8,18 @@ use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_verdict::aiperf;
+use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Outcome, Payload, TrialRecord};
-use perfval_verdict::workers::{Pace, Unit, WorkerSummary};
+use perfval_verdict::workers::{EngineWork, Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Desk, judge, text};
+use super::{Desk, fixture, judge, text};
 
-/// A payload as the runner logs it: four workers, one of them ten times slower.
-fn payload() -> Payload {
-    let export = text("slow-worker-least-loaded");
-    let worker = |address: &str, rate: i64| WorkerSummary {
+/// A payload as the runner logs it: four workers with these rates.
+fn payload(export: &str, rates: [i64; 4]) -> String {
+    let export = text(export);
+    let worker = |(address, rate): (&str, i64)| WorkerSummary {
         address: address.to_owned(),
         seconds: 60,
         samples: 60,
@@ -32,18 +33,21 @@ fn payload() -> Payload {
             mean: Decimal::from(rate * 64),
             best: Decimal::from(rate * 80),
         }),
+        engine: Some(EngineWork {
+            tflops: None,
+            gb_per_second: Some(Decimal::from(3000)),
+        }),
         ..WorkerSummary::default()
     };
     let record = TrialRecord {
         nonce: "n".to_owned(),
         exit_code: 0,
         outcome: Outcome::Report(Box::new(aiperf::parse(export.as_bytes()).expect("a report"))),
-        workers: vec![
-            worker("10.0.0.1", 20),
-            worker("10.0.0.2", 2),
-            worker("10.0.0.3", 20),
-            worker("10.0.0.4", 20),
-        ],
+        workers: ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
+            .into_iter()
+            .zip(rates)
+            .map(worker)
+            .collect(),
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
@@ -58,7 +62,12 @@ fn payload() -> Payload {
         requests: None,
         node: None,
     };
-    payload.with_export(&export).expect("JSON")
+    serde_json::to_string(&payload.with_export(&export).expect("JSON")).expect("JSON")
+}
+
+/// A payload of a trial that meets the gates.
+fn good() -> String {
+    payload("success", [20; 4])
 }
 
 fn gzip(text: &str) -> Vec<u8> {
@@ -67,25 +76,49 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.finish().expect("packed")
 }
 
-#[test]
-fn saved_trials_are_judged_with_what_the_workers_did() {
-    let desk = Desk::new();
-    let manifest = desk.manifest(&json!({}));
-    let payload = serde_json::to_string(&payload()).expect("JSON");
+/// A results ConfigMap as `kubectl get configmap -o json` prints it, with the same payload for each of these trials.
+fn results(summary: &Value, payload: &str, numbers: &[i64]) -> Value {
+    let packed = numbers
+        .iter()
+        .map(|number| (format!("trial-{number}.json.gz"), ByteString(gzip(payload))));
     let results = ConfigMap {
-        data: Some(
-            [(
-                "summary.json".to_owned(),
-                json!({"placement": {"node": "n1", "allocation": "DRA", "gpus": 4, "nodeGPUs": 8}}).to_string(),
-            )]
-            .into(),
-        ),
-        binary_data: Some([("trial-1.json.gz".to_owned(), ByteString(gzip(&payload)))].into()),
+        data: Some([("summary.json".to_owned(), summary.to_string())].into()),
+        binary_data: Some(packed.collect()),
         ..ConfigMap::default()
     };
     let mut results = serde_json::to_value(&results).expect("JSON");
     results["kind"] = "ConfigMap".into();
     results["apiVersion"] = "v1".into();
+    results
+}
+
+/// A summary of a run on 4 of 8 GPUs, with further fields.
+fn summary(fields: &Value) -> Value {
+    let mut summary = json!({"placement": {"node": "n1", "allocation": "DRA", "gpus": 4, "nodeGPUs": 8}});
+    for (field, value) in fields.as_object().expect("fields") {
+        summary[field] = value.clone();
+    }
+    summary
+}
+
+fn trial(number: i64, outcome: &str) -> Value {
+    json!({"number": number, "outcome": outcome, "startedAt": "2026-09-20T14:13:40Z"})
+}
+
+/// A trial that lost a worker, as only its pod showed.
+fn trial_with_loss(number: i64, outcome: &str, cause: Cause, loss: &str) -> Value {
+    let mut trial = trial(number, outcome);
+    trial["causes"] = json!([cause.as_str()]);
+    trial["workerLoss"] = loss.into();
+    trial
+}
+
+#[test]
+fn saved_trials_are_judged_with_what_the_workers_did() {
+    let desk = Desk::new();
+    let manifest = desk.manifest(&json!({}));
+    let payload = payload("slow-worker-least-loaded", [20, 2, 20, 20]);
+    let mut results = results(&summary(&json!({"trials": [trial(1, "Miss")]})), &payload, &[1]);
     for file in [
         desk.file("trial-1.json", &payload),
         desk.file("trial-1.json.gz", gzip(&payload)),
@@ -109,13 +142,13 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
     assert_eq!(answer.code, 2, "{answer:?}");
     assert!(answer.complaint.contains("trial 2"), "{answer:?}");
     let mut incomplete = results.clone();
-    let trial = |(number, outcome): (i64, Option<&str>)| json!({"number": number, "outcome": outcome, "startedAt": "2026-09-20T14:13:40Z"});
-    let outcomes = [Some("Miss"), Some("Miss"), Some("Invalid"), None];
-    let trials: Vec<_> = (1..).zip(outcomes).map(trial).collect();
-    incomplete["data"]["summary.json"] = json!({"trials": trials}).to_string().into();
+    let mut open = trial(4, "Pass");
+    open["outcome"] = Value::Null;
+    let trials = json!([trial(1, "Miss"), trial(2, "Miss"), trial(3, "Invalid"), open]);
+    incomplete["data"]["summary.json"] = json!({ "trials": trials }).to_string().into();
     let answer = judge(&manifest, &[desk.file("missing.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.complaint.contains("cannot be repeated: 2, 3"), "{answer:?}");
+    assert!(answer.complaint.ends_with("cannot be repeated: 2\n"), "{answer:?}");
     incomplete["data"] = json!({});
     let answer = judge(&manifest, &[desk.file("unknown.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
@@ -124,4 +157,142 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
     results["binaryData"] = json!({});
     let answer = judge(&manifest, &[desk.file("empty.json", results.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
+}
+
+/// Each of these runs was judged by more than the measurements of its trials.
+#[test]
+fn a_saved_run_gets_the_verdict_of_the_operator() {
+    let desk = Desk::new();
+    let good = good();
+    let single = json!({});
+    let sequential = json!({"trials": {"rule": "Sequential"}});
+    let bandwidth = json!({"gates": [
+        {"name": "bandwidth", "metric": "MemoryBandwidthPercent", "operator": ">=", "threshold": "50"},
+    ]});
+    let placement = |field: &str, value: Value| {
+        let mut placement = json!({"node": "n1", "allocation": "DRA", "gpus": 7, "nodeGPUs": 7});
+        placement[field] = value;
+        placement
+    };
+    let missing = json!({
+        "placement": placement("expectedGPUs", json!(8)), "plan": {"deviceIds": [], "expectedBy": "Spec"},
+        "trials": [trial(1, "Pass")],
+    });
+    let known_product = json!({"placement": placement("product", json!("NVIDIA H200")), "trials": [trial(1, "Pass")]});
+    let after_a_crash = |number| {
+        let mut trial = trial(number, "Pass");
+        trial["workerLoss"] = "Crashed".into();
+        trial
+    };
+    let crashed = [Cause::WorkerCrashed.finding("worker w0 restarted (before the trial)")];
+    let between = json!({"trials": [trial(1, "Pass"), after_a_crash(2)], "diagnosis": crashed});
+    let undecided = json!({"trials": [after_a_crash(1)], "diagnosis": crashed});
+    let later = |cause, loss| {
+        let first = trial_with_loss(1, "Invalid", cause, loss);
+        json!({"trials": [first, trial(2, "Pass"), trial(3, "Pass")]})
+    };
+    let lost = json!({"trials": [trial(1, "Pass"), trial(2, "Invalid"), trial(3, "Pass")]});
+    let cases: [(&Value, &Value, &[i64], i32, &str); 7] = [
+        (
+            &single,
+            &missing,
+            &[1],
+            1,
+            "Failed GPUsMissing: GPUsMissing: n1 has 7 of 8 GPUs",
+        ),
+        (&bandwidth, &known_product, &[1], 0, "Passed GatesMet"),
+        (
+            &sequential,
+            &between,
+            &[1, 2],
+            1,
+            "Failed WorkerCrashed: WorkerCrashed: worker w0 restarted (before the trial)",
+        ),
+        (
+            &sequential,
+            &undecided,
+            &[1],
+            1,
+            "1 trial was saved, and the rule Sequential (max 8)",
+        ),
+        (
+            &sequential,
+            &later(Cause::WorkerCrashed, "Crashed"),
+            &[1, 2, 3],
+            1,
+            "Failed WorkerCrashed",
+        ),
+        (
+            &sequential,
+            &later(Cause::WorkerRestarted, "Removed"),
+            &[1, 2, 3],
+            3,
+            "Inconclusive WorkerRestarted",
+        ),
+        (
+            &sequential,
+            &lost,
+            &[1, 3],
+            0,
+            "results.json: trial 2 left no measurement",
+        ),
+    ];
+    for (spec, fields, payloads, code, words) in cases {
+        let results = results(&summary(fields), &good, payloads);
+        let file = desk.file("results.json", results.to_string());
+        let answer = judge(&desk.manifest(spec), &[file], &[]);
+        assert_eq!(answer.code, code, "{fields}: {answer:?}");
+        assert!(answer.out.contains(words), "{fields}: no {words:?} in {}", answer.out);
+    }
+}
+
+#[test]
+fn results_that_do_not_decide_alone_are_refused() {
+    let desk = Desk::new();
+    let gates = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},
+        {"name": "own-past", "metric": "OwnPastPercent", "operator": ">=", "threshold": "90"},
+    ]);
+    let own_past = desk.folder.path().join("own-past.yaml");
+    std::fs::rename(desk.manifest(&json!({ "gates": gates })), &own_past).expect("renamed");
+    let plain = desk.manifest(&json!({}));
+
+    let good = good();
+    let trials = json!([trial(1, "Pass")]);
+    let compared = |observed: Value| {
+        let gate = json!({"name": "own-past", "observed": observed, "effective": "90", "result": "Missed"});
+        summary(&json!({ "trials": trials, "gates": [gate] }))
+    };
+    let file = |name: &str, results: Value| desk.file(name, results.to_string());
+    let run = file("run.json", results(&compared(Value::Null), &good, &[1]));
+    let reference = file("reference.json", results(&compared(json!("80")), &good, &[1]));
+    let unlisted = file("unlisted.json", results(&compared(Value::Null), &good, &[1, 2]));
+    let broken = file("broken.json", results(&compared(Value::Null), "{", &[1]));
+    let refused: [(_, Vec<_>, &[&str], &str); 5] = [
+        (
+            &plain,
+            vec![run.clone(), fixture("success")],
+            &[],
+            "give it without other files",
+        ),
+        (&plain, vec![run.clone()], &["--gpus", "2"], "its run used 4 of 8 GPUs"),
+        (&plain, vec![unlisted], &[], "no outcome of trial 2"),
+        (&plain, vec![broken], &[], "trial-1.json.gz cannot be read"),
+        (
+            &own_past,
+            vec![reference],
+            &[],
+            "compared gate own-past with earlier runs",
+        ),
+    ];
+    for (manifest, files, flags, words) in refused {
+        let answer = judge(manifest, &files, flags);
+        assert_eq!(answer.code, 2, "{words}: {answer:?}");
+        assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
+    }
+    let accepted: [(_, &[&str]); 2] = [(&plain, &["--gpus", "4", "--node-gpus", "8"]), (&own_past, &[])];
+    for (manifest, flags) in accepted {
+        let answer = judge(manifest, std::slice::from_ref(&run), flags);
+        assert_eq!(answer.code, 0, "{answer:?}");
+    }
 }

@@ -92,7 +92,7 @@ impl Cluster {
 }
 
 /// Background propagation: a foreground delete of a deployment waits on children that its operator creates again.
-fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
+pub(crate) fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
     DeleteParams::background().preconditions(Preconditions {
         uid: Some(uid.to_owned()),
         resource_version,

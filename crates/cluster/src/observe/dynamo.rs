@@ -173,6 +173,8 @@ fn judge(failure: &CallFailure) -> Option<DryRunResult> {
         409 if status.is_already_exists() => Some(DryRunResult::Accepted),
         // Quota and policy answer 403 too; RBAC alone uses these words.
         403 if status.message.contains("cannot create resource") => None,
+        // A quota that was just created has no numbers yet.
+        403 if status.message.contains("status unknown for quota") => None,
         400 | 403 | 413 | 422 => Some(DryRunResult::Rejected(status.message.clone())),
         _ => None,
     }

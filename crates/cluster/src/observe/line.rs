@@ -57,29 +57,22 @@ impl Cluster {
     async fn contenders(&self, keep: impl Fn(Contender) -> Option<Contender>) -> Read<Vec<Contender>> {
         let api: Api<PerfValidation> = Api::all(self.client.clone());
         let now = self.now();
-        let mut waiting = Waiting::default();
-        let mut malformed = None;
+        let (keep, mut waiting) = (&keep, Waiting::default());
         // A thousand objects have megabytes: each one is reduced before the next one is read.
-        let reduce = |json: Box<RawValue>| match contender(json.get(), now) {
-            Ok(contender) => waiting.bounded(contender?).and_then(&keep),
-            Err(error) => {
-                malformed = Some(error);
-                None
-            }
+        let reduce = move |json: Box<RawValue>| {
+            let found = contender(json.get(), now).transpose()?;
+            found.map(|run| waiting.bounded(run).and_then(keep)).transpose()
         };
         let call = "list PerfValidations";
         let params = ListParams::default().limit(PAGE).fields(NOT_SETTLED);
-        let runs = self.list_reduced(api.resource_url(), params, reduce).await;
-        let runs = read(call, runs)?;
-        match malformed {
-            Some(error) => Err(Unread::Unknown(format!("{call}: {error}"))),
-            None => Ok(runs),
-        }
+        let runs = self.list_reduced_anew(api.resource_url(), params, reduce).await;
+        let runs: serde_json::Result<Vec<Contender>> = read(call, runs)?.into_iter().collect();
+        runs.map_err(|error| Unread::Unknown(format!("{call}: {error}")))
     }
 }
 
 /// Bytes of the specs that wait.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Waiting {
     all: usize,
     namespaces: HashMap<String, usize>,

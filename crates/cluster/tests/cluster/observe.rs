@@ -152,6 +152,27 @@ async fn pages_with_too_many_bytes_are_read_in_smaller_ones() {
 }
 
 #[tokio::test]
+async fn a_list_of_runs_that_expires_counts_no_spec_twice() {
+    let world = World::new();
+    // Their specs have 7 of the 8 MiB of a namespace, and the first page has most of them.
+    for number in 0..250 {
+        let mut waiting = validation(&format!("waiting-{number:03}"), "", "Sizing");
+        waiting["status"]["placement"] = json!(null);
+        waiting["spec"]["workload"]["dynamo"]["worker"] = json!({"args": ["a".repeat(28_000)]});
+        world.server.put(waiting);
+    }
+    let expires = Fault::refuse("list", "perfvalidations", 410).asked_with("continue=");
+    world.server.fail(expires.times(1));
+    world.server.forget_calls();
+    let look = world.cluster.look(&world.settings, |_| None).await;
+    let runs = &look.line.present().unwrap().runs;
+    assert_eq!(runs.iter().filter(|run| run.wants.is_some()).count(), 250);
+    let calls = world.server.calls();
+    let lists = calls.iter().filter(|call| call.resource == "perfvalidations").count();
+    assert_eq!(lists, 4, "two pages, and both again");
+}
+
+#[tokio::test]
 async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     let world = World::new();
     let mut cleaned = validation("cleaned", "node-4", "Completed");

@@ -86,17 +86,23 @@ async fn only_the_validation_with_this_uid_is_deleted() {
     let Creation::Done(created) = created else {
         panic!("the name is free")
     };
-    let uid = created.metadata.uid.expect("a uid");
+    let (uid, version) = (created.metadata.uid.expect("a uid"), created.metadata.resource_version);
     let exists = || world.server.get("perfvalidations", NAMESPACE, "h100-n1-1").is_some();
-    let delete = async |uid: &str| {
-        let deleted = world.cluster.delete_validation(NAMESPACE, "h100-n1-1", uid);
-        deleted.await.expect("no failure");
+    let delete = async |uid: &str, version: Option<String>| {
+        let deleted = world.cluster.delete_validation((NAMESPACE, "h100-n1-1"), uid, version);
+        deleted.await.expect("no failure")
     };
-    delete("another").await;
+    assert!(!delete("another", None).await);
+    // It began to run after the decision.
+    let begun = world.server.edit("perfvalidations", NAMESPACE, "h100-n1-1", |object| {
+        object["status"] = serde_json::json!({"phase": "Deploying"});
+    });
+    assert!(!delete(&uid, version).await);
     assert!(exists());
-    delete(&uid).await;
+    let version = begun["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    assert!(delete(&uid, version).await);
     assert!(!exists());
-    delete(&uid).await;
+    assert!(!delete(&uid, None).await);
 }
 
 #[tokio::test]

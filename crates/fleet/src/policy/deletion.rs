@@ -26,6 +26,8 @@ pub struct Deletion {
     pub name: String,
     /// Uid.
     pub uid: String,
+    /// Version on which the decision was made: the validation may have begun since.
+    pub resource_version: Option<String>,
     /// Node that goes to the back, because the validation got no GPUs of it.
     pub set_back: Option<String>,
 }
@@ -36,6 +38,7 @@ impl Deletion {
             namespace: validation.namespace.clone(),
             name: validation.name.clone(),
             uid: validation.uid.clone(),
+            resource_version: validation.resource_version.clone(),
             set_back: set_back.map(|node| node.name.clone()),
         }
     }

@@ -125,6 +125,8 @@ pub struct ValidationFacts {
     pub name: String,
     /// Uid.
     pub uid: String,
+    /// Version of the object.
+    pub resource_version: Option<String>,
     /// Uid of the policy that created it.
     pub policy: Option<String>,
     /// Time of its creation.
@@ -148,6 +150,7 @@ impl ValidationFacts {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone(),
             policy: owner.map(|owner| owner.uid.clone()),
             created_at: created_at(metadata),
             is_deleting: metadata.deletion_timestamp.is_some(),

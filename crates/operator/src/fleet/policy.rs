@@ -253,8 +253,14 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
     let (cluster, now) = (&context.cluster, context.cluster.now());
     for deletion in decision.delete.into_iter().take(AT_ONCE) {
         let (namespace, name) = (&deletion.namespace, &deletion.name);
-        match cluster.delete_validation(namespace, name, &deletion.uid).await {
-            Ok(()) => {
+        let version = deletion.resource_version.clone();
+        match cluster
+            .delete_validation((namespace, name), &deletion.uid, version)
+            .await
+        {
+            // The next look decides again.
+            Ok(false) => {}
+            Ok(true) => {
                 info!(namespace, name, "validation of a policy deleted");
                 if let Some(node) = deletion.set_back {
                     memory.policy(policy).set_back.insert(node, now);

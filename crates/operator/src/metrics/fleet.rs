@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use perfval_api::condition::READY;
 use perfval_api::fleet::{NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicyStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -12,7 +13,7 @@ use super::samples::Samples;
 use super::series::{self, Series};
 
 /// Series of the policies, in the order of the page.
-const OF_POLICIES: &[Series] = &[series::POLICY_NODES, series::NODE_OUTLIER];
+const OF_POLICIES: &[Series] = &[series::NODE_OUTLIER, series::POLICY_READY, series::POLICY_NODES];
 
 /// Series of the nodes, in the order of the page.
 const OF_NODES: &[Series] = &[
@@ -56,6 +57,7 @@ impl FleetSeries {
         let mut all = Samples::new(OF_POLICIES);
         for (policy, status) in policies {
             let policy: Arc<str> = policy.into();
+            add_ready(&mut all, &policy, status);
             add_counts(&mut all, &policy, status);
             if self.each {
                 add_outliers(&mut all, &policy, status);
@@ -84,6 +86,15 @@ fn add_node(all: &mut Samples, node: &Arc<str>, status: &NodePerformanceStatus) 
     }
     all.add(&series::NODE_MEASURED_TIME, [node], status.measured_at.timestamp());
     all.add(&series::NODE_VERDICT, [node, &status.verdict.as_str().into()], 1);
+}
+
+/// Adds the condition `Ready` with its present reason. A new policy has none.
+fn add_ready(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicyStatus) {
+    let mut conditions = status.conditions.iter();
+    if let Some(ready) = conditions.find(|condition| condition.type_ == READY) {
+        let value = i64::from(ready.status == "True");
+        all.add(&series::POLICY_READY, [policy, &ready.reason.as_str().into()], value);
+    }
 }
 
 fn add_counts(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicyStatus) {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, Verdict};
+use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_fleet::measurement::policy_of;
 use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
@@ -13,6 +13,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::last::{LastNumbers, LastVerdict, lost_results, node};
+use super::newest::NewestResults;
 use super::samples::Samples;
 use super::series::{self, Series};
 
@@ -44,6 +45,7 @@ impl ObjectSeries {
         let mut all = Self(Samples::new(OF_OBJECTS));
         let mut active: Vec<(Phase, i64)> = active_phases().map(|phase| (phase, 0)).collect();
         let mut queue_length = 0;
+        let mut of_policies = NewestResults::default();
         for object in objects {
             let current = phase(object.status.as_ref());
             if let Some((_, count)) = active.iter_mut().find(|(phase, _)| *phase == current) {
@@ -52,8 +54,13 @@ impl ObjectSeries {
             let Some(status) = &object.status else { continue };
             queue_length += i64::from(queue::is_queued(status));
             if each {
-                all.add(&object, status);
+                all.add(&object, status, &mut of_policies);
             }
+        }
+        for result in of_policies.into_unjudged() {
+            let object = [&result.namespace, &result.name];
+            all.add_numbers(object, result.numbers);
+            all.add_verdict(object, result.verdict);
         }
         for (phase, count) in active {
             all.0.add(&series::ACTIVE_RUNS, [&phase.as_str().into()], count);
@@ -62,27 +69,27 @@ impl ObjectSeries {
         all
     }
 
-    /// Adds the series of an object.
-    fn add(&mut self, object: &PerfValidation, status: &PerfValidationStatus) {
+    /// Adds the series of an object. The result of a policy's validation waits in `of_policies` for those of the same node.
+    fn add(&mut self, object: &PerfValidation, status: &PerfValidationStatus, of_policies: &mut NewestResults) {
         let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
         let name: Arc<str> = object.name_any().into();
         if lost_results(status) {
             let node = node(status).into();
             self.0.add(&series::UNSAVED_RESULTS, [&namespace, &name, &node], 1);
         }
-        // A policy keeps several old ones of a node, and the node's own series show the newest. They do not show a run that
-        // could not be judged.
-        let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
-        if policy_of(&object.metadata).is_none() || is_unjudged {
-            self.add_numbers([&namespace, &name], status);
-            self.add_verdict([&namespace, &name], status);
+        if let Some(policy) = policy_of(&object.metadata) {
+            of_policies.add(policy, [&namespace, &name], object, status);
+        } else {
+            self.add_numbers([&namespace, &name], LastNumbers::from_status(status));
+            if let Some(last) = LastVerdict::from_status(status) {
+                self.add_verdict([&namespace, &name], last);
+            }
         }
         self.add_state([&namespace, &name], &object.spec, status);
     }
 
     /// Numbers of the last run that measured.
-    fn add_numbers(&mut self, [namespace, name]: [&Arc<str>; 2], status: &PerfValidationStatus) {
-        let last = LastNumbers::from_status(status);
+    fn add_numbers(&mut self, [namespace, name]: [&Arc<str>; 2], last: LastNumbers) {
         let node: &Arc<str> = &last.node.into();
         let ratio = |percent: f64| percent / 100.0;
         for (series, value) in [
@@ -98,10 +105,7 @@ impl ObjectSeries {
     }
 
     /// Verdict of the last run that has one.
-    fn add_verdict(&mut self, [namespace, name]: [&Arc<str>; 2], status: &PerfValidationStatus) {
-        let Some(last) = LastVerdict::from_status(status) else {
-            return;
-        };
+    fn add_verdict(&mut self, [namespace, name]: [&Arc<str>; 2], last: LastVerdict) {
         let node: &Arc<str> = &last.node.into();
         if let Some(at) = last.at {
             let at = at.timestamp();

@@ -86,7 +86,7 @@ table! {
     QUEUE_LENGTH = Gauge, "queue_length", None, &[], "Runs that wait for GPUs";
     PLANNED_RUNS = Gauge, "planned_runs", None, &[], "Runs that wait for GPUs and that the planner has looked at";
     QUEUE_WAIT = Histogram, "queue_wait", Some("seconds"), &[], "Time from asking for GPUs to having a confirmed plan";
-    LAST_VERDICT = Gauge, "last_verdict", None, &["namespace", "name", "node", "verdict"], "1 for the verdict of the last run that has one; of a policy's validations only Error and Inconclusive have results here";
+    LAST_VERDICT = Gauge, "last_verdict", None, &["namespace", "name", "node", "verdict"], "1 for the verdict of the last run that has one; of a policy only Error and Inconclusive, until a newer result of the node";
     LAST_VERDICT_TIME = Gauge, "last_verdict", Some("timestamp_seconds"), RESULT, "Unix time of the end of the run with this verdict";
     LAST_THROUGHPUT = Gauge, "last_throughput", Some("tokens_per_second"), RESULT, "Output tokens per second of the deciding trial of the last run that measured";
     LAST_TTFT_P99 = Gauge, "last_time_to_first_token_p99", Some("seconds"), RESULT, "Time to first token, 99th percentile, of the same trial";
@@ -104,6 +104,7 @@ table! {
     NODE_OF_OWN_PAST = Gauge, "node_of_own_past", Some("ratio"), NODE, "Decode speed of the slowest GPU over that of its own earlier runs; absent until it has five";
     NODE_OF_PEERS = Gauge, "node_of_peers", Some("ratio"), NODE, "Decode speed of the slowest GPU over the median of the node's other GPUs";
     NODE_OUTLIER = Gauge, "node_outlier", None, &["policy", "node", "reason"], "1 for each outlier in the status of a policy that is not only Suspected, at most 20 per policy";
+    POLICY_READY = Gauge, "policy_ready", None, &["policy", "reason"], "1 if the condition Ready of a policy is True, else 0";
     POLICY_NODES = Gauge, "policy_nodes", None, &["policy", "state"], "Nodes of a policy: Selected, and of these Fresh, Stale, NeverMeasured, Failed, Running and Busy";
     RECONCILE_DURATION = Histogram, "reconcile_duration", Some("seconds"), &["outcome"], "Time of one pass";
     RECONCILE_ERRORS = Counter, "reconcile_errors", None, &["reason"], "Passes that ended in an error";
@@ -111,6 +112,7 @@ table! {
     API_TIMEOUTS = Counter, "api_timeouts", None, &[], "Calls of the API server without an answer in time";
     WATCH_ERRORS = Counter, "watch_errors", None, &["kind"], "Watches of validations and their objects that broke and were started again";
     MISSING_RIGHTS = Gauge, "missing_rights", None, &[], "Rights that the operator needs and does not have; /readyz names them";
+    UNREADABLE = Gauge, "unreadable_objects", None, &[], "PerfValidations that the operator cannot parse, or has no room for (SpecUnreadable)";
     ORPHANS = Gauge, "orphaned_objects", None, &[], "Objects whose PerfValidation was removed by force; Events on them name each";
     LATE_OBJECTS = Counter, "late_objects", None, &[], "Objects of runs that were over, and confirmed to have left nothing, when they came; each is removed";
     LOST_EVENTS = Counter, "lost_events", None, &[], "Events that could not be published";

@@ -70,6 +70,7 @@ fn eventful() -> OperatorMetrics {
     metrics.called("watch", "jobs", None);
     metrics.watch_failed("Job");
     metrics.lacks(2);
+    metrics.unreadable(3);
     metrics.orphaned(4);
     metrics.came_late();
     metrics.calls(Counts {
@@ -197,6 +198,7 @@ fn the_values_are_in_base_units() {
         "perfvalidation_api_requests_total{verb=\"watch\",resource=\"jobs\",code=\"none\"} 1",
         "perfvalidation_watch_errors_total{kind=\"Job\"} 1",
         "perfvalidation_missing_rights 2",
+        "perfvalidation_unreadable_objects 3",
         "perfvalidation_orphaned_objects 4",
         "perfvalidation_late_objects_total 1",
         "perfvalidation_api_timeouts_total 3",
@@ -310,6 +312,56 @@ fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     assert!(text.contains("verdict=\"Error\"} 1"), "{text}");
 }
 
+/// A validation of a policy that ended at this hour.
+fn ended(policy: &str, hostname: &str, name: &str, hour: u8, verdict: &str) -> PerfValidation {
+    let mut object = object(
+        name,
+        json!({
+            "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
+            "run": {"number": 1, "trigger": "Created", "generation": 1,
+                "startedAt": "2026-11-20T00:00:00Z", "completedAt": format!("2026-11-20T{hour:02}:00:00Z")},
+        }),
+    );
+    let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": policy,
+        "uid": policy, "controller": true}]);
+    object.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    let selector = [("kubernetes.io/hostname".to_owned(), hostname.to_owned())];
+    object.spec.placement.node_selector = selector.into();
+    object
+}
+
+#[test]
+fn an_error_of_a_policy_ends_with_a_newer_result_of_the_node() {
+    let with_result = |objects: Vec<PerfValidation>| {
+        let text = OperatorMetrics::new(true).text(objects);
+        let lines = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("perfvalidation_last_verdict{"));
+        let names = lines.filter_map(|line| line.split('"').nth(3).map(str::to_owned));
+        names.collect::<BTreeSet<String>>()
+    };
+    let error = || ended("p", "n1", "error", 10, "Error");
+    let later = |verdict| vec![ended("p", "n1", "later", 11, verdict), error()];
+    for verdict in ["Passed", "Failed"] {
+        assert!(with_result(later(verdict)).is_empty(), "{verdict}");
+    }
+    let newest = BTreeSet::from(["later".to_owned()]);
+    assert_eq!(with_result(later("Inconclusive")), newest, "one for a node");
+    let only = BTreeSet::from(["error".to_owned()]);
+    assert_eq!(with_result(later("Skipped")), only, "a skipped run is no result");
+    for other in [
+        ended("p", "n1", "earlier", 9, "Passed"),
+        ended("p", "n2", "other-node", 11, "Passed"),
+        ended("q", "n1", "other-policy", 11, "Passed"),
+    ] {
+        assert_eq!(with_result(vec![error(), other.clone()]), only, "{other:?}");
+        assert_eq!(with_result(vec![other.clone(), error()]), only, "{other:?}");
+    }
+    let mut judged_again = ended("p", "n1", "later", 11, "Passed");
+    judged_again.status.as_mut().unwrap().state.judged_run = Some(1);
+    assert_eq!(with_result(vec![error(), judged_again]), only, "its trials are older");
+}
+
 #[test]
 fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
     let mut object = over("h200", "Overdue");
@@ -327,6 +379,10 @@ fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     assert!(text.lines().any(|found| found == line), "{text}");
 }
 
+fn ready(status: &str, reason: &str) -> Value {
+    json!({"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z"})
+}
+
 /// A node and a policy with every number.
 fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
     let node = json!({
@@ -335,6 +391,7 @@ fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
     });
     let policy = json!({
         "nodes": {"selected": 12, "stale": 3},
+        "conditions": [ready("True", "Reconciled")],
         "outliers": [
             {"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
             {"node": "n2", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 90, "validation": "perf/h100", "gpu": "GPU-a"},
@@ -361,6 +418,7 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         "perfvalidation_node_measured_timestamp_seconds{node=\"n1\"} 1795168800",
         "perfvalidation_node_of_gate_ratio{node=\"n1\"} 0.84",
         "perfvalidation_node_of_peers_ratio{node=\"n1\"} 0.97",
+        "perfvalidation_policy_ready{policy=\"h100\",reason=\"Reconciled\"} 1",
         "perfvalidation_policy_nodes{policy=\"h100\",state=\"Stale\"} 3",
         "perfvalidation_node_outlier{policy=\"h100\",node=\"n1\",reason=\"BelowGate\"} 1",
         "perfvalidation_node_outlier{policy=\"h100\",node=\"n2\",reason=\"SlowerThanItself\"} 1",
@@ -373,6 +431,18 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         .count();
     assert_eq!(of_n2, 1, "both of its GPUs are slow: {text}");
     assert!(!text.contains("node=\"n3\""), "a suspicion is no alert: {text}");
+    let mut blind = policy;
+    blind.conditions = vec![serde_json::from_value(ready("Unknown", "NodesUnreadable")).unwrap()];
+    metrics.policies([("h100".to_owned(), &blind)].into_iter());
+    let text = metrics.text([]);
+    let of_policy: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("perfvalidation_policy_ready{"))
+        .collect();
+    assert_eq!(
+        of_policy,
+        ["perfvalidation_policy_ready{policy=\"h100\",reason=\"NodesUnreadable\"} 0"]
+    );
     metrics.nodes(std::iter::empty());
     metrics.policies(std::iter::empty());
     let text = metrics.text([]);

@@ -134,6 +134,33 @@ async fn a_run_waits_in_the_queue_for_the_quota_that_an_earlier_run_will_use() {
 }
 
 #[tokio::test]
+async fn a_look_that_fails_rewrites_no_waiting_run() {
+    let server = with_gpus(2);
+    for name in ["a", "b", "c"] {
+        server.put(manifest(name));
+    }
+    let _operator = Operator::start(&server);
+    eventually(&server, "one deploys, the others wait for it", |server| {
+        phase(server, "a") == "WaitingForReady" && ["b", "c"].iter().all(|name| reason(server, name) == "InLine")
+    })
+    .await;
+    let before = ["b", "c"].map(|name| status(&server, name));
+    server.fail(Fault::refuse("list", "resourcequotas", 500));
+    // It makes the planner look.
+    server.put(manifest("d"));
+    eventually(&server, "the new run shows the failure", |server| {
+        reason(server, "d") == "CallFailed"
+    })
+    .await;
+    assert_eq!(["b", "c"].map(|name| status(&server, name)), before);
+    server.heal();
+    eventually(&server, "the new run waits too", |server| {
+        reason(server, "d") == "InLine"
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_run_whose_status_cannot_be_written_holds_up_no_other() {
     let server = with_gpus(2);
     let _operator = Operator::start(&server);

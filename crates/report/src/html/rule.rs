@@ -21,7 +21,7 @@ pub(super) fn path_of_the_run(facts: &Facts) -> Markup {
                     (error) " %. Evidence is the logarithm of how much likelier the trials are of the healthy one."
                 },
                 TrialRule::All => { "Rule All: " (max) " passes are needed, and the first miss fails." },
-                TrialRule::Single => "Rule Single: the one trial decides.",
+                TrialRule::Single => "Rule Single: one trial decides, or the majority of trials.min.",
             }
         }
         @if path.steps.is_empty() { p { "No trial has ended." } } @else {

@@ -9,7 +9,7 @@ use perfval_api::{Phase, Reason, ResultsRef, TrialState, Verdict, Why};
 use perfval_sizing::Seen;
 use perfval_verdict::{conclusion, history};
 
-use super::definition::{Definition, QUICK, Timed};
+use super::definition::{Definition, QUICK, Timed, give_up};
 use crate::attendance::Limit;
 use crate::build::PackedTrial;
 use crate::decision::Effect;
@@ -20,6 +20,8 @@ use crate::run::Run;
 use crate::status;
 use crate::{build, names, norms};
 
+/// Time in which a run that holds objects reads the saved trials.
+const KEPT: Duration = Duration::from_mins(10);
 /// The ConfigMap is not watched: it is looked for right after it was written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Pause after a read that failed: each reads every trial's log again.
@@ -31,9 +33,17 @@ pub(super) const PHASE: Definition = Definition {
     needs,
     step,
     timed: Some(Timed {
-        // A run that judges saved trials again holds nothing: it waits for as long as they cannot be read.
-        limit: |_, status, began| status::judged_run(status).is_none().then(|| Limit::new(began, QUICK)),
-        expired: |pass, why| end_without_results(pass, why),
+        limit: |_, status, began| match (status::judged_run(status), status.state.leftovers) {
+            (None, _) => Some(Limit::new(began, QUICK)),
+            // The objects of a kept run are removed only once it is over.
+            (Some(_), Some(_)) => Some(Limit::new(began, KEPT)),
+            // A run that judges saved trials again holds nothing: it waits for as long as they cannot be read.
+            (Some(_), None) => None,
+        },
+        expired: |pass, why| match status::judged_run(&pass.status) {
+            Some(_) => give_up(pass, why.reason, why, "the time to read them"),
+            None => end_without_results(pass, why),
+        },
     }),
 };
 
@@ -145,10 +155,7 @@ fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
 fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
     let status = &pass.status;
     if let Some(failure) = &status.state.failure {
-        return Ok((
-            Verdict::Error,
-            Why::new(Reason::from_name(&failure.reason), failure.message.clone()),
-        ));
+        return Ok(conclusion::conclude_early(status, failure));
     }
     conclusion::conclude(pass.run.spec(), status).ok_or_else(|| {
         let why = "the spec changed before the verdict was saved: this run stops, a new one follows";

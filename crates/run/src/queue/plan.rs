@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use perfval_api::{Allocation, PerfValidationSpec, Reason};
+use perfval_api::{Allocation, PerfValidationSpec};
 use perfval_sizing::inventory::CacheVolume;
-use perfval_sizing::{Granted, HeldNodes, Sizing};
+use perfval_sizing::{Granted, Sizing};
 
+use super::answer::{NodesOfRuns, Others, SizingInQueue};
 use super::{Contender, Line, PackedSpec, QueuePlace, Turn};
 
 /// Most earlier runs whose names are in a message.
@@ -15,15 +16,6 @@ const NAMED: usize = 3;
 /// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the
 /// first until all are sized; the next plan continues, and the runs that have a node by then are not in it any more.
 const GIVEN: usize = 100;
-
-/// Resources of other runs, as one run finds them.
-#[derive(Clone, Copy, Debug)]
-pub struct Others<'o, 'a> {
-    /// Their nodes.
-    pub held: &'o HeldNodes,
-    /// Resources of the runs of the same namespace.
-    pub granted: &'o [Granted<'a>],
-}
 
 /// Plans for the whole queue, in order. `volume_of` returns the volume of a run's model cache, if its place is known.
 /// `size` sizes one run, given the resources of the others.
@@ -38,7 +30,12 @@ pub fn plan<'l, 'v>(
     in_order.sort_by_key(|run| (run.wants.is_some(), &run.position));
     // Specs of the runs that use resources. All others are unpacked only while they are sized.
     let specs: Vec<OnceCell<Box<PerfValidationSpec>>> = vec![OnceCell::new(); in_order.len()];
-    let mut held: HeldNodes = in_order.iter().filter_map(|run| run.keeps()).collect();
+    let mut nodes = NodesOfRuns::default();
+    for run in &in_order {
+        if let (Some(held), Some(hold)) = (run.keeps(), &run.holds) {
+            nodes.add(held, hold.at_work);
+        }
+    }
     let mut granted: HashMap<&str, Vec<Granted<'_>>> = HashMap::new();
     let mut refused = Refused::default();
     let mut ahead = Ahead::default();
@@ -70,23 +67,24 @@ pub fn plan<'l, 'v>(
         }
         let question = (run.namespace.as_str(), &wish.spec);
         let volume = volume_of(run);
-        let (sizing, spec) = if let Some(known) = refused.get(&question, volume) {
+        let (answer, spec) = if let Some(known) = refused.get(&question, volume) {
             (known.clone(), None)
         } else {
             let granted = granted.get(run.namespace.as_str()).map_or(&[][..], Vec::as_slice);
             let spec = wish.spec.unpack();
-            let sizing = spec
-                .as_ref()
-                .map_or_else(unreadable, |spec| size(run, spec, Others { held: &held, granted }));
-            (sizing, spec)
+            let answer = spec.as_ref().map_or_else(SizingInQueue::unreadable, |spec| {
+                SizingInQueue::new(&nodes, granted, ahead.at_work > 0, |others| size(run, spec, others))
+            });
+            (answer, spec)
         };
-        turns.push((run, ahead.turn(&sizing, line.usual)));
+        turns.push((run, ahead.turn(&answer, line.usual)));
+        let SizingInQueue { sizing, waits_for_work } = answer;
         let chosen = matches!(sizing, Sizing::Chosen(_));
         ahead.add(run, chosen);
         match (sizing, spec) {
             (Sizing::Chosen(plan), Some(spec)) => {
                 given += 1;
-                held.add(run.on(&plan.node));
+                nodes.add(run.on(&plan.node), true);
                 granted.entry(&run.namespace).or_default().push(Granted {
                     spec: kept.get_or_init(|| Box::new(spec)),
                     gpus: plan.gpus,
@@ -96,18 +94,11 @@ pub fn plan<'l, 'v>(
                     at_work: true,
                 });
             }
-            (sizing, Some(_)) => refused.keep(question, volume, sizing),
+            (sizing, Some(_)) => refused.keep(question, volume, SizingInQueue { sizing, waits_for_work }),
             (_, None) => {}
         }
     }
     turns
-}
-
-fn unreadable() -> Sizing {
-    Sizing::Wait {
-        reason: Reason::CallFailed,
-        message: "the spec in the queue cannot be read".to_owned(),
-    }
 }
 
 /// Message for a run that no plan has come to yet.
@@ -119,19 +110,19 @@ type Question<'a> = (&'a str, &'a PackedSpec);
 /// Refusals, which hold for equal questions: with more nodes taken, the same question has the same answer. A thousand equal runs
 /// are sized once.
 #[derive(Default)]
-struct Refused<'a, 'v>(HashMap<Question<'a>, Vec<(Option<&'v CacheVolume>, Sizing)>>);
+struct Refused<'a, 'v>(HashMap<Question<'a>, Vec<(Option<&'v CacheVolume>, SizingInQueue)>>);
 
 impl<'a, 'v> Refused<'a, 'v> {
-    fn get(&self, question: &Question<'a>, volume: Option<&CacheVolume>) -> Option<&Sizing> {
+    fn get(&self, question: &Question<'a>, volume: Option<&CacheVolume>) -> Option<&SizingInQueue> {
         let alike = self.0.get(question)?;
         alike
             .iter()
             .find(|(known, _)| *known == volume)
-            .map(|(_, sizing)| sizing)
+            .map(|(_, answer)| answer)
     }
 
-    fn keep(&mut self, question: Question<'a>, volume: Option<&'v CacheVolume>, sizing: Sizing) {
-        self.0.entry(question).or_default().push((volume, sizing));
+    fn keep(&mut self, question: Question<'a>, volume: Option<&'v CacheVolume>, answer: SizingInQueue) {
+        self.0.entry(question).or_default().push((volume, answer));
     }
 }
 
@@ -152,13 +143,10 @@ impl Ahead {
         }
     }
 
-    /// A run waits in the queue if ours are why it waits: one of them holds a node, and gives it back.
-    fn turn(&self, sizing: &Sizing, usual: Option<Duration>) -> Turn {
-        match sizing {
-            Sizing::Wait {
-                reason: Reason::NodeBusy,
-                message,
-            } if self.at_work > 0 => Turn::Queued(self.place(usual, message.clone())),
+    /// The turn of a run. It is in the queue only if it waits for a run at work; a wait for kept runs has a time limit.
+    fn turn(&self, answer: &SizingInQueue, usual: Option<Duration>) -> Turn {
+        match &answer.sizing {
+            Sizing::Wait { message, .. } if answer.waits_for_work => Turn::Queued(self.place(usual, message.clone())),
             sizing => Turn::Sized(sizing.clone()),
         }
     }

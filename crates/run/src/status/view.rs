@@ -2,7 +2,8 @@
 
 use perfval_api::{
     EarlierRun, Environment, EnvironmentStatus, HistoryEntry, Metrics, MetricsStatus, PerfValidationStatus,
-    ProgressStatus, RelativeSpeed, Speed, TrialProgress, TrialState, TrialStatus, WorkerPod, WorkerStatus, quantity,
+    ProgressStatus, RelativeSpeed, Speed, TrialProgress, TrialState, TrialStatus, Verdict, WorkerPod, WorkerStatus,
+    quantity,
 };
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -12,7 +13,8 @@ const TRIALS: usize = 16;
 /// Computes the fields that follow from the operator's state.
 pub fn publish(status: &mut PerfValidationStatus) {
     let state = &status.state;
-    let loss = state.detectable_loss_percent.as_deref();
+    let has_passed = status.verdict == Some(Verdict::Passed);
+    let loss = state.detectable_loss_percent.as_deref().filter(|_| has_passed);
     status.metrics = state.metrics.as_ref().map(|metrics| metrics_of(metrics, loss));
     let first = state.trials.len().saturating_sub(TRIALS);
     status.trials = state.trials[first..].iter().map(trial).collect();

@@ -1,6 +1,7 @@
 //! Several runs and one node: in which order they get it, and what the waiting costs them.
 
 mod crowd;
+mod kept;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -86,6 +86,26 @@ fn a_worker_that_crashed_fails_a_run_whose_trials_pass() {
     }
 }
 
+/// The milder verdict would belong to the more broken node.
+#[test]
+fn a_worker_that_crashed_and_does_not_come_back_fails_the_run() {
+    for during in [true, false] {
+        let story = run(during, |story| {
+            crash(story);
+            story.workers_ready = false;
+            story.pod_waiting = Some("CrashLoopBackOff");
+        });
+        let message = story.status().message.unwrap_or_default();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Failed), "WorkerCrashed"),
+            "during: {during}: {message}"
+        );
+        assert!(message.starts_with("WorkerCrashed: worker w0 restarted: "), "{message}");
+        assert!(message.contains("; then "), "{message}");
+    }
+}
+
 #[test]
 fn a_worker_whose_pod_was_removed_leaves_a_run_inconclusive_whose_trials_pass() {
     for during in [true, false] {

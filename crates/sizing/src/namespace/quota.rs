@@ -39,10 +39,18 @@ pub struct Count {
     pub trial_for: Option<i64>,
 }
 
+/// Resources of a run that quotas count.
+pub struct QuotaUser {
+    pub pods: OurPods,
+    /// Claim of each worker.
+    pub claim: Option<QuotaClaim>,
+    /// Priority class of all pods.
+    pub priority_class: Option<String>,
+}
+
 /// Another run of the namespace, as its quotas count it.
 pub struct Other {
-    pub pods: OurPods,
-    pub claim: Option<QuotaClaim>,
+    pub user: QuotaUser,
     /// Pods that it will still create.
     pub to_come: Count,
     /// Pods that it gives back in the end, created or not.
@@ -79,13 +87,8 @@ impl QuotaClaim {
 }
 
 /// The least that any quota leaves; none if no quota counts what a run makes.
-pub fn allowance(
-    quotas: &[ResourceQuota],
-    pods: &OurPods,
-    claim: Option<&QuotaClaim>,
-    others: &[Other],
-) -> Option<Allowance> {
-    let allowance = |quota, (resource, hard)| resource_allowance(quota, resource, hard, pods, claim, others);
+pub fn allowance(quotas: &[ResourceQuota], user: &QuotaUser, others: &[Other]) -> Option<Allowance> {
+    let allowance = |quota, (resource, hard)| resource_allowance(quota, resource, hard, user, others);
     quotas
         .iter()
         .flat_map(|quota| hard(quota).filter_map(move |limit| allowance(quota, limit)))
@@ -96,8 +99,7 @@ fn resource_allowance(
     quota: &ResourceQuota,
     resource: &str,
     hard: Decimal,
-    pods: &OurPods,
-    claim: Option<&QuotaClaim>,
+    run: &QuotaUser,
     others: &[Other],
 ) -> Option<Allowance> {
     let whole = |workers| Count {
@@ -105,12 +107,12 @@ fn resource_allowance(
         frontend_for: Some(workers),
         trial_for: Some(workers),
     };
-    let own = |workers| counted(quota, resource, pods, claim, whole(workers));
+    let own = |workers| counted(quota, resource, run, whole(workers));
     if own(1).is_zero() {
         return None;
     }
     let sum = |part: fn(&Other) -> Count| {
-        let of = |other: &Other| counted(quota, resource, &other.pods, other.claim.as_ref(), part(other));
+        let of = |other: &Other| counted(quota, resource, &other.user, part(other));
         others.iter().map(of).fold(Decimal::ZERO, Decimal::saturating_add)
     };
     let used = used(quota, resource, hard).saturating_add(sum(|other| other.to_come));
@@ -125,15 +127,21 @@ fn resource_allowance(
 }
 
 /// Amount of a resource that pods of a run count against a quota.
-fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&QuotaClaim>, count: Count) -> Decimal {
+fn counted(quota: &ResourceQuota, resource: &str, user: &QuotaUser, count: Count) -> Decimal {
+    let QuotaUser {
+        pods,
+        claim,
+        priority_class,
+    } = user;
     let demand = |pod: &OurPod| {
-        if covers(quota, pod) {
+        if covers(quota, pod, priority_class.as_deref()) {
             demand(resource, pod)
         } else {
             Decimal::ZERO
         }
     };
     let claimed = claim
+        .as_ref()
         .filter(|_| is_unscoped(quota))
         .map_or(0, |claim| claim.amount(resource));
     let each = demand(&pods.worker).max(claimed.into());
@@ -146,12 +154,12 @@ fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<
 
 /// Resource that a quota requires in every container and that one of our containers lacks: admission refuses such a
 /// pod.
-pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
+pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods, priority_class: Option<&str>) -> Option<String> {
     quotas.iter().find_map(|quota| {
         let wanted = hard(quota).map(|(resource, _)| resource).filter(|resource| TO_BE_SET.contains(resource));
         let (resource, pod) = wanted
             .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
-            .find(|(resource, pod)| covers(quota, pod) && !sets_amount(pod, resource))?;
+            .find(|(resource, pod)| covers(quota, pod, priority_class) && !sets_amount(pod, resource))?;
         Some(format!(
             "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.dynamo.worker.resources and \
              benchmark.resources, and let a LimitRange of the namespace set it for all others",
@@ -185,9 +193,9 @@ fn demand(resource: &str, pod: &OurPod) -> Decimal {
     }
 }
 
-/// Returns true if a quota is for a pod like this: no deadline, and no priority class but the cluster's own default.
-/// An unknown scope is taken to match.
-fn covers(quota: &ResourceQuota, pod: &OurPod) -> bool {
+/// Returns true if a quota is for a pod like this, which has no deadline. A default class of the cluster is unknown. An
+/// unknown scope is taken to match.
+fn covers(quota: &ResourceQuota, pod: &OurPod, priority_class: Option<&str>) -> bool {
     let Some(spec) = &quota.spec else {
         return true;
     };
@@ -195,23 +203,37 @@ fn covers(quota: &ResourceQuota, pod: &OurPod) -> bool {
     let best_effort = ["cpu", "memory"]
         .iter()
         .all(|name| total.requests.get(name).is_zero() && total.limits.get(name).is_zero());
-    let in_scope = |scope: &str, operator: &str| match scope {
+    let in_scope = |scope: &str, operator: &str, values: &[String]| match scope {
         "Terminating" | "CrossNamespacePodAffinity" | "VolumeAttributesClass" => false,
         "BestEffort" => best_effort,
         "NotBestEffort" => !best_effort,
-        "PriorityClass" => matches!(operator, "NotIn" | "DoesNotExist"),
+        "PriorityClass" => admits_class(operator, values, priority_class),
         _ => true,
     };
     let selected = spec
         .scope_selector
         .iter()
         .flat_map(|selector| selector.match_expressions.iter().flatten());
-    spec.scopes.iter().flatten().all(|scope| in_scope(scope, "Exists"))
+    spec.scopes.iter().flatten().all(|scope| in_scope(scope, "Exists", &[]))
         && selected.into_iter().all(
             |ScopedResourceSelectorRequirement {
-                 scope_name, operator, ..
-             }| in_scope(scope_name, operator),
+                 scope_name,
+                 operator,
+                 values,
+             }| in_scope(scope_name, operator, values.as_deref().unwrap_or_default()),
         )
+}
+
+/// Returns true if a selector of priority classes admits a pod. `NotIn` admits a pod without a class too.
+fn admits_class(operator: &str, values: &[String], class: Option<&str>) -> bool {
+    let is_listed = class.is_some_and(|class| values.iter().any(|value| value == class));
+    match operator {
+        "In" => is_listed,
+        "NotIn" => !is_listed,
+        "Exists" => class.is_some(),
+        "DoesNotExist" => class.is_none(),
+        _ => true,
+    }
 }
 
 /// Scopes are for pods only.

@@ -94,6 +94,15 @@ fn an_unknown_placement_is_not_wrong() {
     let mut inventory = cluster.inventory();
     inventory.claims = Seen::Unknown("403".into());
     assert!(unknown(confirm(&inventory, "n1", &given)));
+    let network = SliceBuilder::of("n1")
+        .driver("dra.example.com")
+        .pool("nics")
+        .generation(2, 2);
+    let others = cluster.clone().slice(network);
+    assert!(
+        confirm(&others.inventory(), "n1", &given).is_ok(),
+        "its network driver has no part in it"
+    );
     let publishing = cluster.slice(SliceBuilder::of("n1").generation(2, 2));
     assert!(unknown(confirm(&publishing.inventory(), "n1", &given)));
 }

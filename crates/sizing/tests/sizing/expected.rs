@@ -55,7 +55,11 @@ fn a_missing_gpu_lowers_the_minimum() {
     assert_eq!(chosen(&unhealthy, &all).gpus, 7);
     let says = "n1: has 1 GPU in all, 8 expected by placement.expectGPUs";
     let one = Cluster::of_gpus(1);
-    assert_eq!(not_chosen(&one, &all, says), Ok(Reason::NoCandidateNode), "it has no peer");
+    assert_eq!(
+        not_chosen(&one, &all, says),
+        Ok(Reason::NoCandidateNode),
+        "it has no peer"
+    );
     let without = spec(&json!({ "placement": { "minGPUs": 8 } }));
     let labelled = Cluster::of_gpus(7).node(NodeBuilder::named("n1").label("nvidia.com/gpu.count", "8"));
     let says = "n1: has 7 GPUs in all, 8 expected by its label nvidia.com/gpu.count";

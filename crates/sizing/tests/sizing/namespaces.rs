@@ -152,6 +152,58 @@ fn a_quota_counts_the_pods_of_its_scopes() {
 }
 
 #[test]
+fn a_quota_of_a_priority_class_counts_the_runs_of_this_class() {
+    let of_class = |class: &str| {
+        let mut own = sized();
+        own.pod_template.spec.priority_class_name = Some(class.to_owned());
+        own
+    };
+    let (high, low, none) = (of_class("high"), of_class("low"), sized());
+    let selector = |operator: &str, values: &[&str]| {
+        let scope = json!({ "scopeName": "PriorityClass", "operator": operator, "values": values });
+        json!({ "scopeSelector": { "matchExpressions": [scope] } })
+    };
+    let both = json!({ "scopeSelector": { "matchExpressions": [
+        { "scopeName": "PriorityClass", "operator": "Exists" },
+        { "scopeName": "PriorityClass", "operator": "NotIn", "values": ["low"] },
+    ] } });
+    // GPUs of a run at `high`, at `low` and without a class. The quota has room for two workers.
+    for (scopes, expected) in [
+        (selector("In", &["high"]), [2, 8, 8]),
+        (selector("In", &["low", "high"]), [2, 2, 8]),
+        (selector("NotIn", &["high"]), [8, 2, 2]),
+        (selector("Exists", &[]), [2, 2, 8]),
+        (selector("DoesNotExist", &[]), [8, 8, 2]),
+        (json!({ "scopes": ["PriorityClass"] }), [2, 2, 8]),
+        (both, [2, 8, 8]),
+    ] {
+        let mut quota = scopes.clone();
+        quota["hard"] = json!({ "pods": "4" });
+        let cluster = eight().quota(&quota, &json!({ "pods": "0" }));
+        let gpus = [&high, &low, &none].map(|own| chosen(&cluster, own).gpus);
+        assert_eq!(gpus, expected, "{scopes}");
+    }
+}
+
+#[test]
+fn a_quota_on_amounts_of_a_priority_class_refuses_only_pods_of_this_class() {
+    let quota = json!({
+        "hard": { "limits.memory": "1Ti" },
+        "scopeSelector": { "matchExpressions": [
+            { "scopeName": "PriorityClass", "operator": "In", "values": ["high"] },
+        ] },
+    });
+    let cluster = eight().quota(&quota, &json!({ "limits.memory": "0" }));
+    assert_eq!(chosen(&cluster, &sized()).gpus, 8);
+    let mut high = sized();
+    high.pod_template.spec.priority_class_name = Some("high".to_owned());
+    assert_eq!(
+        not_chosen(&cluster, &high, "wants limits.memory of every container"),
+        Err(Reason::QuotaExceeded)
+    );
+}
+
+#[test]
 fn a_device_plugin_s_resource_is_counted_too() {
     let cluster = Cluster::empty()
         .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))

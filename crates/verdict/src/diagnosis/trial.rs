@@ -116,19 +116,23 @@ pub fn errors(
         explained.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
     }
     explained.extend(lost.or(changed));
-    explained.extend(frontend_lost(report));
+    explained.extend(frontend_lost(&report.errors));
     explained
 }
 
 /// The frontend itself was not there, regardless of its workers: a restart under load fails requests until it is
 /// over.
-fn frontend_lost(report: &Report) -> Option<Explained> {
-    let connection = |error: &&ErrorKind| CONNECTION.contains(&error.kind.as_str());
-    let lost: Vec<ErrorKind> = report.errors.iter().filter(connection).cloned().collect();
+pub fn frontend_lost(errors: &[ErrorKind]) -> Option<Explained> {
+    let lost: Vec<ErrorKind> = errors.iter().filter(|error| is_connection(error)).cloned().collect();
     (!lost.is_empty()).then(|| {
         let text = format!("the load generator lost the frontend: {}", most_frequent(&lost));
         (Cause::FrontendLost, text)
     })
+}
+
+/// Returns true if the load generator could not connect.
+pub fn is_connection(error: &ErrorKind) -> bool {
+    CONNECTION.contains(&error.kind.as_str())
 }
 
 /// Statistics of a latency beyond the 90th percentile: a few late requests move them.

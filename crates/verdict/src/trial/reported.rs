@@ -32,7 +32,8 @@ impl ReportedTrial<'_> {
     pub(super) fn outcome(self) -> (TrialOutcome, Vec<Explained>) {
         use TrialOutcome::{Invalid, Miss, Pass};
         if let Some(incomplete) = self.incomplete() {
-            return (Invalid, vec![incomplete]);
+            // A crash counts, although it left no numbers.
+            return (Invalid, [incomplete].into_iter().chain(self.lost()).collect());
         }
         // Before errors: a worker that its probe ended for want of CPU fails the requests that it held, too.
         if let Some(starved) = self.lost().filter(|(cause, _)| *cause == Cause::NodeCPUPressure) {

@@ -57,13 +57,13 @@ fn gates(finished: &[Finished]) -> usize {
     finished.iter().map(|trial| trial.margins.len()).max().unwrap_or(0)
 }
 
-/// Positions of the gates that more trials lie near than clearly meet. Between clear passes a near one is a stall that ended
-/// there.
+/// Positions of the gates that most trials lie near. Between clear passes a near one is a stall that ended there, and between
+/// clear misses it is a miss.
 pub(super) fn near(finished: &[Finished]) -> Vec<usize> {
     let is_near = |gate: &usize| {
         let margins = || finished.iter().filter_map(|trial| trial.margins.get(*gate));
         let near = margins().filter(|margin| margin.abs() <= NEAR).count();
-        near > margins().filter(|margin| **margin > NEAR).count()
+        2 * near > margins().count()
     };
     (0..gates(finished)).filter(is_near).collect()
 }
@@ -90,8 +90,8 @@ pub(super) fn weigh(finished: &[Finished], gate: usize, error_bound_percent: i32
         let margins = || finished.iter().filter_map(|trial| trial.margins.get(gate));
         let passes = margins().filter(|margin| **margin >= 0.0).count();
         let valid = finished.iter().filter(|trial| trial.outcome != TrialOutcome::Invalid);
-        sequential(passes, valid.count() - passes, error_bound_percent) == Ruling::Fail
-            && mean(&distances) <= -RESOLUTION
+        let clamped: Vec<f64> = margins().map(|margin| margin.clamp(-NEAR, NEAR)).collect();
+        sequential(passes, valid.count() - passes, error_bound_percent) == Ruling::Fail && mean(&clamped) <= -RESOLUTION
     };
     if evidence >= enough {
         Ruling::Pass
@@ -144,10 +144,20 @@ mod tests {
             (&[-9.0, -9.0, -9.0], Ruling::Continue),
             (&[-4.0, -4.0, -4.0, -4.0], Ruling::Fail),
             (&[-3.0, -3.0, -3.0, -3.0], Ruling::Continue),
+            // Every trial missed, one of them by far.
+            (&[-4.0, -4.0, -4.0, -30.0], Ruling::Fail),
             (&[0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5], Ruling::Continue),
         ] {
             assert_eq!(weigh(&trials(margins), 0, 5), ruling, "{margins:?}");
         }
+    }
+
+    /// Misses near the gate among clear ones are misses too.
+    #[test]
+    fn a_gate_that_most_trials_miss_clearly_is_not_near() {
+        assert_eq!(near(&trials(&[-3.0, -4.0, -30.0])), [0]);
+        assert!(near(&trials(&[-3.0, -4.0, -30.0, -30.0])).is_empty());
+        assert!(near(&trials(&[3.0, -4.0, 30.0, -30.0])).is_empty());
     }
 
     /// Six healthy gates have six chances to fail a run.

@@ -49,6 +49,19 @@ fn workers_that_changed_void_a_trial_and_explain_its_errors() {
 }
 
 #[test]
+fn a_crash_counts_although_the_result_is_incomplete() {
+    let mut after = pods();
+    after[2].restarts = 1;
+    let cancelled = sample("cancelled-failed-request-threshold", balanced());
+    let verdict = judged(&cancelled, &after);
+    assert_eq!(
+        (verdict.outcome, verdict.worker_loss),
+        (TrialOutcome::Invalid, Some(WorkerLoss::Crashed))
+    );
+    assert_eq!(judged(&cancelled, &pods()).worker_loss, None);
+}
+
+#[test]
 fn a_crash_is_reported_with_the_exit_code() {
     let mut after = pods();
     after[2].restarts = 1;

@@ -178,6 +178,33 @@ fn every_recorded_export_gets_its_outcome() {
     }
 }
 
+/// The load generator reads the workers' metrics over the same network.
+#[test]
+fn a_load_generator_that_reaches_nothing_blames_no_deployment() {
+    let failure = Failure::AllFailed {
+        failed: 44,
+        errors: vec![aiperf::ErrorKind {
+            code: None,
+            kind: "ClientConnectorError".into(),
+            message: "Cannot connect to host".into(),
+            count: 44,
+        }],
+    };
+    let mut cut_off = record(Outcome::Failure(failure), Vec::new());
+    cut_off.scrape_errors = [("10.0.0.2".to_owned(), 30)].into();
+    let verdict = judged(&cut_off, &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Invalid, Some(Cause::BenchmarkFailed))
+    );
+    cut_off.workers = balanced();
+    let verdict = judged(&cut_off, &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Miss, Some(Cause::FrontendLost))
+    );
+}
+
 #[test]
 fn a_run_in_which_everything_failed_is_a_miss_with_its_error() {
     let failure = Failure::AllFailed {

@@ -184,6 +184,16 @@ fn workers_are_shown_by_their_pods_the_slowest_first() {
 }
 
 #[test]
+fn half_of_a_goodput_is_not_far_below_its_gate() {
+    let far = |metric: &str| {
+        let gate = json!({"name": "g", "metric": metric, "operator": ">=", "threshold": "100"});
+        let gate = serde_json::from_value(gate).expect("a gate");
+        perfval_verdict::gate::judge(&gate, Some(Decimal::from(40)), Share { gpus: 4, node_gpus: 8 }).far
+    };
+    assert_eq!(["OutputTokenThroughput", "Goodput"].map(far), [true, false]);
+}
+
+#[test]
 fn a_metric_that_is_not_reported_proves_nothing() {
     let mut spec = spec();
     let goodput = json!({"name": "goodput", "metric": "Goodput", "operator": ">=", "threshold": "1"});

@@ -15,6 +15,7 @@ fn refused(values: &Value, named: &[&str]) {
 #[test]
 fn a_misspelt_value_is_named() {
     refused(&json!({"replica": 2}), &["replica"]);
+    refused(&json!({"enabled": "no"}), &["enabled", "boolean"]);
     refused(&json!({"image": {"tags": "v1"}}), &["image", "tags"]);
     refused(&json!({"crds": {"enable": true}}), &["crds", "enable"]);
     refused(
@@ -156,4 +157,11 @@ fn a_cluster_without_stable_dra_is_refused() {
 #[test]
 fn a_parent_chart_may_have_globals_of_its_own() {
     render::chart(&json!({"global": {"theirs": {"a": 1}}})).expect("well-formed");
+}
+
+#[test]
+fn a_parent_chart_may_leave_the_operator_out() {
+    let objects = |enabled: bool| render::parent(&json!({"enabled": enabled})).expect("well-formed").len();
+    assert!(objects(true) > 0);
+    assert_eq!(objects(false), 0);
 }

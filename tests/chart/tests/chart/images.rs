@@ -47,6 +47,61 @@ fn a_digest_wins_over_the_tag() {
     assert_eq!(aiperf, format!("ghcr.io/perfvalidation/aiperf@{DIGEST}"));
 }
 
+/// Images of the operator and of AIPerf in a published chart.
+fn published(values: &Value) -> [String; 2] {
+    let objects = render::published(DIGEST, values).unwrap_or_else(|error| panic!("{error}"));
+    let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
+    let deployment = deployments.next().expect("the operator");
+    let aiperf = variable(deployment, "PERFVAL_AIPERF_IMAGE").expect("an image");
+    [image(deployment).to_owned(), aiperf]
+}
+
+#[test]
+fn a_published_chart_pins_its_own_images() {
+    let own = |registry: &str| {
+        ["perfvalidation-operator", "aiperf"].map(|name| format!("{registry}/perfvalidation/{name}@{DIGEST}"))
+    };
+    assert_eq!(published(&json!({})), own("ghcr.io"));
+    // A mirror keeps digests.
+    let mirror = json!({"global": {"imageRegistry": "mirror.example.com/hub"}});
+    assert_eq!(published(&mirror), own("mirror.example.com/hub"));
+    let mirror = json!({
+        "image": {"registry": "mirror.example.com"},
+        "aiperf": {"image": {"registry": "mirror.example.com"}},
+    });
+    assert_eq!(published(&mirror), own("mirror.example.com"));
+}
+
+#[test]
+fn another_repository_tag_or_digest_replaces_the_published_one() {
+    let published = |set: &Value| published(&json!({"image": set, "aiperf": {"image": set}}));
+    assert_eq!(
+        published(&json!({"tag": "v9"})),
+        [
+            "ghcr.io/perfvalidation/perfvalidation-operator:v9",
+            "ghcr.io/perfvalidation/aiperf:v9"
+        ]
+    );
+    assert_eq!(
+        published(&json!({"repository": "team/image", "tag": "v9"})),
+        ["ghcr.io/team/image:v9"; 2]
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        published(&json!({"repository": "team/image"})),
+        [
+            format!("ghcr.io/team/image:v{version}"),
+            "ghcr.io/team/image:0.13.0".to_owned()
+        ]
+    );
+    let digest = DIGEST.replace("0123", "4567");
+    let own = format!("ghcr.io/team/image@{digest}");
+    assert_eq!(
+        published(&json!({"repository": "team/image", "digest": digest})),
+        [&*own; 2]
+    );
+}
+
 #[test]
 fn one_value_moves_every_image_to_a_mirror() {
     let values = json!({"global": {"imageRegistry": "mirror.example.com:5000/hub/"}});

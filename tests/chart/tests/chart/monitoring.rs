@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::series::known;
 use crate::objects;
 
+/// Labels that Prometheus adds to every series of one release.
+const TARGET: &str = "namespace, job";
+
 /// Names of series in a query.
 fn names(query: &str) -> BTreeSet<&str> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -25,7 +28,9 @@ fn labels(query: &str) -> BTreeSet<&str> {
     let selected = between("{", '}').flat_map(|selector| selector.split(','));
     let selected = selected.map(|matcher| matcher.split(['=', '!']).next().unwrap_or_default());
     let grouped = between("by (", ')')
+        .filter(|list| *list != TARGET)
         .chain(between("on (", ')'))
+        .filter(|list| !list.is_empty())
         .flat_map(|list| list.split(','));
     selected.chain(grouped).map(str::trim).collect()
 }
@@ -72,6 +77,8 @@ fn a_query_for_something_else_is_noticed() {
     );
     assert_eq!(mistakes("sum by (node) (perfvalidation_runs_total)"), ["no label node"]);
     assert_eq!(mistakes("perfvalidation_leader{pod=~\"a\"}"), ["no label pod"]);
+    assert_eq!(mistakes("max by (job) (perfvalidation_leader) == 0"), ["no label job"]);
+    assert_correct("max by (namespace, job) (perfvalidation_leader) == 0 and on () perfvalidation_leader == 1");
     assert_correct("sum by (le, phase) (rate(perfvalidation_phase_duration_seconds_bucket{phase!=\"Sizing\"}[5m]))");
 }
 
@@ -129,7 +136,7 @@ fn alerts_carry_the_labels_and_links_of_their_owner() {
         "enabled": true,
         "namespace": "monitoring",
         "annotations": {"owner": "gpu"},
-        "ruleLabels": {"team": "gpu"},
+        "ruleLabels": {"team": "gpu", "severity": "ticket"},
         "disabled": ["PerfValidationStuck"],
         "runbookUrl": "https://wiki.example.com/alerts",
     }});
@@ -142,7 +149,7 @@ fn alerts_carry_the_labels_and_links_of_their_owner() {
         let name = rule["alert"].as_str().expect("well-formed");
         assert_ne!(name, "PerfValidationStuck");
         assert_eq!(rule["labels"]["team"], "gpu");
-        assert!(rule["labels"]["severity"].is_string());
+        assert_eq!(rule["labels"]["severity"], "ticket");
         let link = format!("https://wiki.example.com/alerts#{}", name.to_lowercase());
         assert_eq!(rule["annotations"]["runbook_url"], link);
     }

@@ -1,7 +1,7 @@
 //! The pods that the chart makes, and what keeps them running.
 
 use perfval_chart::object::unknown_fields;
-use perfval_chart::render;
+use perfval_chart::render::{self, kustomization, repository};
 use serde_json::{Value, json};
 
 use crate::{deployment, objects, variable};
@@ -173,6 +173,7 @@ fn one_replica_is_replaced_and_several_are_rolled() {
 
     let two = objects(&json!({"replicas": 2}));
     assert_eq!(two[BUDGET]["spec"]["maxUnavailable"], 1);
+    assert_eq!(two[BUDGET]["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
     let spec = &two["Deployment perfvalidation-system/perfvalidation-operator"]["spec"];
     assert_eq!(spec["strategy"]["type"], "RollingUpdate");
     let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
@@ -221,6 +222,34 @@ fn only_the_operator_is_selected() {
     }
 }
 
+/// `kubectl perfval` finds the operator's pods by this label.
+#[test]
+fn only_the_operators_pods_are_part_of_the_operator() {
+    const PART: &str = "app.kubernetes.io/part-of";
+    let other = json!({PART: "platform"});
+    let values = json!({"nameOverride": "gpu", "commonLabels": other, "podLabels": other});
+    let chart = render::chart(&values).expect("well-formed");
+    let kustomized = kustomization(&repository().join("config/default"));
+    for object in chart.iter().chain(&kustomized) {
+        let part = match object["kind"].as_str() {
+            Some("Deployment") => &object["spec"]["template"]["metadata"]["labels"][PART],
+            Some("Pod") => {
+                assert_eq!(object["metadata"]["labels"][PART], "perfvalidation-operator-test");
+                continue;
+            }
+            _ => continue,
+        };
+        assert_eq!(part, "perfvalidation-operator", "{object}");
+    }
+}
+
+/// A Prometheus without its own operator, and `helm test`, reach the operator by this Service.
+#[test]
+fn the_service_reaches_an_operator_that_is_not_ready() {
+    let service = &objects(&json!({}))["Service perfvalidation-system/perfvalidation-operator-metrics"];
+    assert_eq!(service["spec"]["publishNotReadyAddresses"], true);
+}
+
 #[test]
 fn the_network_policy_opens_what_is_configured() {
     let objects = objects(&everything());
@@ -237,6 +266,12 @@ fn the_network_policy_opens_what_is_configured() {
         admitted.iter().all(|(key, value)| test[key] == *value),
         "helm test is let in: {admitted:?}"
     );
+    let dns = policy["egress"][0]["ports"].as_array().expect("well-formed");
+    for protocol in ["UDP", "TCP"] {
+        for port in [53, 5353] {
+            assert!(dns.contains(&json!({"protocol": protocol, "port": port})), "{dns:?}");
+        }
+    }
     assert_eq!(policy["egress"][1]["ports"][0]["port"], 8443);
     assert_eq!(policy["egress"][1]["to"][0]["ipBlock"]["cidr"], "10.0.0.1/32");
     let frontends = &policy["egress"][2]["to"][0]["namespaceSelector"]["matchExpressions"][0];

@@ -54,6 +54,7 @@ async fn only_a_refusal_of_the_object_is_a_rejection() {
     for fault in [
         refuse(401),
         refuse(403),
+        refuse(403).saying("status unknown for quota: gpus"),
         refuse(404),
         refuse(409),
         refuse(429),

@@ -102,6 +102,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
         return match signs::worst(pass, pods.all()) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
+                record_loss(pass, &workers);
                 pass.not_ready(None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(Verdict::Error, why)
@@ -148,6 +149,19 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     pass.status.state.worker_pods = workers;
     let what = if soak { " (the soak)" } else { "" };
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
+}
+
+/// Records a loss since the last trial in that trial, because no other one follows.
+fn record_loss(pass: &mut Pass<'_>, workers: &[WorkerPod]) {
+    let Some((cause, what)) = lost_before(pass, workers) else {
+        return;
+    };
+    let Some(last) = pass.status.state.trials.last_mut() else {
+        return;
+    };
+    last.worker_loss = last.worker_loss.max(cause.worker_loss());
+    let evidence = format!("{what} (after trial {})", last.number);
+    pass.find(cause.finding(evidence));
 }
 
 /// Loss of a worker since the trial before. The load of that trial may have ended only just before a worker did.

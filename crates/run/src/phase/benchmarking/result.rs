@@ -29,21 +29,28 @@ pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerPod] {
 
 pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerPod], &Norms) -> JudgedTrial + 'a>;
 
-/// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet.
+/// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet. A message that
+/// is only a part counts once the log has had its time.
 pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
     let before = seen_last(pass);
-    let record = match record(trial, &nonce) {
+    let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
+    let mut read = record(trial, &nonce);
+    if read.is_err() && !timed_out {
+        let since = patience::waits_since(pass, Cause::BenchmarkFailed.as_str(), &found.name_any());
+        if !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
+            return None;
+        }
+    }
+    if read.is_err() {
+        read = short_record(trial, &nonce).map_or(read, Ok);
+    }
+    let record = match read {
         Ok(mut record) => {
             Redactor::new(pass.run.spec()).redact_record(&mut record);
             record
         }
         Err(missing) => {
-            let since = patience::waits_since(pass, Cause::BenchmarkFailed.as_str(), &found.name_any());
-            let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
-            if !timed_out && !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
-                return None;
-            }
             let gone = || "its pod is gone: it was deleted or drained away".to_owned();
             let removed = trial.pod.as_ref().map_or_else(|| Some(gone()), removed);
             let cause = match &removed {
@@ -87,16 +94,32 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     }))
 }
 
+/// The record in a termination message, where the log has none. Without the workers it is no record: gates over the whole deployment
+/// can be met with a worker that does nothing.
+fn short_record(trial: &TrialSeen, nonce: &str) -> Option<TrialRecord> {
+    let Framed::Complete(record) = message(trial, nonce) else {
+        return None;
+    };
+    let needed = [frame::Part::Workers, frame::Part::Everything];
+    needed
+        .iter()
+        .all(|part| !record.abridged.contains(part))
+        .then_some(record)
+}
+
+fn message(trial: &TrialSeen, nonce: &str) -> Framed<TrialRecord> {
+    termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce))
+}
+
 /// The record of a trial, or the missing part of it.
 fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
-    let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
+    let message = message(trial, nonce);
     let log = trial.record.present().cloned().unwrap_or(Framed::Missing);
     match (message, log) {
         (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
             Ok(record)
         }
         (_, Framed::Complete(record)) => Ok(record),
-        (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
         (message, log) => Err(format!(
             "no result: termination message {}, log {}",
             state(&message),
@@ -121,4 +144,42 @@ fn termination_message(trial: &TrialSeen) -> Option<&str> {
     let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
     let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
     aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_sizing::Seen;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A trial whose log cannot be read now, with a termination message that left these parts out.
+    fn trial(abridged: &[&str]) -> TrialSeen {
+        let outcome = Outcome::Failure(Failure::TimedOut { seconds: 9 });
+        let record = json!({"nonce": "n", "exitCode": 0, "outcome": outcome, "abridged": abridged});
+        let message = record.to_string();
+        let aiperf = json!({"name": build::AIPERF_CONTAINER, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": 0, "message": message}}});
+        let pod = json!({"status": {"containerStatuses": [aiperf]}});
+        TrialSeen {
+            pod: serde_json::from_value(pod).expect("a pod"),
+            record: Seen::Unknown("log: 500".into()),
+            ..TrialSeen::default()
+        }
+    }
+
+    #[test]
+    fn a_message_without_the_workers_is_no_record() {
+        for (abridged, at_once, later) in [
+            (&[][..], true, true),
+            (&["Statistics"], true, true),
+            (&["Statistics", "Gpus"], false, true),
+            (&["Statistics", "Gpus", "ErrorTexts", "Workers"], false, false),
+        ] {
+            let trial = trial(abridged);
+            assert_eq!(record(&trial, "n").is_ok(), at_once, "{abridged:?}");
+            assert_eq!(short_record(&trial, "n").is_some(), later, "{abridged:?}");
+            assert!(short_record(&trial, "other").is_none());
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! Newest results of the nodes of policies.
+//!
+//! A policy keeps several validations of a node, and the node's own series show the newest that measured. They do not show a
+//! validation that could not be judged, so it has series until a newer one of the node has a result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use perfval_api::{PerfValidation, PerfValidationStatus, Verdict};
+use perfval_fleet::policy::HOSTNAME;
+
+use super::last::{LastNumbers, LastVerdict};
+
+/// Newest results, by the uid of the policy and the hostname of the node.
+#[derive(Default)]
+pub(super) struct NewestResults(BTreeMap<(String, String), NewestResult>);
+
+struct NewestResult {
+    at: DateTime<Utc>,
+    unjudged: Option<UnjudgedResult>,
+}
+
+/// Result of a validation that could not be judged.
+pub(super) struct UnjudgedResult {
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) numbers: LastNumbers,
+    pub(super) verdict: LastVerdict,
+}
+
+impl NewestResults {
+    /// Adds the result of a validation, if it is the newest of its node. A skipped run is no result.
+    pub(super) fn add(
+        &mut self,
+        policy: &OwnerReference,
+        [namespace, name]: [&Arc<str>; 2],
+        object: &PerfValidation,
+        status: &PerfValidationStatus,
+    ) {
+        let last = LastVerdict::from_status(status).filter(|last| last.verdict != Verdict::Skipped);
+        let Some(verdict) = last else { return };
+        // A run that judges saved trials again is not newer than they are.
+        let at = verdict.at.filter(|_| status.state.judged_run.is_none());
+        let at = at.unwrap_or_default();
+        let hostname = object.spec.placement.node_selector.get(HOSTNAME);
+        let node = (policy.uid.clone(), hostname.cloned().unwrap_or_default());
+        if self.0.get(&node).is_some_and(|known| known.at >= at) {
+            return;
+        }
+        let is_unjudged = matches!(status.verdict, Some(Verdict::Error | Verdict::Inconclusive));
+        let unjudged = is_unjudged.then(|| UnjudgedResult {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            numbers: LastNumbers::from_status(status),
+            verdict,
+        });
+        self.0.insert(node, NewestResult { at, unjudged });
+    }
+
+    /// Newest results of their nodes that could not be judged.
+    pub(super) fn into_unjudged(self) -> impl Iterator<Item = UnjudgedResult> {
+        self.0.into_values().filter_map(|newest| newest.unjudged)
+    }
+}

@@ -1,0 +1,105 @@
+//! Sizing of one run in the queue, and the distinction between runs at work and runs that are kept.
+
+use perfval_api::Reason;
+use perfval_sizing::{Granted, HeldNodes, OtherRun, Sizing};
+
+/// Resources of other runs, as one run finds them.
+#[derive(Clone, Copy, Debug)]
+pub struct Others<'o, 'a> {
+    /// Their nodes.
+    pub held: &'o HeldNodes,
+    /// Resources of the runs of the same namespace.
+    pub granted: &'o [Granted<'a>],
+}
+
+/// Nodes that runs hold.
+#[derive(Default)]
+pub(super) struct NodesOfRuns {
+    /// All of them with the names of the runs, for messages.
+    named: HeldNodes,
+    /// All of them without names. A message has one group for them, so each of them changes its text.
+    unnamed: HeldNodes,
+    /// Nodes of runs that are not at work, also without names.
+    kept: HeldNodes,
+    has_kept: bool,
+}
+
+impl NodesOfRuns {
+    /// Adds the node of a run. `at_work`: true if the run gives it back without help.
+    pub(super) fn add(&mut self, run: OtherRun, at_work: bool) {
+        let unnamed = OtherRun {
+            name: String::new(),
+            node: run.node.clone(),
+        };
+        if !at_work {
+            self.kept.add(unnamed.clone());
+            self.has_kept = true;
+        }
+        self.unnamed.add(unnamed);
+        self.named.add(run);
+    }
+
+    /// Returns true if the sizing of a run differs without the runs at work. Then one of them holds a node that the run
+    /// admits, or uses a quota of its namespace.
+    fn differs_without_runs_at_work(
+        &self,
+        granted: &[Granted<'_>],
+        mut size: impl FnMut(Others<'_, '_>) -> Sizing,
+    ) -> bool {
+        let of_kept: Vec<Granted<'_>> = granted.iter().filter(|run| !run.at_work).copied().collect();
+        let with_them = size(Others {
+            held: &self.unnamed,
+            granted,
+        });
+        let without_them = size(Others {
+            held: &self.kept,
+            granted: &of_kept,
+        });
+        with_them != without_them
+    }
+}
+
+/// Sizing of a run beside all others.
+#[derive(Clone)]
+pub(super) struct SizingInQueue {
+    pub(super) sizing: Sizing,
+    /// True if the run waits for a run that gives back its resources without help.
+    pub(super) waits_for_work: bool,
+}
+
+impl SizingInQueue {
+    /// Sizes a run. `any_at_work`: true if any run at work is ahead. A run that finds all nodes busy is sized twice more,
+    /// but only while another run keeps its node.
+    pub(super) fn new(
+        nodes: &NodesOfRuns,
+        granted: &[Granted<'_>],
+        any_at_work: bool,
+        mut size: impl FnMut(Others<'_, '_>) -> Sizing,
+    ) -> Self {
+        let sizing = size(Others {
+            held: &nodes.named,
+            granted,
+        });
+        let is_busy = matches!(
+            sizing,
+            Sizing::Wait {
+                reason: Reason::NodeBusy,
+                ..
+            }
+        );
+        let waits_for_work =
+            is_busy && any_at_work && (!nodes.has_kept || nodes.differs_without_runs_at_work(granted, size));
+        Self { sizing, waits_for_work }
+    }
+
+    /// Sizing of a run whose spec cannot be read.
+    pub(super) fn unreadable() -> Self {
+        Self {
+            sizing: Sizing::Wait {
+                reason: Reason::CallFailed,
+                message: "the spec in the queue cannot be read".to_owned(),
+            },
+            waits_for_work: false,
+        }
+    }
+}
