@@ -170,7 +170,7 @@ fn after_enough_runs_a_pass_rests_on_their_noise() {
             &slower,
             "throughput 31 % lower would have failed in about 95 of 100 runs",
         ),
-        (&later, "lat 45 % higher would have failed in about 95 of 100 runs"),
+        (&later, "lat 40 % higher would have failed in about 95 of 100 runs"),
     ] {
         let gates = json!({"gates": spec.gates});
         let status = after_earlier_runs(judged(&gates, &trials).status);

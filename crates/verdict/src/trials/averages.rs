@@ -57,13 +57,15 @@ fn gates(finished: &[Finished]) -> usize {
     finished.iter().map(|trial| trial.margins.len()).max().unwrap_or(0)
 }
 
-/// Positions of the gates that most trials lie near. Between clear passes a near one is a stall that ended there, and between
-/// clear misses it is a miss.
+/// Positions of the gates that more trials lie near than clearly meet, and no fewer than clearly miss. Between clear passes a near
+/// one is a stall that ended there, and between clear misses it is a miss. A majority of all trials would let twice as
+/// many degraded deployments pass at 6 % of noise (1.8 % instead of 0.8 %).
 pub(super) fn near(finished: &[Finished]) -> Vec<usize> {
     let is_near = |gate: &usize| {
         let margins = || finished.iter().filter_map(|trial| trial.margins.get(*gate));
-        let near = margins().filter(|margin| margin.abs() <= NEAR).count();
-        2 * near > margins().count()
+        let count = |is: fn(f64) -> bool| margins().filter(|margin| is(**margin)).count();
+        let near = count(|margin| margin.abs() <= NEAR);
+        near > count(|margin| margin > NEAR) && near >= count(|margin| margin < -NEAR)
     };
     (0..gates(finished)).filter(is_near).collect()
 }
@@ -155,9 +157,9 @@ mod tests {
     /// Misses near the gate among clear ones are misses too.
     #[test]
     fn a_gate_that_most_trials_miss_clearly_is_not_near() {
-        assert_eq!(near(&trials(&[-3.0, -4.0, -30.0])), [0]);
-        assert!(near(&trials(&[-3.0, -4.0, -30.0, -30.0])).is_empty());
-        assert!(near(&trials(&[3.0, -4.0, 30.0, -30.0])).is_empty());
+        assert_eq!(near(&trials(&[-3.0, -4.0, -30.0, -30.0])), [0]);
+        assert!(near(&trials(&[-3.0, -30.0, -30.0, -30.0])).is_empty());
+        assert_eq!(near(&trials(&[3.0, -4.0, 30.0, -30.0])), [0]);
     }
 
     /// Six healthy gates have six chances to fail a run.
