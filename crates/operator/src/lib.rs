@@ -16,6 +16,7 @@ pub mod fence;
 pub mod fleet;
 pub mod health;
 pub mod leader;
+mod listen;
 mod logging;
 mod looks;
 pub mod metrics;

@@ -145,8 +145,8 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
         .collect();
     in_order.sort_by_key(|(_, answer)| answer.place);
     earlier.remember(&queued, &in_order, looked_at);
-    let is_brief = earlier.is_brief(&in_order);
-    let chosen = &earlier.chosen;
+    earlier.note_unread(&in_order);
+    let earlier = &*earlier;
     debug!(queued = queued.len(), took = ?began.elapsed(), "looked for the queue");
     let next = Mutex::new(None);
     let again_in = |pause: Option<Duration>| {
@@ -158,7 +158,7 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
         .for_each_concurrent(WRITERS, async |(queued, answer)| {
             let Ok(object) = queued.stored.unpack() else { return };
             let run = Run::new(&object, &context.settings);
-            if is_brief && answer.is_unread() && has_answer(&run) {
+            if earlier.is_brief(&queued.key) && has_answer(&run) {
                 again_in(Some(FOLLOW_UP));
                 return;
             }
@@ -166,7 +166,7 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
                 began: Some(looked_at),
                 turn: answer.turn,
                 oddities: answer.oddities,
-                chosen_since: chosen.get(&queued.key).map(|(_, since)| *since),
+                chosen_since: earlier.chosen.get(&queued.key).map(|(_, since)| *since),
                 looked_before: looked_before.get(&queued.key).copied(),
                 ..Observed::default()
             };

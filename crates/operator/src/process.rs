@@ -8,7 +8,6 @@ use futures::join;
 use kube::{Client, Config};
 use perfval_cluster::{Cluster, TimeSource, Wakeups};
 use perfval_run::Settings;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +23,7 @@ use crate::fence::Fence;
 use crate::fleet;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
+use crate::listen::listen;
 use crate::metrics::OperatorMetrics;
 use crate::objects::{self, WatchScope};
 use crate::planner;
@@ -234,12 +234,7 @@ async fn serve(
     readers: Readers,
     end: CancellationToken,
 ) -> Result<impl Future<Output = ()> + use<>, Error> {
-    let address = args.metrics_addr;
-    let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen {
-        flag: "--metrics-addr",
-        address,
-        source,
-    })?;
+    let listener = listen("--metrics-addr", args.metrics_addr).await?;
     let secured = match args.secure_metrics_addr.zip(args.metrics_tls_folder.as_deref()) {
         Some((address, folder)) => Some(secure_metrics::Listener::bind(address, folder).await?),
         None => None,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt as _, StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -27,8 +27,8 @@ use crate::rbac::Right;
 const AGAIN: Duration = Duration::from_secs(5);
 /// Longest pause while a right is missing.
 const SELDOM: Duration = Duration::from_secs(30);
-/// Time between checks of all rights while one is missing: 50 namespaces have 1,800 of them.
-const ALL: Duration = Duration::from_mins(5);
+/// Shortest time between two checks of all rights while one is missing: 50 namespaces have 1,800 of them.
+const ALL: Duration = Duration::from_mins(2);
 /// Questions at the same time.
 const AT_ONCE: usize = 8;
 /// Time-out of one check.
@@ -88,14 +88,14 @@ impl Rights {
         Some(Event::warning(Reason::CallFailed, "CheckRights", text::bounded(&note)))
     }
 
-    /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the
-    /// answer changes.
+    /// Checks these rights at once and whenever one is doubted, and the missing ones again and again; `on_change` is called
+    /// whenever the answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {
-        let (mut pause, mut asked_all) = (AGAIN, None::<Instant>);
+        let (mut pause, mut asked_all, mut is_doubted) = (AGAIN, Instant::now(), true);
         loop {
             let known = self.lock().missing.clone();
-            let missing = if known.is_empty() || asked_all.is_none_or(|at| at.elapsed() >= ALL) {
-                asked_all = Some(Instant::now());
+            let missing = if known.is_empty() || (is_doubted && asked_all.elapsed() >= ALL) {
+                (asked_all, is_doubted) = (Instant::now(), false);
                 self.ask(&client, needed.iter()).await
             } else {
                 self.ask(&client, known.iter()).await
@@ -112,6 +112,7 @@ impl Rights {
                 self.0.doubted.notified().await;
             } else {
                 pause = (2 * pause).min(SELDOM);
+                is_doubted |= self.0.doubted.notified().now_or_never().is_some();
             }
         }
     }

@@ -86,7 +86,7 @@ impl StoreLimits {
             return;
         }
         // Runs that hold GPUs are as few as the nodes, and must end.
-        let refusal = state.refusal(&namespace, bytes).filter(|_| rests(object.phase()));
+        let refusal = state.refusal(&namespace, bytes).filter(|_| rests(object));
         if let Some(refusal) = refusal {
             object.refuse(refusal);
             return;
@@ -149,24 +149,29 @@ fn key(object: &ObjectMeta) -> (String, String) {
     )
 }
 
-/// Reports whether a run has not begun to hold GPUs, or is over.
-fn rests(phase: Option<Phase>) -> bool {
-    matches!(
-        phase,
+/// Returns true if a run holds no GPUs: it has not begun, or it is over and has removed its objects.
+fn rests(object: &Stored) -> bool {
+    let phase = matches!(
+        object.phase(),
         None | Some(Phase::Pending | Phase::Sizing | Phase::Completed | Phase::Suspended)
-    )
+    );
+    phase && object.outline().node.is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     /// An object of about 14 KiB, which no compression makes smaller than 10 KiB.
     fn object(namespace: &str, number: u32, phase: &str) -> Stored {
+        with_status(namespace, number, &json!({"phase": phase, "observedGeneration": 1}))
+    }
+
+    fn with_status(namespace: &str, number: u32, status: &Value) -> Stored {
         let mut noise = String::new();
         let mut state = u64::from(number) + 1;
         while noise.len() < 14_000 {
@@ -179,7 +184,7 @@ mod tests {
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"name": number.to_string(), "namespace": namespace, "uid": format!("{namespace}-{number}")},
             "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2", "worker": {"args": [noise]}}}},
-            "status": {"phase": phase, "observedGeneration": 1},
+            "status": status,
         }))
         .expect("an object has metadata")
     }
@@ -220,6 +225,12 @@ mod tests {
             !limits.is_reported(&invalid.metadata),
             "a later refusal is reported again"
         );
+
+        let placement = json!({"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8});
+        let status = json!({"phase": "Completed", "observedGeneration": 1, "placement": placement});
+        let mut kept = with_status("hostile", 9_001, &status);
+        limits.admit(&mut kept);
+        assert!(kept.is_readable(), "its objects have to be removed");
     }
 
     #[test]

@@ -128,7 +128,14 @@ fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         Step::End(Verdict::Error, why) if is_measuring && measured => {
             let (reason, message) = (why.reason.name().to_owned(), text::bounded(&why.message));
             pass.status.state.failure = Some(RunFailure { reason, message });
-            pass.status.state.trials.retain(|trial| trial.outcome.is_some());
+            let trials = &mut pass.status.state.trials;
+            // A worker may have been lost before the open trial.
+            let lost = trials.iter().filter(|trial| trial.outcome.is_none());
+            let lost = lost.filter_map(|trial| trial.worker_loss).max();
+            trials.retain(|trial| trial.outcome.is_some());
+            if let Some(last) = trials.last_mut() {
+                last.worker_loss = last.worker_loss.max(lost);
+            }
             Step::Go(Phase::Evaluating, Why::new(Reason::Running, phase::evaluating::SAVING))
         }
         step => step,

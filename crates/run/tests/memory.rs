@@ -5,6 +5,7 @@ use std::iter::repeat_n;
 
 use perfval_api::{PerfValidation, Reason, Verdict, Why};
 use perfval_run::build::PackedTrial;
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::{Run, Settings, build};
 use perfval_testkit::memory::Growth;
 use perfval_testkit::trial;
@@ -53,7 +54,8 @@ fn twenty_trials_of_four_megabytes_are_saved_in_half_of_the_operators_memory() {
 
     // As they are read: log by log.
     let trials = (1..=20).map(|number: u64| {
-        let packed = PackedTrial::from_log(&log(number), &format!("n{number}")).expect("a record");
+        let packed =
+            PackedTrial::from_log(&log(number), &format!("n{number}"), &Redactor::default()).expect("a record");
         (i64::try_from(number).expect("small"), packed)
     });
     let trials: BTreeMap<i64, PackedTrial> = trials.collect();

@@ -9,7 +9,7 @@ use super::dra::Dra;
 use super::gpus::{Gpus, described};
 use super::namespace::Namespace;
 use super::naming::{Holder, Naming};
-use super::node::{ineligible, says_it_has_gpus, tolerations};
+use super::node::{HOSTNAME, ineligible, says_it_has_gpus, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
 use super::report::{NodeObstacle, NodeReport};
@@ -269,16 +269,20 @@ impl<'a> Circumstances<'a> {
 
     fn held_by_run(&self, node: &Node) -> Option<NodeObstacle> {
         let run = self.held.run_on(&node.name)?;
+        // The end of that run does not make a small node larger.
+        let (report, uncounted) = self.counted(node);
+        if uncounted.is_none() && self.too_few(&report) == Some(NodeObstacle::TooFew) {
+            return None;
+        }
         let run = self.naming.shows(run).then(|| run.to_owned());
         Some(NodeObstacle::HeldByRun { run })
     }
 
-    /// Fewest workers of a run on this node. If the spec shows that GPUs are missing, those that are left suffice: the run fails for
-    /// the missing ones, and no wait brings them back. Two workers stay, because gates compare them.
+    /// Fewest workers of a run on this node. A run that selects this node alone and expects more GPUs than it has needs only those
+    /// that are left: it fails for the missing ones, and no wait brings them back. Two workers stay, because gates compare them.
     fn min_workers(&self, report: &NodeReport) -> i64 {
         let min = self.spec.min_workers();
-        let lacks_some = report.expected.is_some_and(|expected| expected.by == ExpectedBy::Spec);
-        if lacks_some {
+        if shows_missing_gpus(report) && self.spec.placement.node_selector.contains_key(HOSTNAME) {
             self.spec.workers(report.healthy()).max(2).min(min)
         } else {
             min
@@ -334,4 +338,9 @@ impl<'a> Circumstances<'a> {
         };
         self.spec.workers(report.free).min(namespace.workers()) * self.spec.gpus_per_worker()
     }
+}
+
+/// Returns true if the spec expects more GPUs than a node has in service.
+pub fn shows_missing_gpus(report: &NodeReport) -> bool {
+    report.expected.is_some_and(|expected| expected.by == ExpectedBy::Spec)
 }

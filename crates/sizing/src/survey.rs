@@ -3,6 +3,7 @@
 use perfval_api::PerfValidationSpec;
 
 use super::Sizing;
+use super::examine::shows_missing_gpus;
 use super::fleet::Fleet;
 use super::node::HOSTNAME;
 use super::report::NodeObstacle;
@@ -20,6 +21,8 @@ pub struct SurveyedNode {
     pub created_at: i64,
     /// True if a run that selects this node alone could have GPUs now.
     pub is_free: bool,
+    /// True if it has fewer GPUs than such a run needs, free or not.
+    pub is_too_small: bool,
 }
 
 impl Fleet<'_> {
@@ -38,23 +41,29 @@ impl Fleet<'_> {
         }
         let (class, held) = (self.class(of_run, spec), HeldNodes::default());
         let world = self.world(&class, of_run, spec, &held, &[]);
-        let is_free = |node: &Node| match world.glance(node).obstacle {
-            // A run that selects the node may have it while it is cordoned.
-            Some(NodeObstacle::Cordoned) => {
-                let mut pinned = spec.clone();
-                let hostname = node.label(HOSTNAME).unwrap_or_default().to_owned();
-                pinned.placement.node_selector.insert(HOSTNAME.to_owned(), hostname);
-                let world = self.world(&class, of_run, &pinned, &held, &[]);
-                world.glance(node).obstacle.is_none()
+        let obstacle = |node: &Node| {
+            let report = world.glance(node);
+            // A run that selects the node may have it while it is cordoned, or if GPUs are missing.
+            let depends = report.obstacle == Some(NodeObstacle::Cordoned) || shows_missing_gpus(&report);
+            if report.obstacle.is_none() || !depends {
+                return report.obstacle;
             }
-            obstacle => obstacle.is_none(),
+            let mut pinned = spec.clone();
+            let hostname = node.label(HOSTNAME).unwrap_or_default().to_owned();
+            pinned.placement.node_selector.insert(HOSTNAME.to_owned(), hostname);
+            let world = self.world(&class, of_run, &pinned, &held, &[]);
+            world.glance(node).obstacle
         };
         let nodes = self.nodes.iter().filter(|node| admits(node) && world.has_gpus(node));
-        let nodes = nodes.map(|node| SurveyedNode {
-            name: node.name.to_string(),
-            hostname: node.label(HOSTNAME).map(str::to_owned),
-            created_at: node.created_at,
-            is_free: is_free(node),
+        let nodes = nodes.map(|node| {
+            let obstacle = obstacle(node);
+            SurveyedNode {
+                name: node.name.to_string(),
+                hostname: node.label(HOSTNAME).map(str::to_owned),
+                created_at: node.created_at,
+                is_free: obstacle.is_none(),
+                is_too_small: matches!(obstacle, Some(NodeObstacle::TooFew | NodeObstacle::NotWhole)),
+            }
         });
         Ok(nodes.collect())
     }

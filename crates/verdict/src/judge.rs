@@ -190,7 +190,7 @@ fn undecided_run(
 ) -> (Verdict, Why) {
     let needed = needs_more(spec, status, "saved");
     let message = format!("{needed}: run it again to measure more, or judge one trial alone with trials.rule Single");
-    // The run may have ended in a trial before which a worker crashed.
+    // The run may have ended because that worker did not come back.
     let trials = status.state.trials.iter().chain(&run.state.trials);
     let mut losses = trials.filter_map(|trial| trial.worker_loss);
     if !losses.any(|loss| loss == WorkerLoss::Crashed) {

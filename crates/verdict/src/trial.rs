@@ -23,7 +23,7 @@ use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::diagnosis::trial::{changed, frontend_lost, is_connection, most_frequent};
-use crate::frame::{Failure, Outcome, TrialRecord};
+use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, JudgedGate, Share};
 
 /// A judged trial.
@@ -206,8 +206,9 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
 
 /// Returns true if the network of the load generator is to blame: it reads the workers' metrics itself, and read none.
 fn is_cut_off(record: &TrialRecord, errors: &[ErrorKind]) -> bool {
-    let workers = record.workers.is_empty() && !record.scrape_errors.is_empty();
-    workers && !errors.is_empty() && errors.iter().all(is_connection)
+    let is_unsampled = record.workers.iter().all(|worker| worker.samples == 0) && !record.scrape_errors.is_empty();
+    let is_known = !record.abridged.contains(&Part::Workers);
+    is_unsampled && is_known && !errors.is_empty() && errors.iter().all(is_connection)
 }
 
 fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<GateStatus> {

@@ -59,10 +59,10 @@ pub struct PlacementSpec {
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,
-    /// Number of GPUs that the node should have (1 to 64). If fewer are healthy, the run measures those, also below
-    /// `minGPUs`, and is Failed with `GPUsMissing`. Thresholds that scale `ByGPUShare` count all expected GPUs. Absent: the operator
-    /// derives the number from the node, its label `nvidia.com/gpu.count` and similar nodes, and missing GPUs are only
-    /// a warning.
+    /// Number of GPUs that the node should have (1 to 64). If fewer are healthy, the run measures those and is
+    /// Failed with `GPUsMissing`; also below `minGPUs`, if it selects the node by hostname and two workers have room.
+    /// Thresholds that scale `ByGPUShare` count all expected GPUs. Absent: the operator derives the number from the node, its
+    /// label `nvidia.com/gpu.count` and similar nodes, and missing GPUs are only a warning.
     #[serde(default, rename = "expectGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub expect_gpus: Option<i32>,

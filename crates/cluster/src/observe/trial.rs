@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
 use perfval_run::build::PackedTrial;
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Run, job, names, progress};
@@ -90,7 +91,10 @@ impl Cluster {
         };
         let pod = newest(self.pods_of_job(run, &name).await?, &uid).ok_or(Unread::Absent)?;
         let nonce = names::nonce(run.uid(), &run.id(), number);
-        let packed = self.aiperf_log(&pod, |log| PackedTrial::from_log(log, &nonce)).await?;
+        let redactor = Redactor::new(run.spec());
+        let packed = self
+            .aiperf_log(&pod, |log| PackedTrial::from_log(log, &nonce, &redactor))
+            .await?;
         packed.ok_or(Unread::Absent)
     }
 

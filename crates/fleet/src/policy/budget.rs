@@ -67,13 +67,13 @@ impl<'a> Meter<'a> {
         limits.min()
     }
 
-    /// Day (UTC) on which the GPU minutes suffice for the last of these validations; `None` if it is today or unknown.
-    pub(super) fn last_day(&self, validations: i64, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let tightest = self
-            .budgets
-            .iter()
-            .filter_map(|budget| budget.gpu_minutes_per_day)
-            .min()?;
+    /// Day (UTC) on which the GPU minutes suffice for the last of these validations; `None` if it is today or unknown. `due` are
+    /// the reasons of those that have not begun.
+    pub(super) fn last_day(&self, validations: i64, due: &[DueReason], now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let budgets = self.budgets.iter();
+        let concerned = budgets.filter(|budget| due.iter().any(|reason| applies(budget, *reason)));
+        let minutes = concerned.filter_map(|budget| budget.gpu_minutes_per_day);
+        let tightest = minutes.filter(|minutes| *minutes > 0).min()?;
         self.use_of_gpus.last_day(validations, tightest, now)
     }
 
@@ -104,17 +104,20 @@ pub(super) struct GpuUse {
     today: i64,
     /// Expected of the active validations until their end.
     expected: i64,
-    /// Median of the finished validations; `None` while none has finished.
+    /// Median of the validations that measured their node; `None` while there is none.
     usual: Option<i64>,
 }
 
 impl GpuUse {
     /// Reads what validations have used, and what the active ones will use.
     pub(super) fn new(validations: &[&ValidationFacts], now: DateTime<Utc>) -> Self {
-        let ended = validations.iter().filter(|validation| validation.ended().is_some());
-        let mut ended: Vec<i64> = ended.filter_map(|one| used(one, DateTime::UNIX_EPOCH, now)).collect();
-        ended.sort_unstable();
-        let usual = ended.get(ended.len() / 2).copied();
+        // An Error may have held the GPUs for seconds.
+        let measured = validations.iter().filter(|validation| validation.measured().is_some());
+        let mut measured: Vec<i64> = measured
+            .filter_map(|one| used(one, DateTime::UNIX_EPOCH, now))
+            .collect();
+        measured.sort_unstable();
+        let usual = measured.get(measured.len() / 2).copied();
         let midnight = midnight(now);
         let mut read = Self {
             today: validations
@@ -150,7 +153,7 @@ impl GpuUse {
     fn last_day(&self, validations: i64, minutes: i64, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let left = (60 * minutes - self.today).max(0);
         let beyond = validations.saturating_mul(self.usual?) - left;
-        let days = (beyond > 0).then(|| 1 + (beyond - 1) / (60 * minutes).max(1))?;
+        let days = (beyond > 0).then(|| 1 + (beyond - 1) / (60 * minutes))?;
         midnight(now).checked_add_signed(TimeDelta::try_days(days)?)
     }
 }

@@ -55,6 +55,8 @@ pub(super) fn list_deletions(
 ) -> Vec<Deletion> {
     let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
     let is_counted = |at: DateTime<Utc>| counts_minutes && at >= midnight(now);
+    // Its GPU minutes would go with it.
+    let has_counted = |child: &ValidationFacts| child.outline.earlier.is_some_and(|earlier| is_counted(earlier.until));
     let surplus = surplus(spec, histories, is_counted);
     let staying = children.iter().filter(|child| !child.is_deleting);
     let deletions = staying.filter_map(|child| {
@@ -63,11 +65,12 @@ pub(super) fn list_deletions(
                 // Its own time-outs end it, and it then shows why.
                 RunState::Active => false,
                 RunState::Ended { at, .. } => now - at > GRACE && !is_counted(at),
-                RunState::Waiting | RunState::Suspended => true,
+                RunState::Waiting | RunState::Suspended => !has_counted(child),
             };
             return leaves.then(|| Deletion::new(child, None));
         };
-        let gave_up = child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE;
+        let gave_up =
+            child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE && !has_counted(child);
         let is_surplus = surplus.contains(child.uid.as_str());
         (gave_up || is_surplus).then(|| Deletion::new(child, Some(*node).filter(|_| gave_up)))
     });

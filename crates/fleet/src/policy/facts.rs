@@ -25,6 +25,8 @@ pub struct SelectedNode {
     pub created_at: DateTime<Utc>,
     /// True if a validation of the policy could have GPUs of the node now.
     pub is_free: bool,
+    /// True if it has fewer GPUs than a validation needs, free or not: no wait makes it free.
+    pub is_too_small: bool,
 }
 
 /// State of a validation.

@@ -158,7 +158,8 @@ impl<'a> Planner<'a> {
             .unwrap_or(selected);
         let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
         let end = self.estimate(left, slots).filter(|_| !spec.suspend);
-        let end = end.map(|end| always.last_day(left, now).map_or(end, |day| end.max(day)));
+        let last_day = always.last_day(left, &sorted.due, now);
+        let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
         PolicyDecision {
             create,
             delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, now),
@@ -270,7 +271,7 @@ impl<'a> Planner<'a> {
                 .iter()
                 .any(|child| child.outline.state == RunState::Suspended);
             let Some(hostname) = hostname.filter(|_| node.is_free && !is_taken && !is_suspended) else {
-                nodes.busy += 1;
+                nodes.busy += i64::from(!node.is_too_small);
                 continue;
             };
             if history.rests_until().is_some_and(|until| self.snapshot.now < until) {

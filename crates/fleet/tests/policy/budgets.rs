@@ -102,7 +102,7 @@ fn gpu_minutes_of_today_use_a_budget() {
     assert_eq!(targets(&decision), ["n2"]);
 }
 
-/// Nodes that start with 100 GPU minutes a day, beside a finished validation of 80 and an active one.
+/// A finished validation of 80 GPU minutes on the day before, and an active one.
 #[test]
 fn active_validations_reserve_their_gpu_minutes() {
     let started = |minutes: i64, active: &Value| {
@@ -141,6 +141,35 @@ fn the_estimated_end_respects_gpu_minutes() {
     // One more today, two tomorrow, and two on the day after.
     let expected = at("2026-11-22T00:00:00Z");
     assert_eq!(world.decide().status.expected_completion_time, Some(expected));
+    // A budget for other reasons limits none of them.
+    let budgets = json!([{"nodes": 1}, {"gpuMinutesPerDay": 0, "reasons": ["Stale"]}]);
+    world.policies[0].spec.budgets = serde_json::from_value(budgets).expect("budgets");
+    let expected = world.decide().status.expected_completion_time;
+    assert_eq!(expected, Some(now() + TimeDelta::minutes(60)));
+}
+
+#[test]
+fn an_error_shows_no_cost() {
+    let spec = json!({"budgets": [{"nodes": 1}, {"gpuMinutesPerDay": 1000}]});
+    let mut world = World::new(&["n1", "n2", "n3"], &spec);
+    world.create(&ended("Error", now()));
+    world.policies[0].spec.budgets = serde_json::from_value(json!([{"gpuMinutesPerDay": 1000}])).expect("budgets");
+    assert_eq!(world.decide().create.len(), 1, "the cost is still unknown");
+}
+
+/// The minutes of its earlier runs would be free again.
+#[test]
+fn a_waiting_validation_with_minutes_of_today_stays() {
+    let deleted = |budgets: Value| {
+        let mut world = World::new(&["n1"], &json!({"budgets": budgets}));
+        let mut status = phase("Sizing");
+        status["operatorState"]["earlierGpuTime"] = json!({"until": now(), "seconds": 600});
+        world.create(&status);
+        world.now += TimeDelta::minutes(20);
+        world.decide().delete.len()
+    };
+    assert_eq!(deleted(json!([{"nodes": 1}])), 1);
+    assert_eq!(deleted(json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}])), 0);
 }
 
 #[test]

@@ -41,9 +41,7 @@ impl NewestResults {
     ) {
         let last = LastVerdict::from_status(status).filter(|last| last.verdict != Verdict::Skipped);
         let Some(verdict) = last else { return };
-        // A run that judges saved trials again is not newer than they are.
-        let at = verdict.at.filter(|_| status.state.judged_run.is_none());
-        let at = at.unwrap_or_default();
+        let at = verdict.at.unwrap_or_default();
         let hostname = object.spec.placement.node_selector.get(HOSTNAME);
         let node = (policy.uid.clone(), hostname.cloned().unwrap_or_default());
         if self.0.get(&node).is_some_and(|known| known.at >= at) {

@@ -22,8 +22,8 @@ const UNREAD: Duration = Duration::from_mins(1);
 #[derive(Default)]
 pub(super) struct EarlierLooks {
     pub(super) chosen: Choices,
-    /// Time from which no look could read the cluster.
-    unread_since: Option<Instant>,
+    /// Time from which no look could read the cluster for a run.
+    unread_since: HashMap<RunKey, Instant>,
 }
 
 impl EarlierLooks {
@@ -50,11 +50,19 @@ impl EarlierLooks {
         }
     }
 
-    /// Returns true if these answers are unread, and were not yet for long.
-    pub(super) fn is_brief(&mut self, answers: &[(&Queued, Answer)]) -> bool {
-        let is_unread = answers.iter().any(|(_, answer)| answer.is_unread());
-        let since = is_unread.then(|| self.unread_since.unwrap_or_else(Instant::now));
-        self.unread_since = since;
+    /// Notes for which runs the cluster could not be read.
+    pub(super) fn note_unread(&mut self, answers: &[(&Queued, Answer)]) {
+        let before = std::mem::take(&mut self.unread_since);
+        let unread = answers.iter().filter(|(_, answer)| answer.is_unread());
+        let unread = unread.map(|(Queued { key, .. }, _)| (key.clone(), before.get(key).copied()));
+        self.unread_since = unread
+            .map(|(key, since)| (key, since.unwrap_or_else(Instant::now)))
+            .collect();
+    }
+
+    /// Returns true if the answer to a run is unread, and was not yet for long.
+    pub(super) fn is_brief(&self, key: &RunKey) -> bool {
+        let since = self.unread_since.get(key);
         since.is_some_and(|since| since.elapsed() < UNREAD)
     }
 }

@@ -20,6 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::warn;
 
 use crate::error::Error;
+use crate::listen::listen;
 
 /// Names of the files in a mounted Secret of type `kubernetes.io/tls`.
 const CERTIFICATE: &str = "tls.crt";
@@ -46,13 +47,8 @@ impl Listener {
     /// Listens on this address with the certificate of this folder.
     pub async fn bind(address: SocketAddr, folder: &Path) -> Result<Self, Error> {
         let keys = Keys::read(folder)?;
-        let tcp = TcpListener::bind(address).await;
         Ok(Self {
-            tcp: tcp.map_err(|source| Error::Listen {
-                flag: "--secure-metrics-addr",
-                address,
-                source,
-            })?,
+            tcp: listen("--secure-metrics-addr", address).await?,
             keys,
             handshakes: JoinSet::new(),
             oldest: VecDeque::new(),

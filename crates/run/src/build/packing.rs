@@ -10,6 +10,8 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use perfval_verdict::frame::{self, Framed, Payload};
 
+use crate::diagnosis::secret::Redactor;
+
 /// Most samples that are merged into one.
 const MOST_MERGED: usize = 64;
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
@@ -46,11 +48,12 @@ pub struct Packed {
 }
 
 impl PackedTrial {
-    /// Packs the payload in a log; `None` if the log has no complete one.
-    pub fn from_log(log: &str, nonce: &str) -> Option<Self> {
-        let Framed::Complete(payload) = frame::find(log, nonce) else {
+    /// Packs the payload in a log without secrets; `None` if the log has no complete one.
+    pub fn from_log(log: &str, nonce: &str, redactor: &Redactor) -> Option<Self> {
+        let Framed::Complete(mut payload) = frame::find(log, nonce) else {
             return None;
         };
+        redactor.redact_payload(&mut payload);
         Some(Self::new(&serde_json::to_string(&payload).ok()?))
     }
 

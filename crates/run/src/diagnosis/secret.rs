@@ -5,8 +5,9 @@ mod name;
 
 use perfval_api::text::{bounded, reorders};
 use perfval_api::{PerfValidationSpec, PerfValidationStatus};
-use perfval_verdict::frame::TrialRecord;
+use perfval_verdict::frame::{Payload, TrialRecord};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub use self::line::HIDDEN;
 use self::line::SHORTEST;
@@ -74,6 +75,15 @@ impl Redactor {
     pub fn redact_record(&self, record: &mut TrialRecord) {
         for text in record.outcome.texts_mut() {
             *text = self.redact(text);
+        }
+    }
+
+    /// Redacts what a run saves. An export that contains a value of the spec is left out: the record has every judged number.
+    pub fn redact_payload(&self, payload: &mut Payload) {
+        self.redact_record(&mut payload.record);
+        let export = payload.aiperf.as_deref().map_or("", RawValue::get);
+        if self.values.iter().any(|value| export.contains(value)) {
+            payload.aiperf = None;
         }
     }
 

@@ -64,6 +64,9 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    if open_trial(&pass.status).is_none() {
+        open::record_last_crash(pass);
+    }
     let reason = match why.reason {
         Reason::Running => Reason::BenchmarkTimeout,
         reason => reason,

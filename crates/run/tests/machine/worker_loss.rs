@@ -48,6 +48,12 @@ fn reboot(story: &mut Story) {
     (story.restarts, story.ended) = (1, (255, "Unknown"));
 }
 
+fn pass_an_hour(story: &mut Story) {
+    for _ in 0..120 {
+        story.wait(30).step();
+    }
+}
+
 fn replace(story: &mut Story) {
     story.replaced = true;
 }
@@ -103,6 +109,33 @@ fn a_worker_that_crashed_and_does_not_come_back_fails_the_run() {
         );
         assert!(message.starts_with("WorkerCrashed: worker w0 restarted: "), "{message}");
         assert!(message.contains("; then "), "{message}");
+    }
+}
+
+#[test]
+fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
+    // Its container hangs while it starts again.
+    let hangs = run(false, |story| {
+        crash(story);
+        story.workers_ready = false;
+        pass_an_hour(story);
+    });
+    // The trial after the crash never ends.
+    let open = run(false, |story| {
+        crash(story);
+        while story.status().state.trials.len() < 2 {
+            story.step();
+        }
+        story.showing = Showing::Hang;
+        pass_an_hour(story);
+    });
+    for (name, story) in [("hangs", hangs), ("open", open)] {
+        let message = story.status().message.unwrap_or_default();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Failed), "WorkerCrashed"),
+            "{name}: {message}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node that shows fewer GPUs than it should have.
 
 use perfval_api::{ExpectedBy, ExpectedGpus, Reason};
-use perfval_sizing::{Plan, explain};
+use perfval_sizing::{Fleet, Plan, explain};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
@@ -43,18 +43,39 @@ fn a_missing_gpu_is_found_by_the_number_in_the_spec() {
 
 /// A policy that wants whole nodes must not take a node with a lost GPU for a busy one.
 #[test]
-fn a_missing_gpu_lowers_the_minimum() {
-    let all = spec(&json!({ "placement": { "minGPUs": 8, "expectGPUs": 8 } }));
-    let plan = chosen(&Cluster::of_gpus(7), &all);
+fn a_missing_gpu_lowers_the_minimum_on_the_only_node_of_a_run() {
+    let any_node = spec(&json!({ "placement": { "minGPUs": 8, "expectGPUs": 8 } }));
+    let says = "n1: has 7 GPUs in all, 8 expected by placement.expectGPUs";
+    let seven = Cluster::of_gpus(7);
+    assert_eq!(
+        not_chosen(&seven, &any_node, says),
+        Ok(Reason::NoCandidateNode),
+        "a whole node may come"
+    );
+    let mut all = any_node.clone();
+    let selector = &mut all.placement.node_selector;
+    selector.insert("kubernetes.io/hostname".to_owned(), "n1".to_owned());
+    let labelled = |gpus| Cluster::of_gpus(gpus).node(NodeBuilder::named("n1").label("kubernetes.io/hostname", "n1"));
+    let plan = chosen(&labelled(7), &all);
     assert_eq!((plan.gpus, expected(&plan)), (7, Some(by(ExpectedBy::Spec, 8))));
     let unhealthy = Cluster::empty().node(
         NodeBuilder::named("n1")
+            .label("kubernetes.io/hostname", "n1")
             .offers("nvidia.com/gpu", "7")
             .has_in_all("nvidia.com/gpu", "8"),
     );
     assert_eq!(chosen(&unhealthy, &all).gpus, 7);
+    let surveyed = |cluster: &Cluster| {
+        let inventory = cluster.inventory();
+        let nodes = Fleet::new(&inventory).survey(inventory.for_run(), &any_node, |_| true);
+        let node = nodes.expect("everything is known").remove(0);
+        (node.is_free, node.is_too_small)
+    };
+    assert_eq!(surveyed(&unhealthy), (true, false), "a policy selects the hostname");
+    assert_eq!(surveyed(&labelled(7)), (true, false));
+    assert_eq!(surveyed(&labelled(1)), (false, true));
     let says = "n1: has 1 GPU in all, 8 expected by placement.expectGPUs";
-    let one = Cluster::of_gpus(1);
+    let one = labelled(1);
     assert_eq!(
         not_chosen(&one, &all, says),
         Ok(Reason::NoCandidateNode),

@@ -39,7 +39,12 @@ const UNREACHABLE: [&str; 6] = [
 ];
 /// AIPerf's names for a connection that failed. It connects only to the frontend; in the recorded runs they came only
 /// together with a frontend that was not ready (503).
-const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
+const CONNECTION: [&str; 4] = [
+    "ClientConnectorError",
+    "ClientConnectorDNSError",
+    "ClientOSError",
+    "ServerDisconnectedError",
+];
 
 /// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
 /// `shortage`: use of the node's CPUs meanwhile, where they were full.
@@ -148,7 +153,15 @@ pub fn miss(
 ) -> Vec<Explained> {
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
     let text = missed().map(JudgedGate::in_words).collect::<Vec<_>>().join("; ");
-    let shared = shared(workers, judged, reached);
+    // Answers that are too short show no slow hardware.
+    let missed_gates = || {
+        spec.gates
+            .iter()
+            .zip(judged)
+            .filter(|(_, judged)| judged.counts_as_miss)
+    };
+    let is_slow = missed_gates().any(|(gate, _)| gate.metric != Metric::OutputSequenceLength);
+    let shared = shared(workers, judged, reached).filter(|_| is_slow);
     // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
     let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
     let far = far.then(|| (Cause::FarBelowGate, text.clone()));

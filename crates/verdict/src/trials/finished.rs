@@ -11,7 +11,7 @@ pub const NEAR: f64 = 10.0;
 pub struct Finished {
     /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
+    /// A miss that no repetition can change: a throughput gate missed by half or more with balanced workers.
     pub far: bool,
     /// Distances of the enforced averages from their gates (percent), in the order of the spec; empty where anything else
     /// made the trial a miss.

@@ -190,7 +190,10 @@ fn a_load_generator_that_reaches_nothing_blames_no_deployment() {
             count: 44,
         }],
     };
-    let mut cut_off = record(Outcome::Failure(failure), Vec::new());
+    // The addresses are known from DNS.
+    let silent = |worker| WorkerSummary { samples: 0, ..worker };
+    let unread = balanced().into_iter().map(silent).collect();
+    let mut cut_off = record(Outcome::Failure(failure), unread);
     cut_off.scrape_errors = [("10.0.0.2".to_owned(), 30)].into();
     let verdict = judged(&cut_off, &pods());
     assert_eq!(

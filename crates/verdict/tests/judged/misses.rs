@@ -184,6 +184,25 @@ fn workers_are_shown_by_their_pods_the_slowest_first() {
 }
 
 #[test]
+fn short_answers_blame_no_hardware() {
+    let mut spec = spec();
+    let length = json!({"name": "length", "metric": "OutputSequenceLength", "operator": ">=", "threshold": "100000"});
+    spec.gates = vec![serde_json::from_value(length).expect("a gate")];
+    let (record, workers) = (sample("success", balanced()), pods());
+    let evidence = Evidence {
+        record: &record,
+        before: &workers,
+        after: &workers,
+        share: Share { gpus: 4, node_gpus: 8 },
+        devices: &[],
+        product: None,
+        norm: None,
+    };
+    let verdict = judge(evidence, &spec);
+    assert_eq!((verdict.outcome, first_cause(&verdict)), (TrialOutcome::Miss, None));
+}
+
+#[test]
 fn half_of_a_goodput_is_not_far_below_its_gate() {
     let far = |metric: &str| {
         let gate = json!({"name": "g", "metric": metric, "operator": ">=", "threshold": "100"});

@@ -53,7 +53,7 @@ pub struct TrialState {
     /// Causes of a miss or of an invalid trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// True for a miss that repetition cannot change: an enforced gate missed by half or more with balanced workers.
+    /// True for a miss that repetition cannot change: a throughput gate missed by half or more with balanced workers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub far: bool,
     /// UUIDs of the GPUs whose workers decode slower than their peers in the trials so far, or than in earlier runs.

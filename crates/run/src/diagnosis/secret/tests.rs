@@ -1,3 +1,4 @@
+use perfval_verdict::frame::{Failure, Outcome};
 use serde_json::json;
 
 use super::*;
@@ -10,6 +11,27 @@ fn spec(env: &Value) -> PerfValidationSpec {
 
 fn redactor(env: &Value) -> Redactor {
     Redactor::new(&spec(env))
+}
+
+#[test]
+fn a_saved_trial_has_no_secrets() {
+    let redactor = redactor(&json!([]));
+    let payload = |text: &str| {
+        let outcome = Outcome::Failure(Failure::Exited { tail: text.to_owned() });
+        let record = json!({"nonce": "n", "exitCode": 1, "outcome": outcome});
+        let mut payload = Payload::new(serde_json::from_value(record).expect("a record"));
+        payload = payload
+            .with_export(&json!({"command": text}).to_string())
+            .expect("JSON");
+        redactor.redact_payload(&mut payload);
+        serde_json::to_string(&payload).expect("JSON")
+    };
+    let secret = payload("--hf-token plain-old-token");
+    assert!(
+        !secret.contains("plain-old-token") && !secret.contains("command"),
+        "{secret}"
+    );
+    assert!(payload("--streaming").contains(r#"{"command":"--streaming"}"#));
 }
 
 #[test]

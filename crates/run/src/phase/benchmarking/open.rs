@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
-use perfval_api::{GpuCheck, GpuMetrics, Phase, Reason, TrialState, Verdict, Why, WorkerPod};
+use perfval_api::{GpuCheck, GpuMetrics, Phase, Reason, TrialState, Verdict, Why, WorkerLoss, WorkerPod};
 use perfval_sizing::Seen;
 use perfval_verdict::diagnosis::cause::Explained;
 use perfval_verdict::diagnosis::trial::changed;
@@ -102,7 +102,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
         return match signs::worst(pass, pods.all()) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
-                record_loss(pass, &workers);
+                record_crash(pass, &workers);
                 pass.not_ready(None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(Verdict::Error, why)
@@ -151,9 +151,21 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// Records a loss since the last trial in that trial, because no other one follows.
-fn record_loss(pass: &mut Pass<'_>, workers: &[WorkerPod]) {
-    let Some((cause, what)) = lost_before(pass, workers) else {
+/// Records a crash since the last trial in a run that ends between two trials.
+pub(super) fn record_last_crash(pass: &mut Pass<'_>) {
+    let Some(all) = pass.seen.pods.present() else {
+        return;
+    };
+    let claims = pass.seen.claims.present().map_or(&[][..], Vec::as_slice);
+    let pods = Pods::new(all, &pass.run.id());
+    let workers = readiness::workers(&pods, claims, result::seen_last(pass), &pass.seen.endings);
+    record_crash(pass, &workers);
+}
+
+/// Records a crash since the last trial in that trial, because no other one follows.
+fn record_crash(pass: &mut Pass<'_>, workers: &[WorkerPod]) {
+    let crash = lost_before(pass, workers).filter(|(cause, _)| cause.worker_loss() == Some(WorkerLoss::Crashed));
+    let Some((cause, what)) = crash else {
         return;
     };
     let Some(last) = pass.status.state.trials.last_mut() else {

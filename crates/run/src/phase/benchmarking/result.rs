@@ -122,7 +122,10 @@ fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
         (_, Framed::Complete(record)) => Ok(record),
         (message, log) => Err(format!(
             "no result: termination message {}, log {}",
-            state(&message),
+            match &message {
+                Framed::Complete(_) => "without the workers".to_owned(),
+                message => state(message),
+            },
             trial
                 .record
                 .unknown()

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_run::build::PackedTrial;
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
@@ -122,7 +123,8 @@ impl Story {
                 Seen::Unknown("logs: 500".into())
             } else {
                 let log = recorded::log(self.record_of(trial.number));
-                PackedTrial::from_log(&log, &self.nonce(trial.number)).map_or(Seen::Absent, Seen::Present)
+                let (nonce, redactor) = (self.nonce(trial.number), Redactor::default());
+                PackedTrial::from_log(&log, &nonce, &redactor).map_or(Seen::Absent, Seen::Present)
             };
             seen.packed_trials.insert(trial.number, packed);
         }
