@@ -130,7 +130,7 @@ pub fn judge_run(
         ..PerfValidationStatus::default()
     };
     let again = judge_again(spec, &placed, saved, &Norms::default(), now)?;
-    let undecided = |status: &PerfValidationStatus| undecided_run(spec, run, status);
+    let undecided = |status: &PerfValidationStatus| undecided_run(spec, status);
     Ok(judgement(spec, again.status, again.trials, again.conclusion, undecided))
 }
 
@@ -183,16 +183,10 @@ fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdi
 }
 
 /// Verdict of a saved run whose rule needs more trials. A crash fails the run, however more trials would end.
-fn undecided_run(
-    spec: &PerfValidationSpec,
-    run: &PerfValidationStatus,
-    status: &PerfValidationStatus,
-) -> (Verdict, Why) {
+fn undecided_run(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
     let needed = needs_more(spec, status, "saved");
     let message = format!("{needed}: run it again to measure more, or judge one trial alone with trials.rule Single");
-    // The run may have ended because that worker did not come back.
-    let trials = status.state.trials.iter().chain(&run.state.trials);
-    let mut losses = trials.filter_map(|trial| trial.worker_loss);
+    let mut losses = status.state.trials.iter().filter_map(|trial| trial.worker_loss);
     if !losses.any(|loss| loss == WorkerLoss::Crashed) {
         return without_decision(status, message);
     }

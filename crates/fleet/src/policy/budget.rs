@@ -119,7 +119,7 @@ impl GpuUse {
         measured.sort_unstable();
         let usual = measured.get(measured.len() / 2).copied();
         let midnight = midnight(now);
-        let mut read = Self {
+        let mut gpu_use = Self {
             today: validations
                 .iter()
                 .map(|one| used(one, midnight, now).unwrap_or_default() + used_earlier(one, midnight))
@@ -129,10 +129,10 @@ impl GpuUse {
         };
         for active in validations.iter().filter(|validation| validation.is_active()) {
             let already = used(active, DateTime::UNIX_EPOCH, now).unwrap_or_default();
-            read.reserve();
-            read.expected -= already.min(usual.unwrap_or_default());
+            gpu_use.reserve();
+            gpu_use.expected -= already.min(usual.unwrap_or_default());
         }
-        read
+        gpu_use
     }
 
     /// GPU minutes since midnight (UTC).

@@ -141,8 +141,9 @@ fn the_estimated_end_respects_gpu_minutes() {
     // One more today, two tomorrow, and two on the day after.
     let expected = at("2026-11-22T00:00:00Z");
     assert_eq!(world.decide().status.expected_completion_time, Some(expected));
-    // A budget for other reasons limits none of them.
-    let budgets = json!([{"nodes": 1}, {"gpuMinutesPerDay": 0, "reasons": ["Stale"]}]);
+    // Budgets for other reasons limit none of them.
+    let scheduled = json!({"gpuMinutesPerDay": 80, "reasons": ["Scheduled"]});
+    let budgets = json!([{"nodes": 1}, {"gpuMinutesPerDay": 0, "reasons": ["Stale"]}, scheduled]);
     world.policies[0].spec.budgets = serde_json::from_value(budgets).expect("budgets");
     let expected = world.decide().status.expected_completion_time;
     assert_eq!(expected, Some(now() + TimeDelta::minutes(60)));

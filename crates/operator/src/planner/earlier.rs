@@ -50,7 +50,7 @@ impl EarlierLooks {
         }
     }
 
-    /// Notes for which runs the cluster could not be read.
+    /// Records the runs for which the cluster could not be read.
     pub(super) fn note_unread(&mut self, answers: &[(&Queued, Answer)]) {
         let before = std::mem::take(&mut self.unread_since);
         let unread = answers.iter().filter(|(_, answer)| answer.is_unread());
@@ -60,7 +60,7 @@ impl EarlierLooks {
             .collect();
     }
 
-    /// Returns true if the answer to a run is unread, and was not yet for long.
+    /// Returns true if the cluster could not be read for a run, for less than a minute.
     pub(super) fn is_brief(&self, key: &RunKey) -> bool {
         let since = self.unread_since.get(key);
         since.is_some_and(|since| since.elapsed() < UNREAD)
