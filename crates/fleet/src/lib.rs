@@ -15,6 +15,7 @@ pub mod discovery;
 mod evidence;
 pub mod findings;
 mod first_runs;
+pub mod margin;
 pub mod measurement;
 pub mod node;
 pub mod numbers;

@@ -45,7 +45,7 @@ pub(crate) fn strata<'a>(
 
 /// Newest run of a node and its confirmation; `None` if it measured no GPU. Only valid trials have numbers, so those of an
 /// inconclusive run count too: a slow node near its gate would hide otherwise.
-fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, Option<NodePass>)> {
+pub(crate) fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, Option<NodePass>)> {
     let (mut screen, mut fresh) = (NodePass::default(), NodePass::default());
     for gpu in &status.gpus {
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {

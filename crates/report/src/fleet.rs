@@ -3,6 +3,8 @@
 //! Pure as the report of a run: the same objects at the same time give the same bytes.
 
 mod data;
+mod difference;
+mod outliers;
 mod page;
 
 pub use data::FleetReport;

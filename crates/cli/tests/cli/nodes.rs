@@ -27,6 +27,26 @@ fn node(name: &str, gpus: &str, ready: &str, cordoned: bool) -> Value {
     })
 }
 
+/// Policy that calls nodes slow, each with a GPU or as a whole.
+fn policy(outliers: &Value) -> Value {
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "metadata": {"name": "gpu-nodes"},
+        "spec": {
+            "nodeSelector": {}, "budgets": [{"nodes": "5%"}],
+            "validationTemplate": {"metadata": {"namespace": "perf"}, "spec": {
+                "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}},
+                "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
+            }},
+        },
+        "status": {
+            "observedGeneration": 1, "gpuMinutesToday": 77, "expectedCompletionTime": "2026-09-21T16:00:00Z",
+            "nodes": {"selected": 6, "fresh": 4, "passed": 2, "failed": 1, "inconclusive": 1, "neverMeasured": 2, "stale": 0,
+                      "running": 1, "busy": 0},
+            "outliers": outliers,
+        },
+    })
+}
+
 fn fleet() -> Desk {
     let desk = Desk::new();
     for object in [
@@ -76,6 +96,70 @@ async fn nodes_are_listed_from_the_worst_to_the_ones_never_measured() {
     golden("nodes", &answer.out);
     golden("nodes-wide", &desk.types("nodes -o wide").await.out);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn outliers_of_a_policy_come_after_the_misses() {
+    let desk = fleet();
+    desk.server.put(policy(&json!([
+        {"node": "slow", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
+        {"node": "good", "gpu": "GPU-7", "reason": "SlowerThanPeers", "confidence": "Suspected", "percent": 97, "validation": "perf/h100"},
+        {"node": "good", "reason": "SlowerThanItself", "confidence": "Confirmed", "percent": 91, "validation": "perf/h100"},
+    ])));
+    let answer = desk.types("nodes").await;
+    let lines: Vec<&str> = answer.out.lines().collect();
+    let places = ["slow", "good", "unsure", "drifting"].map(|node| {
+        let place = lines.iter().position(|line| line.contains(&format!("   {node} ")));
+        place.unwrap_or_else(|| panic!("{node} is not in {}", answer.out))
+    });
+    assert_eq!(places, [1, 2, 3, 4], "{}", answer.out);
+    assert!(lines[2].contains("Confirmed: 91% of past"), "{}", answer.out);
+    assert!(!lines[1].contains("of gate"), "{}", answer.out);
+
+    desk.server.fail(Fault::refuse("list", "perfvalidationpolicies", 403));
+    let answer = desk.types("nodes").await;
+    assert!(
+        answer.out.contains("good") && !answer.out.contains("Confirmed"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.err.contains("Outliers are not shown"), "{}", answer.err);
+    assert_eq!(answer.code, 0);
+}
+
+#[tokio::test]
+async fn a_page_shows_outliers_cost_and_what_differs() {
+    let desk = fleet();
+    let with_kernel = |name: &str, kernel: &str| {
+        let mut node = node(name, "8", "True", false);
+        node["status"]["nodeInfo"] = json!({
+            "architecture": "amd64", "bootID": "b", "containerRuntimeVersion": "containerd://2.1", "kernelVersion": kernel,
+            "kubeProxyVersion": "", "kubeletVersion": "v1.34.1", "machineID": "m", "operatingSystem": "linux", "osImage": "Ubuntu",
+            "systemUUID": "s",
+        });
+        node
+    };
+    for (name, kernel) in [("slow", "6.9.1"), ("drifting", "6.9.1"), ("good", "6.8.0")] {
+        desk.server.put(with_kernel(name, kernel));
+    }
+    desk.server.put(policy(&json!([
+        {"node": "slow", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
+        {"node": "drifting", "gpu": "GPU-7", "reason": "SlowerThanItself", "confidence": "Actionable", "percent": 90, "validation": "perf/h100"},
+    ])));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.html");
+    desk.types(&format!("nodes --html {}", path.display())).await;
+    let page = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "1 of 2 outliers are a reason to take a node out of service.",
+        "<td>GPU-7</td><td>SlowerThanItself</td><td>Actionable</td><td class=\"number\">90 %</td><td>would be taken out</td>",
+        "<th scope=\"row\">kernel</th><td>6.9.1</td><td class=\"number\">2 of 2</td><td class=\"number\">0 of 1</td>",
+        "<th scope=\"row\">gpu-nodes</th><td class=\"number\">6</td><td class=\"number\">4</td>",
+        "<td class=\"number\">77</td><td>2026-09-21 16:00 UTC</td>",
+    ] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
+    assert!(!page.contains("kubelet</th>"), "it is the same on all nodes");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod running;
 use chrono::{DateTime, TimeDelta};
 use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
+use perfval_fleet::margin::own_past_margin;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{NodeChange, decide, is_preferred};
 use serde_json::{Value, json};
@@ -226,6 +227,9 @@ fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
     let slower = measured(validation(7, &[("GPU-a", 10_000), ("GPU-b", 8000)])).expect("measured");
     let next = written(decide(&slower, &node(UID), [&object].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
+    let margin = own_past_margin(status(&next)).expect("a known past");
+    assert!((5.0..9.0).contains(&margin), "{margin}");
+    assert_eq!(own_past_margin(status(&object)), None);
 
     // Another environment is another past.
     let upgraded = validation(7, &[("GPU-a", 10_000)]);

@@ -3,9 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use perfval_api::Verdict;
-use perfval_api::fleet::{GpuPerformance, NodePerformance, NodePerformanceStatus};
+use perfval_api::fleet::{
+    GpuPerformance, NodePerformance, NodePerformanceStatus, OutlierConfidence, PerfValidationPolicy,
+    PerfValidationPolicyStatus,
+};
+
+use super::difference::properties;
 
 /// Fewest GPUs of one environment that give a median worth comparing with.
 const ALIKE: usize = 3;
@@ -17,6 +23,10 @@ pub struct FleetReport {
     pub(super) measured: Vec<(String, NodePerformanceStatus)>,
     /// Nodes with GPUs and without a measurement, each with the obstacle.
     pub(super) never: BTreeMap<String, String>,
+    /// Policies by name, each with its status.
+    pub(super) policies: BTreeMap<String, PerfValidationPolicyStatus>,
+    /// Versions and labels of nodes.
+    pub(super) properties: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -45,8 +55,38 @@ impl FleetReport {
         Self {
             measured: measured.collect(),
             never,
+            policies: BTreeMap::new(),
+            properties: BTreeMap::new(),
             now,
         }
+    }
+
+    /// Adds policies, with the outliers that they found.
+    #[must_use]
+    pub fn with_policies(mut self, policies: &[PerfValidationPolicy]) -> Self {
+        let read = |policy: &PerfValidationPolicy| Some((policy.name_any(), policy.status.clone()?));
+        self.policies = policies.iter().filter_map(read).collect();
+        self
+    }
+
+    /// Adds nodes, so that outliers can be compared with nodes that pass.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: &[Node]) -> Self {
+        let read = |node: &Node| (node.name_any(), properties(node));
+        self.properties = nodes.iter().map(read).collect();
+        self
+    }
+
+    /// Nodes that missed a gate or that new deployments confirmed as slow.
+    pub(super) fn odd_nodes(&self) -> BTreeSet<&str> {
+        let outliers = self.policies.values().flat_map(|status| &status.outliers);
+        let sure = outliers.filter(|outlier| outlier.confidence != Some(OutlierConfidence::Suspected));
+        let failed = self
+            .measured
+            .iter()
+            .filter(|(_, status)| status.verdict == Verdict::Failed);
+        let names = sure.map(|outlier| outlier.node.as_str());
+        names.chain(failed.map(|(name, _)| name.as_str())).collect()
     }
 
     /// Number of measured nodes with a verdict.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
+use perfval_fleet::margin::own_past_margin;
 
 use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
+use super::outliers;
 use crate::html::parts::{or_dash, scrolling};
 use crate::html::{Section, document};
 
@@ -31,12 +33,19 @@ fn write(fleet: &FleetReport) -> String {
     let sections = [
         Section("gpus", "GPUs of each node", heat_map(fleet, &environments)),
         Section("nodes", "Nodes, the worst first", ranking(fleet)),
+        Section("outliers", "Outliers", outliers::outliers(fleet)),
+        Section(
+            "difference",
+            "How outliers differ from nodes that pass",
+            outliers::difference(fleet),
+        ),
+        Section("policies", "Coverage and cost", outliers::policies(fleet)),
         Section("environments", "Environments", compared(&environments)),
         Section("never", "Never measured", never(fleet)),
     ];
     let footer = html! {
         "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (fleet.now.format("%Y-%m-%d %H:%M UTC"))
-        ". Every number is of the status of a NodePerformance."
+        ". Every number is of the status of a NodePerformance or of a PerfValidationPolicy."
     };
     document(&title, &header, &sections, &footer)
 }
@@ -111,7 +120,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
     let percent = |value: Option<i64>| value.map(|value| format!("{value} %"));
     let table = html! {
         table {
-            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs, and of the node's other GPUs" }
+            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the range of 95 of 100 healthy runs), and of the node's other GPUs" }
             thead { tr {
                 th scope="col" { "Node" } th scope="col" { "Verdict" }
                 @for name in ["Tokens/s", "Of gate", "Own past", "Peers", "Measured"] { th.number scope="col" { (name) } }
@@ -122,9 +131,9 @@ fn ranking(fleet: &FleetReport) -> Markup {
                     th scope="row" { (node) }
                     td class={ "result " (class_of(status.verdict)) } { (status.verdict.as_str()) }
                     td.number { (or_dash(status.output_tokens_per_second.map(|rate| rate.to_string()).as_deref())) }
-                    @for value in [status.percent_of_gate, status.percent_of_own_past, status.percent_of_peers] {
-                        td.number { (or_dash(percent(value).as_deref())) }
-                    }
+                    td.number { (or_dash(percent(status.percent_of_gate).as_deref())) }
+                    td.number { (or_dash(of_own_past(status).as_deref())) }
+                    td.number { (or_dash(percent(status.percent_of_peers).as_deref())) }
                     td.number { (age(fleet, status.measured_at)) }
                     td { (or_dash(status.reason.as_deref())) }
                     td { (status.validation.namespace) "/" (status.validation.name) }
@@ -133,6 +142,13 @@ fn ranking(fleet: &FleetReport) -> Markup {
         }
     };
     scrolling("Nodes", &table)
+}
+
+/// With the margin within which healthy runs vary, where the past is known.
+fn of_own_past(status: &NodePerformanceStatus) -> Option<String> {
+    let percent = status.percent_of_own_past?;
+    let margin = own_past_margin(status).map_or_else(String::new, |margin| format!(" ± {margin:.0}"));
+    Some(format!("{percent}{margin} %"))
 }
 
 fn class_of(verdict: Verdict) -> &'static str {

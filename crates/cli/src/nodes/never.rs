@@ -1,0 +1,87 @@
+//! Nodes without a measurement, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::resource::v1::ResourceSlice;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use perfval_api::fleet::NodePerformance;
+
+use crate::error::Error;
+use crate::screen::Screen;
+
+/// Label of nodes with GPUs, by NVIDIA's feature discovery.
+const PRODUCT: &str = "nvidia.com/gpu.product";
+/// End of the name of GPUs of a device plugin, such as `nvidia.com/gpu`.
+const GPU: &str = "/gpu";
+/// Driver of GPUs under Dynamic Resource Allocation.
+const DRIVER: &str = "gpu.nvidia.com";
+
+/// Nodes with GPUs and without a measurement, each with a visible obstacle; none where Nodes cannot be read.
+pub async fn unmeasured(
+    (screen, client): (&mut Screen, &Client),
+    nodes: Option<&[Node]>,
+    rows: &[NodePerformance],
+) -> BTreeMap<String, &'static str> {
+    let Some(nodes) = nodes else {
+        return BTreeMap::new();
+    };
+    let published = published(client).await.unwrap_or_else(|error| {
+        screen.note(&format!(
+            "Nodes whose GPUs only a ResourceSlice shows may be missing: {error}"
+        ));
+        BTreeSet::new()
+    });
+    never_measured(nodes, rows, &published)
+}
+
+/// Nodes with GPUs under Dynamic Resource Allocation.
+async fn published(client: &Client) -> Result<BTreeSet<String>, Error> {
+    let slices: Api<ResourceSlice> = Api::all(client.clone());
+    let params = ListParams::default().fields(&format!("spec.driver={DRIVER}"));
+    let slices = match slices.list(&params).await {
+        // A cluster without this API has a device plugin.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeSet::new()),
+        slices => slices.map_err(|error| Error::from_call("read ResourceSlices", error))?,
+    };
+    let nodes = slices.items.into_iter().filter(|slice| slice.spec.driver == DRIVER);
+    Ok(nodes.filter_map(|slice| slice.spec.node_name).collect())
+}
+
+fn never_measured(
+    nodes: &[Node],
+    rows: &[NodePerformance],
+    published: &BTreeSet<String>,
+) -> BTreeMap<String, &'static str> {
+    let measured = rows.iter().filter(|row| row.status.is_some());
+    let measured: BTreeSet<String> = measured.map(kube::ResourceExt::name_any).collect();
+    let nodes = nodes.iter().filter(|node| !measured.contains(&node.name_any()));
+    let nodes = nodes.filter_map(|node| {
+        let gpus = node.status.as_ref().and_then(|status| status.capacity.as_ref());
+        let offers = gpus.is_some_and(|all| all.iter().any(|(name, amount)| name.ends_with(GPU) && amount.0 != "0"));
+        let usable = offers || published.contains(&node.name_any());
+        if !usable && !node.labels().contains_key(PRODUCT) {
+            return None;
+        }
+        Some((node.name_any(), obstacle(node, usable)))
+    });
+    nodes.collect()
+}
+
+fn obstacle(node: &Node, usable: bool) -> &'static str {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+    if !ready {
+        "the node is not ready"
+    } else if cordoned {
+        "the node is cordoned"
+    } else if usable {
+        "no run has measured it"
+    } else {
+        "neither a device plugin nor a DRA driver offers its GPUs"
+    }
+}

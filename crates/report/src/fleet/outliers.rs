@@ -1,0 +1,104 @@
+//! Sections about policies and their outliers.
+
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+use perfval_api::fleet::{Outlier, OutlierConfidence};
+
+use super::data::FleetReport;
+use crate::html::parts::{or_dash, scrolling};
+
+/// Outliers of all policies, and those that would be taken out of service.
+pub(super) fn outliers(fleet: &FleetReport) -> Markup {
+    if fleet.policies.is_empty() {
+        return html! { p.absent { "No PerfValidationPolicy was read, so nodes were not compared." } };
+    }
+    let found: Vec<&Outlier> = fleet.policies.values().flat_map(|status| &status.outliers).collect();
+    if found.is_empty() {
+        return html! { p { "No node is an outlier." } };
+    }
+    let acts = |outlier: &Outlier| outlier.confidence == Some(OutlierConfidence::Actionable);
+    let out = found.iter().filter(|outlier| acts(outlier)).count();
+    let word = |confidence: OutlierConfidence| -> &'static str { confidence.into() };
+    let table = html! {
+        table {
+            caption { "Percentages are of the gate, of the own earlier runs, or of the peers, as the comparison says" }
+            thead { tr {
+                @for name in ["Node", "GPU", "Comparison", "Confidence"] { th scope="col" { (name) } }
+                th.number scope="col" { "Result" } th scope="col" { "Out of service" } th scope="col" { "Validation" }
+            } }
+            tbody { @for outlier in &found { tr {
+                th scope="row" { (outlier.node) }
+                td { (outlier.gpu.as_deref().unwrap_or("all")) }
+                td { (outlier.reason.as_str()) }
+                td { (or_dash(outlier.confidence.map(word))) }
+                td.number { (or_dash(outlier.percent.map(|percent| format!("{percent} %")).as_deref())) }
+                td { @if acts(outlier) { "would be taken out" } @else { "stays" } }
+                td { (outlier.validation) }
+            } } }
+        }
+    };
+    html! {
+        p.legend {
+            (out) " of " (found.len()) " outliers are a reason to take a node out of service. The operator only reports them: it taints no node. "
+            "Each policy lists its worst 20."
+        }
+        (scrolling("Outliers", &table))
+    }
+}
+
+/// Properties that outliers share.
+pub(super) fn difference(fleet: &FleetReport) -> Markup {
+    let found = fleet.difference();
+    if found.properties.is_empty() {
+        return html! { p { "No label or version is more frequent among outliers, or fewer than two outliers have one in common." } };
+    }
+    let table = html! {
+        table {
+            thead { tr {
+                th scope="col" { "Label or version" } th scope="col" { "Value" }
+                th.number scope="col" { "Outliers" } th.number scope="col" { "Nodes that pass" }
+            } }
+            tbody { @for property in &found.properties { tr {
+                th scope="row" { (property.name) }
+                td { (property.value) }
+                td.number { (property.odd) " of " (found.odd) }
+                td.number { (property.passing) " of " (found.passing) }
+            } } }
+        }
+    };
+    html! {
+        p.legend { "Failed nodes and confirmed outliers, beside the other nodes that pass. With few outliers a difference may be chance." }
+        (scrolling("Difference from nodes that pass", &table))
+    }
+}
+
+/// Coverage and cost of each policy.
+pub(super) fn policies(fleet: &FleetReport) -> Markup {
+    if fleet.policies.is_empty() {
+        return html! { p.absent { "No PerfValidationPolicy was read." } };
+    }
+    let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC").to_string();
+    let table = html! {
+        table {
+            thead { tr {
+                th scope="col" { "Policy" }
+                @for name in ["Nodes", "Fresh", "Stale", "Never measured", "Running", "Busy", "GPU minutes today"] {
+                    th.number scope="col" { (name) }
+                }
+                th scope="col" { "All fresh at" }
+            } }
+            tbody { @for (name, status) in &fleet.policies {
+                @let nodes = status.nodes.unwrap_or_default();
+                tr {
+                    th scope="row" { (name) }
+                    @for number in [nodes.selected, nodes.fresh, nodes.stale, nodes.never_measured, nodes.running, nodes.busy] {
+                        td.number { (number) }
+                    }
+                    td.number { (or_dash(status.gpu_minutes_today.map(|minutes| minutes.to_string()).as_deref())) }
+                    td { (or_dash(status.expected_completion_time.map(time).as_deref())) }
+                }
+            } }
+        }
+    };
+    scrolling("Policies", &table)
+}
