@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::CommandFactory as _;
-use perfval_api::{Phase, condition};
+use perfval_api::{Phase, condition, meta};
 use perfval_operator::cli::Cli;
 
 use crate::page::section;
@@ -12,7 +12,7 @@ use crate::roles;
 /// The whole page.
 pub fn reference() -> String {
     let mut page = String::from(
-        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, flags and rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
+        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags and rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
     );
     section(
         &mut page,
@@ -28,6 +28,13 @@ pub fn reference() -> String {
          judged is never `Ready`, `Passed` or `Complete`.",
         &["condition", "true when"],
         conditions(),
+    );
+    section(
+        &mut page,
+        "Labels and annotations",
+        "You set the first two annotations on a `PerfValidation`. The operator sets the others.",
+        &["name", "kind", "meaning"],
+        metadata(),
     );
     let _ = write!(
         page,
@@ -123,6 +130,33 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])
+}
+
+fn metadata() -> impl Iterator<Item = [String; 3]> {
+    [
+        (meta::RERUN, "annotation", "a new value starts a new run"),
+        (
+            meta::NO_CLEANUP,
+            "annotation",
+            "`true` keeps the objects of a run, and its GPUs",
+        ),
+        (
+            meta::DUE_REASON,
+            "annotation",
+            "why the node of a policy's validation was due",
+        ),
+        (meta::POLICY_LABEL, "label", "policy of a validation"),
+        (meta::NODE_LABEL, "label", "node of a policy's validation, by hostname"),
+        (meta::NAME_LABEL, "label", "validation of an object of a run"),
+        (meta::RUN_LABEL, "label", "id of that run"),
+        (
+            meta::FINALIZER,
+            "finalizer",
+            "present until the objects of a run are gone",
+        ),
+    ]
+    .into_iter()
+    .map(|(name, kind, meaning)| [format!("`{name}`"), kind.to_owned(), meaning.to_owned()])
 }
 
 #[cfg(test)]

@@ -96,6 +96,14 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
             );
             ("True", "NewerRevision", message)
         }
+        (Some(approved), ..) if situation.measured.is_none() => {
+            let message = format!(
+                "Revision {} is approved. {}",
+                approved.revision,
+                not_measured(situation)
+            );
+            ("True", "Approved", message)
+        }
         (Some(approved), ..) => ("True", "Approved", format!("Revision {} is in use.", approved.revision)),
         (None, Some(missing), Some(newest)) => {
             let message = format!(

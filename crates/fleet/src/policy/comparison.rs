@@ -96,7 +96,8 @@ pub fn compare_nodes(
     }
     let place = |outlier: &Outlier| {
         let is_suspected = outlier.confidence == Some(OutlierConfidence::Suspected);
-        (is_suspected, outlier.percent.unwrap_or(i64::MAX), outlier.reason)
+        // A failure without a number, such as a crash, is the worst.
+        (is_suspected, outlier.percent.unwrap_or(0), outlier.reason)
     };
     found
         .outliers

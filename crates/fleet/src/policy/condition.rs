@@ -22,7 +22,7 @@ pub enum PolicyReason {
     Reconciled,
     /// `spec.suspend` is set.
     Suspended,
-    /// No node with GPUs matches the selector.
+    /// No node with GPUs matches the selector, or none has enough of them.
     NoNodes,
     /// Some nodes belong to an older policy.
     Overlapping,
@@ -76,6 +76,8 @@ pub(super) struct PolicySituation<'a> {
     pub(super) overlap: Option<(i64, &'a str, String)>,
     /// Due nodes without an active validation.
     pub(super) due: usize,
+    /// Those of them with fewer GPUs than a validation needs.
+    pub(super) too_small: &'a [&'a str],
     /// True if some budget leaves room for a due node.
     pub(super) has_budget: bool,
     /// Cron texts and time zones that cannot be used.
@@ -156,6 +158,19 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         let remedy = "No node with GPUs matches spec.nodeSelector. Compare it with: kubectl get nodes --show-labels";
         return (PolicyReason::NoNodes, remedy.to_owned());
     }
+    let too_small = situation.too_small.first().map(|example| {
+        format!(
+            "{} fewer GPUs than a validation needs, such as {example}. Lower placement.minGPUs in the template, or exclude them in \
+             spec.nodeSelector.",
+            number(situation.too_small.len(), "due node has", "due nodes have")
+        )
+    });
+    if let Some(remedy) = too_small
+        .clone()
+        .filter(|_| nodes.fresh == 0 && situation.too_small.len() == situation.due)
+    {
+        return (PolicyReason::NoNodes, remedy);
+    }
     if let Some(refusal) = situation.refusal {
         return if refusal.is_namespace_missing {
             let namespace = &policy.spec.validation_template.metadata.namespace;
@@ -193,6 +208,9 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
             " status.outliers lists the worst {MOST} of {}.",
             situation.outliers
         );
+    }
+    if let Some(remedy) = too_small {
+        let _ = write!(message, " {remedy}");
     }
     if let Some(example) = situation.unmeasured.first() {
         let _ = write!(

@@ -66,6 +66,8 @@ struct Sorted<'a> {
     /// Reasons of nodes without a fresh verdict and without an active validation.
     due: Vec<DueReason>,
     candidates: Vec<DueNode<'a>>,
+    /// Due nodes with fewer GPUs than a validation needs.
+    too_small: Vec<&'a str>,
     /// Last validations of due nodes that pause because it measured nothing.
     unmeasured: Vec<&'a ValidationFacts>,
 }
@@ -142,6 +144,7 @@ impl<'a> Planner<'a> {
                 .map(|overlap| (overlap.nodes, overlap.example, overlap.policy.name_any())),
             errors: &self.times.errors,
             due: sorted.due.len(),
+            too_small: &sorted.too_small,
             has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
             // An old refusal matters only if there is another attempt.
             refusal: self
@@ -271,7 +274,11 @@ impl<'a> Planner<'a> {
                 .iter()
                 .any(|child| child.outline.state == RunState::Suspended);
             let Some(hostname) = hostname.filter(|_| node.is_free && !is_taken && !is_suspended) else {
-                nodes.busy += i64::from(!node.is_too_small);
+                if node.is_too_small {
+                    sorted.too_small.push(&node.name);
+                } else {
+                    nodes.busy += 1;
+                }
                 continue;
             };
             if history.rests_until().is_some_and(|until| self.snapshot.now < until) {

@@ -271,6 +271,11 @@ fn a_baseline_of_another_environment_is_not_used_and_says_so() {
     let mut baseline = stored("b", &spec);
     let fleet = healthy(3);
     look(&mut baseline, &fleet);
+    let (_, _, text) = condition(&baseline, "Approved");
+    assert!(
+        text.contains("Revision 1 is approved. No node is measured in environment ba9876543210"),
+        "{text}"
+    );
     let (status, reason, message) = condition(&baseline, "Shifted");
     assert_eq!((status, reason), ("Unknown", "OtherEnvironment"));
     assert!(

@@ -361,6 +361,21 @@ fn a_failed_verdict_is_below_the_gate_and_only_selected_nodes_are_reported() {
 }
 
 #[test]
+fn a_failure_without_a_number_comes_before_smaller_losses() {
+    let mut fleet = Fleet::new();
+    fleet.record(1, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
+    fleet.record(2, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
+    let slower = fleet.objects.get_mut("n1").and_then(|object| object.status.as_mut());
+    slower.expect("a status").percent_of_gate = Some(84);
+    let nodes: Vec<String> = fleet
+        .outliers(&json!({}))
+        .into_iter()
+        .map(|outlier| outlier.node)
+        .collect();
+    assert_eq!(nodes, ["n2", "n1"]);
+}
+
+#[test]
 fn a_comparison_knows_more_outliers_than_a_status_lists() {
     let mut fleet = Fleet::new();
     for node in 1..=25 {

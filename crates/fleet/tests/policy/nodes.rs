@@ -145,6 +145,27 @@ fn nodes_without_free_gpus_or_hostname_are_busy() {
 }
 
 #[test]
+fn nodes_with_too_few_gpus_for_the_template_are_reported_with_the_remedy() {
+    let mut world = World::new(&["n1", "n2"], &json!({}));
+    let remedy = "such as n2. Lower placement.minGPUs in the template, or exclude them in spec.nodeSelector.";
+    world.nodes[1].is_free = false;
+    world.nodes[1].is_too_small = true;
+    let decision = world.decide();
+    let message =
+        format!("0 of 2 nodes have a fresh verdict. 1 due node has fewer GPUs than a validation needs, {remedy}");
+    assert_eq!(ready(&decision), ("True", "Reconciled", message.as_str()));
+    // None will ever be measured.
+    world.nodes[0].is_free = false;
+    world.nodes[0].is_too_small = true;
+    let decision = world.decide();
+    let message = format!(
+        "2 due nodes have fewer GPUs than a validation needs, {}",
+        remedy.replace("n2", "n1")
+    );
+    assert_eq!(ready(&decision), ("False", "NoNodes", message.as_str()));
+}
+
+#[test]
 fn the_older_policy_has_a_node_and_the_other_one_reports_it() {
     let mut world = World::new(&["n2", "n1"], &json!({}));
     world.policies.push(policy("o", &json!({})));
