@@ -10,7 +10,7 @@ const PAST: f64 = 0.8;
 /// Largest p-value of a confirmation that is slow.
 const AGAIN: f64 = 0.5;
 /// Largest product of the p-values of the newest run and the first confirmation of a node that is measured once more.
-const BOTH: f64 = 0.012;
+const BOTH: f64 = 0.006;
 /// Largest p-value of a deciding run that is repeated once, if it reports nothing. If the two runs were independent, this part would
 /// be added to the wrong names; they share the past, and the simulation shows the rest. Of 100 nodes that lost 10 % with recorded
 /// noise, 12 were missed without a repeat and 8 with it (simulated, with the screen and the limits of that time).

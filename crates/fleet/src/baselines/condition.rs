@@ -96,7 +96,8 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
             );
             ("True", "NewerRevision", message)
         }
-        (Some(approved), ..) if situation.measured.is_none() => {
+        // Nodes that missed a gate are compared too, although nothing is learned from them.
+        (Some(approved), ..) if situation.shift.is_none() => {
             let message = format!(
                 "Revision {} is approved. {}",
                 approved.revision,

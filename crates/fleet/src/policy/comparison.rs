@@ -96,8 +96,8 @@ pub fn compare_nodes(
     }
     let place = |outlier: &Outlier| {
         let is_suspected = outlier.confidence == Some(OutlierConfidence::Suspected);
-        // A failure without a number, such as a crash, is the worst.
-        (is_suspected, outlier.percent.unwrap_or(0), outlier.reason)
+        // A failure without a number, such as a crash, is the worst. A latency far above its gate has a number below 0.
+        (is_suspected, outlier.percent, outlier.reason)
     };
     found
         .outliers

@@ -76,7 +76,7 @@ pub(super) struct PolicySituation<'a> {
     pub(super) overlap: Option<(i64, &'a str, String)>,
     /// Due nodes without an active validation.
     pub(super) due: usize,
-    /// Those of them with fewer GPUs than a validation needs.
+    /// Due nodes with fewer whole GPUs than a validation needs.
     pub(super) too_small: &'a [&'a str],
     /// True if some budget leaves room for a due node.
     pub(super) has_budget: bool,
@@ -89,7 +89,36 @@ pub(super) struct PolicySituation<'a> {
 
 /// Condition `Ready` of a policy whose nodes are known.
 pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>, now: DateTime<Utc>) -> Condition {
-    let (reason, message) = explain(policy, situation);
+    let (reason, mut message) = explain(policy, situation);
+    if situation.outliers > MOST {
+        let _ = write!(
+            message,
+            " status.outliers lists the worst {MOST} of {}.",
+            situation.outliers
+        );
+    }
+    // None of these may hide nodes that are never measured.
+    let adds_too_small = matches!(
+        reason,
+        PolicyReason::Reconciled | PolicyReason::Suspended | PolicyReason::Overlapping | PolicyReason::Refused
+    );
+    if let Some(remedy) = describe_too_small(policy, situation).filter(|_| adds_too_small) {
+        let _ = write!(message, " {remedy}");
+    }
+    // Last, because it ends with a command.
+    if let Some(example) = situation
+        .unmeasured
+        .first()
+        .filter(|_| reason == PolicyReason::Reconciled)
+    {
+        let _ = write!(
+            message,
+            " The last validations of {} measured nothing. See why: kubectl describe perfval -n {} {}",
+            number(situation.unmeasured.len(), "node", "nodes"),
+            example.namespace,
+            example.name
+        );
+    }
     condition(policy, READY, (reason.status(), reason.as_str()), message, now)
 }
 
@@ -158,17 +187,9 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         let remedy = "No node with GPUs matches spec.nodeSelector. Compare it with: kubectl get nodes --show-labels";
         return (PolicyReason::NoNodes, remedy.to_owned());
     }
-    let too_small = situation.too_small.first().map(|example| {
-        format!(
-            "{} fewer GPUs than a validation needs, such as {example}. Lower placement.minGPUs in the template, or exclude them in \
-             spec.nodeSelector.",
-            number(situation.too_small.len(), "due node has", "due nodes have")
-        )
-    });
-    if let Some(remedy) = too_small
-        .clone()
-        .filter(|_| nodes.fresh == 0 && situation.too_small.len() == situation.due)
-    {
+    // An active validation or a fresh verdict shows that some node is large enough.
+    let all_are_too_small = nodes.fresh == 0 && nodes.running == 0 && situation.too_small.len() == situation.due;
+    if let Some(remedy) = describe_too_small(policy, situation).filter(|_| all_are_too_small) {
         return (PolicyReason::NoNodes, remedy);
     }
     if let Some(refusal) = situation.refusal {
@@ -201,27 +222,24 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         );
         return (PolicyReason::Overlapping, remedy);
     }
-    let mut message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
-    if situation.outliers > MOST {
-        let _ = write!(
-            message,
-            " status.outliers lists the worst {MOST} of {}.",
-            situation.outliers
-        );
-    }
-    if let Some(remedy) = too_small {
-        let _ = write!(message, " {remedy}");
-    }
-    if let Some(example) = situation.unmeasured.first() {
-        let _ = write!(
-            message,
-            " The last validations of {} measured nothing. See why: kubectl describe perfval -n {} {}",
-            number(situation.unmeasured.len(), "node", "nodes"),
-            example.namespace,
-            example.name
-        );
-    }
+    let message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
     (PolicyReason::Reconciled, message)
+}
+
+/// Nodes that the template can never measure, with the remedy.
+fn describe_too_small(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> Option<String> {
+    let example = situation.too_small.first()?;
+    let spec = &policy.spec.validation_template.spec;
+    // A run needs one whole worker at least, so a lower minGPUs does not always help.
+    let remedy = match (spec.min_workers(), spec.gpus_per_worker()) {
+        (2.., _) => "Lower placement.minGPUs in the template, or exclude them",
+        (_, 2..) => "Lower workload.dynamo.worker.gpus in the template, or exclude them",
+        _ => "Exclude them",
+    };
+    Some(format!(
+        "{} fewer whole GPUs than a validation needs, such as {example}. {remedy} in spec.nodeSelector.",
+        number(situation.too_small.len(), "due node has", "due nodes have")
+    ))
 }
 
 /// Status of a policy whose nodes cannot be read. The numbers stay as they were.

@@ -66,7 +66,7 @@ struct Sorted<'a> {
     /// Reasons of nodes without a fresh verdict and without an active validation.
     due: Vec<DueReason>,
     candidates: Vec<DueNode<'a>>,
-    /// Due nodes with fewer GPUs than a validation needs.
+    /// Due nodes with fewer whole GPUs than a validation needs.
     too_small: Vec<&'a str>,
     /// Last validations of due nodes that pause because it measured nothing.
     unmeasured: Vec<&'a ValidationFacts>,

@@ -55,7 +55,7 @@ impl Page {
     fn detectable(&mut self) {
         self.table(
             "Detectable losses",
-            "The policy states which losses nine of ten passes report. After five own runs, these losses in two of 200 nodes, in 50 passes.\n\n",
+            "The policy states which losses nine of ten passes report. After five own runs, two of 200 nodes get these losses.\n\n",
         );
         let quiet = [Shape::Gaussian, Shape::Heavy].map(|shape| (shape, QUIET));
         let quiet: Vec<(Shape, PriorSpread)> = quiet.into_iter().filter(|(shape, _)| self.plays(*shape)).collect();
@@ -164,7 +164,10 @@ impl Page {
     }
 
     fn losses(&mut self) {
-        self.table("Losses", "200 nodes, two of them faulty, in 50 passes.\n\n");
+        self.table(
+            "Losses",
+            "200 nodes, two of them faulty, in 50 passes of each of three fleets; of one with recorded noise.\n\n",
+        );
         let cases = Loss::all().into_iter().filter(|case| self.plays(case.shape));
         let played: Vec<(Loss, Found)> = cases.map(|case| (case, case.play())).collect();
         for (case, found) in &played {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perfval_api::Verdict;
 use perfval_api::fleet::{
     ComparisonRules, NodePerformanceStatus, OutlierConfidence, OutlierReason, PerfBaseline, PerfBaselineStatus,
 };
@@ -285,6 +286,20 @@ fn a_baseline_of_another_environment_is_not_used_and_says_so() {
     let mut slow = Fleet::new();
     slow.run(1, 1, |_, _| 20.0);
     assert_eq!(compare(&slow, &approved(&[&baseline])), []);
+}
+
+/// Nothing is learned from them, but they are compared.
+#[test]
+fn a_baseline_is_in_use_if_all_nodes_missed_a_gate() {
+    let mut fleet = healthy(1);
+    let failed = fleet.objects.get_mut("n0").and_then(|object| object.status.as_mut());
+    failed.expect("a status").verdict = Verdict::Failed;
+    let mut baseline = stored("b", &provided("125"));
+    look(&mut baseline, &fleet);
+    assert_eq!(
+        condition(&baseline, "Approved"),
+        ("True", "Approved", "Revision 1 is in use.")
+    );
 }
 
 #[test]

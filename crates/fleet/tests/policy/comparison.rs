@@ -365,14 +365,17 @@ fn a_failure_without_a_number_comes_before_smaller_losses() {
     let mut fleet = Fleet::new();
     fleet.record(1, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
     fleet.record(2, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));
-    let slower = fleet.objects.get_mut("n1").and_then(|object| object.status.as_mut());
-    slower.expect("a status").percent_of_gate = Some(84);
-    let nodes: Vec<String> = fleet
-        .outliers(&json!({}))
-        .into_iter()
-        .map(|outlier| outlier.node)
-        .collect();
-    assert_eq!(nodes, ["n2", "n1"]);
+    // A latency of three times its gate is -100 percent.
+    for percent in [84, -100] {
+        let slower = fleet.objects.get_mut("n1").and_then(|object| object.status.as_mut());
+        slower.expect("a status").percent_of_gate = Some(percent);
+        let nodes: Vec<String> = fleet
+            .outliers(&json!({}))
+            .into_iter()
+            .map(|outlier| outlier.node)
+            .collect();
+        assert_eq!(nodes, ["n2", "n1"], "{percent}");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Condition `Ready`, suspension and refusals.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use perfval_fleet::calibration::Calibration;
 use perfval_fleet::detectable::DetectableLoss;
-use perfval_fleet::policy::{CreateRefusal, unreadable};
-use serde_json::json;
+use perfval_fleet::policy::{CreateRefusal, PolicyFacts, Snapshot, decide, unreadable};
+use serde_json::{Value, json};
 
-use crate::{World, ago, ended, now, phase, ready};
+use crate::{World, ago, ended, now, phase, policy, ready};
 
 fn refusal(is_namespace_missing: bool) -> CreateRefusal {
     CreateRefusal {
@@ -73,6 +75,53 @@ fn a_validation_that_measured_nothing_is_named() {
         created[0]
     );
     assert_eq!(message, expected);
+}
+
+#[test]
+fn outliers_and_small_nodes_are_reported_beside_another_reason() {
+    let names: Vec<String> = (10..32).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&names, &json!({}));
+    let outliers = names[..21]
+        .iter()
+        .map(|node| json!({"node": node, "reason": "BelowGate", "validation": "perf/earlier"}));
+    world.comparison.outliers = serde_json::from_value(outliers.collect::<Value>()).expect("outliers");
+    world.nodes[0].is_free = false;
+    world.nodes[0].is_too_small = true;
+    let addition = " status.outliers lists the worst 20 of 21. 1 due node has fewer whole GPUs than a validation needs, such as n10. \
+                    Exclude them in spec.nodeSelector.";
+
+    world.refusal = Some(refusal(false));
+    let refused = world.decide();
+    world.policies[0].spec.suspend = true;
+    let suspended = world.decide();
+    world.policies[0].spec.suspend = false;
+    // Of the same age, and first by name.
+    let other = policy("a", &json!({}));
+    let facts = [(&other, &world.nodes[21..]), (&world.policies[0], &world.nodes[..])];
+    let facts = facts.map(|(policy, nodes)| PolicyFacts {
+        policy,
+        nodes,
+        comparison: &world.comparison,
+        refusal: None,
+        set_back: &world.set_back,
+    });
+    let overlapping = decide(&Snapshot {
+        policies: &facts,
+        measured: &BTreeMap::new(),
+        validations: &[],
+        now: now(),
+    })
+    .remove(1);
+    for (decision, expected) in [
+        (refused, "Refused"),
+        (suspended, "Suspended"),
+        (overlapping, "Overlapping"),
+    ] {
+        let (_, reason, message) = ready(&decision);
+        assert_eq!(reason, expected);
+        assert!(message.ends_with(addition), "{message}");
+    }
 }
 
 #[test]

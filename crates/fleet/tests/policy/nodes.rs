@@ -147,22 +147,52 @@ fn nodes_without_free_gpus_or_hostname_are_busy() {
 #[test]
 fn nodes_with_too_few_gpus_for_the_template_are_reported_with_the_remedy() {
     let mut world = World::new(&["n1", "n2"], &json!({}));
+    world.policies[0].spec.validation_template.spec.placement.min_gpus = 8;
     let remedy = "such as n2. Lower placement.minGPUs in the template, or exclude them in spec.nodeSelector.";
     world.nodes[1].is_free = false;
     world.nodes[1].is_too_small = true;
     let decision = world.decide();
     let message =
-        format!("0 of 2 nodes have a fresh verdict. 1 due node has fewer GPUs than a validation needs, {remedy}");
+        format!("0 of 2 nodes have a fresh verdict. 1 due node has fewer whole GPUs than a validation needs, {remedy}");
     assert_eq!(ready(&decision), ("True", "Reconciled", message.as_str()));
     // None will ever be measured.
     world.nodes[0].is_free = false;
     world.nodes[0].is_too_small = true;
     let decision = world.decide();
     let message = format!(
-        "2 due nodes have fewer GPUs than a validation needs, {}",
+        "2 due nodes have fewer whole GPUs than a validation needs, {}",
         remedy.replace("n2", "n1")
     );
     assert_eq!(ready(&decision), ("False", "NoNodes", message.as_str()));
+}
+
+#[test]
+fn a_policy_with_an_active_validation_has_a_node_that_is_large_enough() {
+    let mut world = World::new(&["n1", "n2"], &json!({}));
+    world.nodes[1].is_free = false;
+    world.nodes[1].is_too_small = true;
+    world.create(&phase("Benchmarking"));
+    let decision = world.decide();
+    assert_eq!((ready(&decision).0, ready(&decision).1), ("True", "Reconciled"));
+}
+
+#[test]
+fn the_remedy_for_a_small_node_changes_the_field_that_rules_it_out() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.nodes[0].is_free = false;
+    world.nodes[0].is_too_small = true;
+    for (min, each, remedy) in [
+        (8, 4, "Lower placement.minGPUs in the template, or exclude"),
+        (4, 4, "Lower workload.dynamo.worker.gpus in the template, or exclude"),
+        (1, 1, "such as n1. Exclude"),
+    ] {
+        let spec = &mut world.policies[0].spec.validation_template.spec;
+        spec.placement.min_gpus = min;
+        spec.dynamo_mut().worker.gpus = each;
+        let decision = world.decide();
+        let (_, _, message) = ready(&decision);
+        assert!(message.contains(remedy), "{message}");
+    }
 }
 
 #[test]
