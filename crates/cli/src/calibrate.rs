@@ -13,8 +13,8 @@ use kube::runtime::wait::await_condition;
 use perfval_api::{Gate, PerfValidation, TrialRule, Verdict};
 use serde_json::{Value, json};
 
-use self::knee::{LoadPoint, SearchStep};
-use self::outcome::{MeasuredRun, calibrated, line, measured, print, whole};
+use self::knee::{LoadPoint, SearchStep, whole};
+use self::outcome::{MeasuredRun, calibrated, line, measured, print};
 use crate::args::CalibrateArgs;
 use crate::error::Error;
 use crate::follow;
@@ -24,10 +24,6 @@ use crate::screen::Screen;
 use crate::session::Session;
 use crate::{exit, manifest};
 
-/// Exit code after Ctrl-C, as shells have it.
-const ENDED: u8 = 130;
-/// Exit code if the range of loads has no knee.
-const NO_KNEE: u8 = 3;
 /// Recommended load, as a share of the knee: below it the time to first token is steady (docs/gates.md).
 const BELOW_THE_KNEE: f64 = 0.8;
 /// Trials of each run at the recommended load.
@@ -146,7 +142,8 @@ fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
     }
     let object = manifest::read(path)?;
     let text = fs::read_to_string(path).map_err(Error::file(path))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| Error::Render(error.to_string()))?;
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).map_err(|error| manifest::no_yaml(&path.display().to_string(), &error))?;
     let written = documents
         .into_iter()
         .find(|document| document["kind"] == "PerfValidation");
@@ -242,7 +239,7 @@ async fn no_knee(
 ) -> Result<u8, Error> {
     clean_up(screen, session, name, args).await?;
     screen.note(&format!("no knee between {} and {}: {why}", args.from, args.to));
-    Ok(NO_KNEE)
+    Ok(exit::code(Verdict::Inconclusive))
 }
 
 /// Deletes the validation, unless it is to be kept.
@@ -266,5 +263,5 @@ fn interrupted(screen: &mut Screen, session: &Session, name: &str) -> u8 {
         "{name} still runs. Free its GPUs with `kubectl -n {} delete perfvalidation {name}`.",
         session.namespace
     ));
-    ENDED
+    exit::ENDED
 }

@@ -23,7 +23,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Res
         None => last_two(session, &args.before).await?,
     };
     let comparison = RunComparison::new(&before, &after);
-    let text = output::written(&comparison, args.output)?;
+    let text = output::in_format(&comparison, args.output)?;
     screen.say(&text.unwrap_or_else(|| page::text(&comparison, screen.columns())))?;
     Ok(0)
 }

@@ -63,7 +63,7 @@ pub async fn run(
         unknown,
         checks: &checks,
     };
-    if let Some(text) = output::written(&answer, args.output)? {
+    if let Some(text) = output::in_format(&answer, args.output)? {
         screen.say(&text)?;
         return Ok(code);
     }

@@ -95,9 +95,6 @@ pub enum Error {
         /// The API server's words.
         why: String,
     },
-    /// The command line has no name, and there is no obvious one.
-    #[error("{0}")]
-    WhichOne(String),
     /// The object went away while it was watched.
     #[error("PerfValidation {0} was deleted")]
     Vanished(String),
@@ -129,8 +126,8 @@ pub enum Error {
     /// The cluster could not be read for `size`.
     #[error("the cluster cannot be read: {0}")]
     NotSized(String),
-    /// An answer has no such form.
-    #[error("the answer cannot be written as {0}")]
+    /// The program cannot make its own answer.
+    #[error("the answer cannot be made: {0}; report it as a bug")]
     Render(String),
 }
 
@@ -149,7 +146,6 @@ impl Error {
         match self {
             Self::Closed => 0,
             Self::NoSuchObject { .. }
-            | Self::WhichOne(_)
             | Self::BadInput(_)
             | Self::Refused { .. }
             | Self::File { .. }

@@ -4,6 +4,8 @@ use perfval_api::Verdict;
 
 /// The run is not over yet.
 pub const NOT_OVER: u8 = 3;
+/// Ctrl-C ended the command, as shells have it.
+pub const ENDED: u8 = 130;
 
 /// Exit code of a verdict: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error.
 pub fn code(verdict: Verdict) -> u8 {

@@ -29,13 +29,6 @@ use plain::Lines;
 /// Between two pictures: seconds are shown.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Time limit of following.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Patience {
-    /// At most; none: as long as it takes.
-    pub timeout: Option<Duration>,
-}
-
 /// End of following.
 pub enum End {
     /// The run is over, with this exit code.
@@ -49,10 +42,10 @@ pub async fn to_the_end(
     screen: &mut Screen,
     session: &Session,
     object: PerfValidation,
-    patience: Patience,
+    timeout: Option<Duration>,
 ) -> Result<u8, Error> {
     let name = object.name_any();
-    match Box::pin(follow(screen, session, object, patience)).await? {
+    match Box::pin(follow(screen, session, object, timeout)).await? {
         End::Over(code) => Ok(code),
         End::Interrupted => {
             screen.note(&format!(
@@ -69,13 +62,13 @@ pub async fn follow(
     screen: &mut Screen,
     session: &Session,
     object: PerfValidation,
-    patience: Patience,
+    timeout: Option<Duration>,
 ) -> Result<End, Error> {
     screen.hear();
     let name = object.name_any();
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = pin!(watcher(session.validations(), config).default_backoff());
-    let deadline = patience.timeout.map(|timeout| Instant::now() + timeout);
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut shown = Shown::new(screen);
     let mut live = Live::new(session);
     let mut object = object;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// Runs in a line of throughputs.
 const SHOWN: usize = 11;
@@ -54,7 +54,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
     let status = object.status.unwrap_or_default();
     let runs = runs(&status, screen.now());
     let history = History { namespace, name, runs };
-    if let Some(text) = output::written(&history, args.output)? {
+    if let Some(text) = output::in_format(&history, args.output)? {
         screen.say(&text)?;
         return Ok(0);
     }
@@ -120,17 +120,16 @@ fn table(runs: &[HistoryRow]) -> Table {
         "ENDED",
         "ENVIRONMENT",
     ]);
-    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for line in runs {
         table.row([
             line.run.to_string(),
-            line.verdict.map_or("-", Verdict::as_str).to_owned(),
+            dash(line.verdict.map(Verdict::as_str)),
             line.reason.clone(),
-            dash(line.output_tokens_per_second.map(|rate| rate.to_string())),
-            dash(line.ttft_p99_milliseconds.map(|wait| wait.to_string())),
+            dash(line.output_tokens_per_second),
+            dash(line.ttft_p99_milliseconds),
             dash(line.seconds.map(span)),
             line.completed_at.map_or_else(|| "running".to_owned(), moment),
-            dash(line.environment.clone()),
+            dash(line.environment.as_ref()),
         ]);
     }
     table

@@ -56,7 +56,7 @@ fn answer(
     from: &[String],
 ) -> Result<u8, Error> {
     let report = report::JudgeReport::new(&object.spec, judgement, from);
-    let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
+    let text = output::in_format(&report, args.output)?.unwrap_or_else(|| report.to_string());
     screen.answer(&text)?;
     Ok(exit::code(judgement.verdict))
 }

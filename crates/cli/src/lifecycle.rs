@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{NameArgs, RerunArgs};
 use crate::error::Error;
-use crate::follow::{self, Patience};
+use crate::follow;
 use crate::screen::Screen;
 use crate::session::Session;
 
@@ -18,8 +18,7 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
     let object = ask_for_rerun(screen, session, &object).await?;
     let name = object.name_any();
     if args.watch {
-        let patience = Patience { timeout: args.timeout };
-        return Box::pin(follow::to_the_end(screen, session, object, patience)).await;
+        return Box::pin(follow::to_the_end(screen, session, object, args.timeout)).await;
     }
     screen.say(&format!(
         "{name} runs again; follow it with {}\n",

@@ -24,7 +24,8 @@ pub fn read(path: &Path) -> Result<PerfValidation, Error> {
     parse(&text, &from)
 }
 
-fn no_yaml(from: &str, why: &dyn Display) -> Error {
+/// Error of a text that is no YAML. `from`: its source.
+pub fn no_yaml(from: &str, why: &dyn Display) -> Error {
     Error::BadInput(format!("{from} is no YAML: {why}"))
 }
 

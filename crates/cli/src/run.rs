@@ -7,17 +7,14 @@ use serde_json::json;
 
 use crate::args::{CommonCase, RunCommandArgs};
 use crate::error::Error;
-use crate::exit::NOT_OVER;
-use crate::follow::{self, End, Patience};
+use crate::exit::{ENDED, NOT_OVER};
+use crate::follow::{self, End};
 use crate::init;
 use crate::lifecycle::ask_for_rerun;
 use crate::manifest;
 use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
-
-/// Exit code after Ctrl-C, as shells have it.
-const ENDED: u8 = 130;
 
 /// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(
@@ -34,8 +31,7 @@ pub async fn run(
         screen.say(&format!("follow it with {}\n", session.command("watch", &name)))?;
         return Ok(0);
     }
-    let patience = Patience { timeout: args.timeout };
-    let followed = Box::pin(follow::follow(screen, session, object, patience)).await;
+    let followed = Box::pin(follow::follow(screen, session, object, args.timeout)).await;
     if let (Some(directory), Ok(End::Over(_)) | Err(Error::NotOver(_))) = (&args.report, &followed) {
         // The exit code is the verdict's, even if the files fail.
         if let Err(error) = report::after_run(screen, session, &name, directory).await {

@@ -128,14 +128,14 @@ impl Session {
         let mut all = self.list(false).await?;
         let namespace = &self.namespace;
         match all.len() {
-            0 => Err(Error::WhichOne(format!(
+            0 => Err(Error::BadInput(format!(
                 "there is no PerfValidation in namespace {namespace}: `kubectl perfval get -A` lists all"
             ))),
             1 => Ok(all.remove(0)),
             count => {
                 let names: Vec<_> = all.iter().take(NAMED).map(kube::ResourceExt::name_any).collect();
                 let more = if count > NAMED { ", …" } else { "" };
-                Err(Error::WhichOne(format!(
+                Err(Error::BadInput(format!(
                     "namespace {namespace} has {count} PerfValidations: name one of {}{more}",
                     names.join(", ")
                 )))

@@ -44,7 +44,7 @@ pub async fn run(
     if let (Some(architecture), Some(_), None) = (architecture, &args.filename, &args.from) {
         report.add_notes(unfit_images(&object, &architecture).await);
     }
-    let text = output::written(&report, args.output)?.unwrap_or_else(|| report.to_string());
+    let text = output::in_format(&report, args.output)?.unwrap_or_else(|| report.to_string());
     screen.answer(&text)?;
     Ok(u8::from(!report.has_plan()))
 }

@@ -126,6 +126,11 @@ impl Table {
     }
 }
 
+/// Text of a cell; a dash if it has no value.
+pub fn dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 fn line<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize], padding: usize, indent: &str) -> String {
     let mut line = indent.to_owned();
     for (cell, width) in cells.zip(widths) {

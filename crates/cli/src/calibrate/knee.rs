@@ -81,9 +81,10 @@ fn between(below: &LoadPoint, above: &LoadPoint, wanted: f64) -> SearchStep {
     SearchStep::Measure(whole((low * high).sqrt()))
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "between two loads")]
-fn whole(load: f64) -> i32 {
-    load.round() as i32
+/// The nearest whole number.
+#[expect(clippy::cast_possible_truncation, reason = "loads, tokens and milliseconds")]
+pub fn whole(number: f64) -> i32 {
+    number.round() as i32
 }
 
 #[cfg(test)]

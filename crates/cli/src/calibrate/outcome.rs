@@ -3,11 +3,13 @@
 use std::fs;
 
 use perfval_api::text::number_of;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, Verdict};
 use serde_json::{Value, json};
 
+use super::knee::whole;
 use crate::args::CalibrateArgs;
 use crate::error::Error;
+use crate::exit;
 use crate::output;
 use crate::screen::Screen;
 
@@ -34,7 +36,10 @@ pub struct MeasuredRun {
 
 /// Numbers of a run that passed.
 pub fn measured(status: &PerfValidationStatus) -> Result<MeasuredRun, Error> {
-    let missing = || Error::Render("the run passed without numbers".to_owned());
+    let missing = || Error::NotMeasured {
+        code: exit::code(Verdict::Error),
+        why: "the run passed, but its status has no numbers: `kubectl perfval get -o yaml` shows it".to_owned(),
+    };
     let placement = status.placement.as_ref().ok_or_else(missing)?;
     let trials = status
         .trials
@@ -98,7 +103,7 @@ pub fn calibrated(
     }
     let fields = manifest["spec"]
         .as_object_mut()
-        .ok_or_else(|| Error::Render("the manifest has no spec".to_owned()))?;
+        .ok_or_else(|| Error::BadInput("the manifest has no spec: write one".to_owned()))?;
     let benchmark = fields.entry("benchmark").or_insert_with(|| json!({}));
     benchmark["concurrencyPerGPU"] = json!(load);
     fields.insert("gates".to_owned(), json!(gates));
@@ -141,12 +146,6 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
 #[expect(clippy::cast_precision_loss, reason = "tokens and milliseconds are far below 2^52")]
 fn precise(number: i64) -> f64 {
     number as f64
-}
-
-/// The nearest whole number.
-#[expect(clippy::cast_possible_truncation, reason = "loads, tokens and milliseconds")]
-pub fn whole(number: f64) -> i32 {
-    number.round() as i32
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, WorkerLo
 
 use super::layout::{INDENT, PageLayout};
 use crate::draw::{flow, span};
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// Every trial.
 pub fn trials(page: &PageLayout, status: &PerfValidationStatus) -> String {
@@ -15,8 +15,6 @@ pub fn trials(page: &PageLayout, status: &PerfValidationStatus) -> String {
     let mut table = Table::new([
         "TRIAL", "OUTCOME", "TOK/S", "TTFT-P99", "REQUESTS", "ERRORS", "TOOK", "CAUSES",
     ]);
-    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let number = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     for trial in &status.state.trials {
         let outcome = trial
             .outcome
@@ -28,13 +26,15 @@ pub fn trials(page: &PageLayout, status: &PerfValidationStatus) -> String {
                 trial.number.to_string()
             },
             outcome,
-            dash(&trial.throughput),
-            dash(&trial.ttft_p99_ms),
-            number(trial.requests),
-            number(trial.errors),
-            trial
-                .completed_at
-                .map_or_else(|| "-".to_owned(), |end| span((end - trial.started_at).num_seconds())),
+            dash(trial.throughput.as_ref()),
+            dash(trial.ttft_p99_ms.as_ref()),
+            dash(trial.requests),
+            dash(trial.errors),
+            dash(
+                trial
+                    .completed_at
+                    .map(|end| span((end - trial.started_at).num_seconds())),
+            ),
             trial.causes.join(", "),
         ]);
     }
@@ -57,12 +57,9 @@ pub fn workers(page: &PageLayout, status: &PerfValidationStatus) -> String {
     }
     let gpu = |pod: &str| {
         let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod);
-        worker
-            .map(|worker| worker.devices.join(", "))
-            .filter(|devices| !devices.is_empty())
-            .unwrap_or_else(|| "-".to_owned())
+        let devices = worker.map(|worker| worker.devices.join(", "));
+        dash(devices.filter(|devices| !devices.is_empty()))
     };
-    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mut table = Table::new([
         "WORKER",
         "GPU",
@@ -77,14 +74,10 @@ pub fn workers(page: &PageLayout, status: &PerfValidationStatus) -> String {
             worker.name.clone(),
             gpu(&worker.name),
             speed(worker),
-            dash(&worker.tokens_per_second),
-            dash(&worker.token_ms),
-            worker
-                .served
-                .map_or_else(|| "-".to_owned(), |served| served.to_string()),
-            worker
-                .still_seconds
-                .map_or_else(|| "-".to_owned(), |seconds| format!("{seconds}s")),
+            dash(worker.tokens_per_second.as_ref()),
+            dash(worker.token_ms.as_ref()),
+            dash(worker.served),
+            dash(worker.still_seconds.map(|seconds| format!("{seconds}s"))),
         ]);
     }
     page.title("Workers in the last valid trial, the slowest first") + &table.within(page.columns, INDENT)

@@ -5,13 +5,13 @@ use crate::draw::wrap;
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum CheckResult {
-    /// It is there.
+    /// Available.
     Good,
-    /// It works without, but worse.
+    /// Optional and missing.
     Worse,
-    /// It could not be looked at.
+    /// Check failed.
     Unknown,
-    /// A run needs it.
+    /// Required and missing.
     Missing,
 }
 
@@ -42,7 +42,7 @@ impl Check {
         }
     }
 
-    /// A check without an answer. `next` is a command with the same question, which so shows the obstacle.
+    /// A check without an answer. `next` is a command that shows the obstacle.
     pub fn unknown(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             found: CheckResult::Unknown,
@@ -70,6 +70,7 @@ impl Check {
             (CheckResult::Missing, false) => "NO",
             (CheckResult::Unknown, _) => "?",
         };
+        // `wrap` indents by five spaces. The mark replaces them.
         let mut lines = wrap(&self.what, columns, "     ");
         lines.replace_range(..5, &format!("  {mark:<2} "));
         if let Some(next) = &self.next {

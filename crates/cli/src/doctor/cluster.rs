@@ -1,11 +1,12 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use perfval_api::{PerfValidation, meta};
+use perfval_cluster::own_right;
 
 use super::asked::Asked;
 use super::check::Check;
@@ -55,7 +56,9 @@ fn version_check(version: &Info) -> Check {
         ),
         (Some(_), Some(_)) => Check::good(format!("Kubernetes {name}")),
         _ => Check::unknown(
-            format!("whether Kubernetes {name:?} is 1.{MINOR} or later: the cluster reports no version"),
+            format!(
+                "it is not known whether Kubernetes {name:?} is 1.{MINOR} or later: the cluster reports no version"
+            ),
             "kubectl version",
         ),
     }
@@ -94,10 +97,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
         }
     }
     Ok(Some(if !lacking.is_empty() {
-        Check::missing(
-            format!("the cluster does not serve {}", lacking.join(" and ")),
-            "kubectl apply --server-side -k config/crd",
-        )
+        Check::missing(format!("the cluster does not serve {}", lacking.join(" and ")), INSTALL)
     } else if differing.is_empty() {
         Check::good("PerfValidations are known, as this program knows them")
     } else {
@@ -106,7 +106,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
                 "{}: known, in another version than this program's: fields may be missing",
                 differing.join(" and ")
             ),
-            "kubectl apply --server-side -k config/crd, or take the program of that version",
+            format!("{INSTALL}, or take the program of that version"),
         )
     }))
 }
@@ -119,20 +119,14 @@ async fn rights(asked: &Asked<'_>) -> Check {
         let (resource, subresource) = resource
             .split_once('/')
             .map_or((resource, None), |(one, two)| (one, Some(two)));
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    namespace: Some(namespace.to_owned()),
-                    verb: Some(verb.to_owned()),
-                    group: Some(group.to_owned()),
-                    resource: Some(resource.to_owned()),
-                    subresource: subresource.map(str::to_owned),
-                    ..ResourceAttributes::default()
-                }),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
+        let review = own_right(ResourceAttributes {
+            namespace: Some(namespace.to_owned()),
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            ..ResourceAttributes::default()
+        });
         match api.create(&PostParams::default(), &review).await {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
             Ok(_) => {

@@ -52,7 +52,7 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
         }
         Seen::Unknown(why) => {
             return Check::unknown(
-                format!("whether Dynamo is installed: {why}"),
+                format!("it is not known whether Dynamo is installed: {why}"),
                 "kubectl get crd dynamographdeployments.nvidia.com",
             );
         }
@@ -169,7 +169,7 @@ async fn exporter(asked: &Asked<'_>) -> Check {
             Err(error) => {
                 return Check::unknown(
                     format!(
-                        "whether a DCGM exporter runs: {}",
+                        "it is not known whether a DCGM exporter runs: {}",
                         Error::from_call("read Pods of all namespaces", error)
                     ),
                     format!("kubectl get pods -A -l {label}"),

@@ -27,7 +27,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         Err(error) => {
             let why = Error::from_call(&format!("read Pods in {namespace}"), error);
             return vec![Check::unknown(
-                format!("whether the operator runs: {why}"),
+                format!("it is not known whether the operator runs: {why}"),
                 format!("kubectl get pods -n {namespace} -l {OPERATOR_LABEL}"),
             )];
         }
@@ -114,7 +114,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
         ),
         Err(error) => Check::unknown(
             format!(
-                "whether the operator may run validations in {namespace}: {}",
+                "it is not known whether the operator may run validations in {namespace}: {}",
                 Error::from_call("ask for the operator's rights", error)
             ),
             format!("kubectl auth can-i {verb} {resource}.{group} -n {namespace} --as {user}"),

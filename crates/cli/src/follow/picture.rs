@@ -15,6 +15,7 @@ use super::live::Live;
 use super::plain::trial_text;
 use crate::draw::{BAR, Ink, flow, span, wrap};
 use crate::screen::Size;
+use crate::table::dash;
 
 /// Cells of a line of values.
 const LINE: usize = 40;
@@ -250,7 +251,6 @@ impl Picture {
 
     /// Trials that are over.
     fn trials(&self, status: &PerfValidationStatus) -> Vec<String> {
-        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let over = status
             .state
             .trials
@@ -261,8 +261,8 @@ impl Picture {
                 format!("trial {:<2} {:<7}", trial.number, format!("{outcome:?}")),
                 format!(
                     "{} tok/s, TTFT p99 {} ms",
-                    dash(&trial.throughput),
-                    dash(&trial.ttft_p99_ms)
+                    dash(trial.throughput.as_ref()),
+                    dash(trial.ttft_p99_ms.as_ref())
                 ),
             ];
             row.extend((!trial.causes.is_empty()).then(|| trial.causes.join(", ")));

@@ -7,7 +7,7 @@ use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
 use crate::draw::gate_result;
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// The answer of `judge`, as `-o json` prints it.
 #[derive(Serialize)]
@@ -81,17 +81,15 @@ impl<'a> JudgeReport<'a> {
 
 impl fmt::Display for JudgeReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let number = |number: Option<i64>| number.map_or("-".to_owned(), |number| number.to_string());
         let mut table = Table::new(["TRIAL", "OUTCOME", "TOK/S", "TTFT P99 MS", "REQUESTS", "ERRORS", "FROM"]);
         for trial in &self.trials {
             table.row([
                 trial.number.to_string(),
                 format!("{:?}", trial.outcome),
-                or_dash(&trial.metrics.output_token_throughput),
-                or_dash(&trial.metrics.ttft_p99_ms),
-                number(trial.requests),
-                number(trial.errors),
+                dash(trial.metrics.output_token_throughput.as_ref()),
+                dash(trial.metrics.ttft_p99_ms.as_ref()),
+                dash(trial.requests),
+                dash(trial.errors),
                 trial.from.to_owned(),
             ]);
         }
@@ -107,7 +105,7 @@ impl fmt::Display for JudgeReport<'_> {
                     table.row([
                         trial.number.to_string(),
                         gate.name.clone(),
-                        or_dash(&gate.observed),
+                        dash(gate.observed.as_ref()),
                         (*threshold).to_owned(),
                         gate.effective.clone(),
                         gate_result(gate.result).to_owned(),

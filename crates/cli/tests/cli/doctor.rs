@@ -108,7 +108,7 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
     assert!(
         answer
             .out
-            .contains("?  whether the operator may run validations in perf"),
+            .contains("?  it is not known whether the operator may run validations in perf"),
         "{}",
         answer.out
     );
@@ -227,6 +227,8 @@ async fn a_definition_that_is_missing_is_noticed() {
     assert_eq!(answer.code, 1);
     let missing = "the cluster does not serve PerfValidationPolicy";
     assert!(answer.out.contains(missing), "{}", answer.out);
+    // A user of a release has no `config/`.
+    assert!(answer.out.contains("/install.yaml"), "{}", answer.out);
 }
 
 #[tokio::test]
