@@ -4,6 +4,7 @@ use kube::api::{Api, PostParams};
 use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
 use perfval_api::meta::FIELD_MANAGER;
 
+use crate::error::unless_late;
 use crate::{CallFailure, Class, Cluster};
 
 impl Cluster {
@@ -30,10 +31,7 @@ impl Cluster {
     ) -> Result<bool, CallFailure> {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
         let seen = &baseline.metadata;
-        match self.write_status::<PerfBaseline, _>(&api, seen, status).await {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.is_too_late() => Ok(false),
-            Err(failure) => Err(failure),
-        }
+        let written = self.write_status::<PerfBaseline, _>(&api, seen, status).await;
+        Ok(unless_late(written)?.is_some())
     }
 }

@@ -1,4 +1,3 @@
-use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
@@ -166,16 +165,29 @@ impl fmt::Display for CallFailure {
             // Not how long this call had: a text that differs from look to look would be a status write each time.
             Self::LookOver { after } => write!(f, "no answer within the {} s of one look", after.as_secs()),
             Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
-            Self::Call(error) => {
-                write!(f, "{error}")?;
-                let mut cause = error.source();
-                while let Some(inner) = cause {
-                    write!(f, ": {inner}")?;
-                    cause = inner.source();
-                }
-                Ok(())
-            }
+            Self::Call(error) => f.write_str(&chain(error)),
         }
+    }
+}
+
+/// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a
+/// source.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+/// Returns `None` if the object of a change is gone, or has changed since the caller read it. That is no failure.
+pub(crate) fn unless_late<T>(answer: Result<T, CallFailure>) -> Result<Option<T>, CallFailure> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(failure) if failure.is_too_late() => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -196,10 +196,5 @@ impl Cluster {
 
 /// Those of one namespace.
 fn in_namespace<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
-    match all {
-        Seen::Present(all) => Seen::Present(all.get(namespace).cloned().unwrap_or_default()),
-        Seen::Absent => Seen::Absent,
-        Seen::NotAsked => Seen::NotAsked,
-        Seen::Unknown(why) => Seen::Unknown(why.clone()),
-    }
+    all.map(|all| all.get(namespace).cloned().unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 use perfval_api::meta::FIELD_MANAGER;
 
 use crate::act::delete::delete_params;
+use crate::error::unless_late;
 use crate::{CallFailure, Class, Cluster};
 
 /// Outcome of an attempt to create a validation.
@@ -54,11 +55,8 @@ impl Cluster {
         version: Option<String>,
     ) -> Result<bool, CallFailure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), namespace);
-        match self.bounded(api.delete(name, &delete_params(uid, version))).await {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.is_too_late() => Ok(false),
-            Err(failure) => Err(failure),
-        }
+        let deleted = self.bounded(api.delete(name, &delete_params(uid, version))).await;
+        Ok(unless_late(deleted)?.is_some())
     }
 
     /// Writes the status of a policy. A policy that is gone is no failure.
@@ -73,10 +71,8 @@ impl Cluster {
             resource_version: None,
             ..policy.metadata.clone()
         };
-        match self.write_status::<PerfValidationPolicy, _>(&api, &seen, status).await {
-            Err(failure) if !failure.is_too_late() => Err(failure),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        let written = self.write_status::<PerfValidationPolicy, _>(&api, &seen, status).await;
+        unless_late(written).map(|_| ())
     }
 }
 

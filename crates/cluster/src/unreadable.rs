@@ -5,6 +5,7 @@ use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use perfval_api::PerfValidation;
 use serde_json::Value;
 
+use crate::error::unless_late;
 use crate::{Cluster, Error};
 
 impl Cluster {
@@ -30,9 +31,7 @@ impl Cluster {
             return Ok(());
         }
         let seen = &found.metadata;
-        match self.write_status::<PerfValidation, _>(&api, seen, &status).await {
-            Err(failure) if !failure.is_too_late() => Err(refused(failure)),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        let written = self.write_status::<PerfValidation, _>(&api, seen, &status).await;
+        unless_late(written).map(|_| ()).map_err(refused)
     }
 }

@@ -16,12 +16,12 @@ use tower::{BoxError, Layer, Service};
 
 use crate::moment::Moment;
 
-/// A lease that was not renewed for so long is not relied on. Others wait half as long again, so that a call which is under way
-/// has ended by then.
+/// Age at which a lease no longer allows writes. Other processes wait 1.5 times as long, so that running calls have
+/// ended.
 pub(crate) const RELIABLE: Duration = Duration::from_secs(10);
 
 /// Returns true if a lease that was renewed at `renewed`, at the latest, allows a write now.
-fn allows(renewed: Option<Moment>, now: Moment) -> bool {
+fn is_recent(renewed: Option<Moment>, now: Moment) -> bool {
     renewed.is_some_and(|renewed| now.since(renewed) < RELIABLE)
 }
 
@@ -41,7 +41,7 @@ impl Tenure {
     }
 
     /// Time of the last sure renewal; `None` without the lease.
-    pub(crate) fn since(&self) -> Option<Moment> {
+    pub(crate) fn renewed_at(&self) -> Option<Moment> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,7 +62,7 @@ impl Fence {
 
     fn lets_through(&self, method: &Method) -> bool {
         let Some(tenure) = &self.0 else { return true };
-        *method == Method::GET || allows(tenure.since(), Moment::now())
+        *method == Method::GET || is_recent(tenure.renewed_at(), Moment::now())
     }
 }
 
@@ -86,7 +86,10 @@ pub struct Fenced<S> {
 
 /// Reason why a call was not made.
 #[derive(Debug, thiserror::Error)]
-#[error("not sent: the lease is older than {} s, and another process may lead", RELIABLE.as_secs())]
+#[error(
+    "not sent: this process has lost its lease, or has not renewed it for {} s; the leader repeats the call",
+    RELIABLE.as_secs()
+)]
 struct TooOld;
 
 impl<S, B> Service<Request<Body>> for Fenced<S>
@@ -131,13 +134,13 @@ mod tests {
             ("frozen for a minute", Some(began), 60, false),
             ("renewed by a call that has only just begun", Some(at(3)), 1, true),
         ] {
-            assert_eq!(allows(renewed, at(now)), expected, "{case}");
+            assert_eq!(is_recent(renewed, at(now)), expected, "{case}");
         }
         let slept = Moment {
             since_boot: began.since_boot + Duration::from_mins(1),
             ..began
         };
-        assert!(!allows(Some(began), slept), "its machine slept for a minute");
+        assert!(!is_recent(Some(began), slept), "its machine slept for a minute");
     }
 
     #[tokio::test(start_paused = true)]

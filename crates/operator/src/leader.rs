@@ -142,7 +142,7 @@ impl Candidate {
     pub async fn keep(&mut self) -> Error {
         loop {
             sleep(RETRY).await;
-            let Some(renewed) = self.tenure.since() else {
+            let Some(renewed) = self.tenure.renewed_at() else {
                 return self.lost("it was never ours");
             };
             let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());

@@ -1,6 +1,6 @@
 //! The last look of this process at each run that is under way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -43,6 +43,11 @@ impl Looks {
         if let Some(uid) = object.uid() {
             self.lock().remove(&uid);
         }
+    }
+
+    /// Forgets objects that are not among these, after a new list.
+    pub fn retain(&self, uids: &HashSet<String>) {
+        self.lock().retain(|uid, _| uids.contains(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {

@@ -25,21 +25,21 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use self::fleet::FleetSeries;
-use self::labels::{InPhase, Kind, OutcomeLabel, ReasonLabel, Request, VerdictLabels};
+use self::labels::{Labels, Request};
 use self::objects::ObjectSeries;
 use crate::version::{REVISION, VERSION};
 
 /// Every series of the operator.
 pub struct OperatorMetrics {
     registry: Registry,
-    reconciles: Family<OutcomeLabel, Histogram>,
-    errors: Family<ReasonLabel, Counter>,
-    phases: Family<InPhase, Histogram>,
-    runs: Family<VerdictLabels, Counter>,
-    trials: Family<OutcomeLabel, Counter>,
+    reconciles: Family<Labels<1>, Histogram>,
+    errors: Family<Labels<1>, Counter>,
+    phases: Family<Labels<1>, Histogram>,
+    runs: Family<Labels<2>, Counter>,
+    trials: Family<Labels<1>, Counter>,
     queue_wait: Histogram,
     requests: Family<Request, Counter>,
-    watch_errors: Family<Kind, Counter>,
+    watch_errors: Family<Labels<1>, Counter>,
     missing_rights: Gauge,
     unreadable: Gauge,
     orphans: Gauge,
@@ -92,7 +92,7 @@ impl OperatorMetrics {
             length: AtomicUsize::default(),
         };
         for phase in objects::active_phases() {
-            drop(all.phases.get_or_create(&InPhase { phase: phase.as_str() }));
+            drop(all.phases.get_or_create(&[("phase", phase.as_str())]));
         }
         for outcome in [TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid] {
             drop(all.trials.get_or_create(&trial_label(outcome)));
@@ -122,19 +122,19 @@ impl OperatorMetrics {
     /// A pass is over.
     pub fn reconciled(&self, outcome: &'static str, took: Duration) {
         self.reconciles
-            .get_or_create(&OutcomeLabel { outcome })
+            .get_or_create(&[("outcome", outcome)])
             .observe(took.as_secs_f64());
     }
 
     /// A pass ended in an error of this reason.
     pub fn failed(&self, reason: &'static str) {
-        self.errors.get_or_create(&ReasonLabel { reason }).inc();
+        self.errors.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// A phase was left.
     pub fn left(&self, phase: Phase, after: Duration) {
         self.phases
-            .get_or_create(&InPhase { phase: phase.as_str() })
+            .get_or_create(&[("phase", phase.as_str())])
             .observe(after.as_secs_f64());
     }
 
@@ -163,10 +163,7 @@ impl OperatorMetrics {
             .map(|known| known.as_str())
             .find(|known| *known == reason);
         self.runs
-            .get_or_create(&VerdictLabels {
-                verdict: verdict.as_str(),
-                reason: known.unwrap_or("Other"),
-            })
+            .get_or_create(&[("verdict", verdict.as_str()), ("reason", known.unwrap_or("Other"))])
             .inc();
     }
 
@@ -179,7 +176,7 @@ impl OperatorMetrics {
 
     /// A watch broke.
     pub fn watch_failed(&self, kind: &'static str) {
-        self.watch_errors.get_or_create(&Kind { kind }).inc();
+        self.watch_errors.get_or_create(&[("kind", kind)]).inc();
     }
 
     /// Sets the number of objects that cannot be read.
@@ -250,13 +247,13 @@ impl OperatorMetrics {
     }
 }
 
-fn trial_label(outcome: TrialOutcome) -> OutcomeLabel {
+fn trial_label(outcome: TrialOutcome) -> Labels<1> {
     let outcome = match outcome {
         TrialOutcome::Pass => "Pass",
         TrialOutcome::Miss => "Miss",
         TrialOutcome::Invalid => "Invalid",
     };
-    OutcomeLabel { outcome }
+    [("outcome", outcome)]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Objects that have no first answer yet.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -79,6 +79,19 @@ impl Newcomers {
         }
     }
 
+    /// Forgets objects that are not among these, after a new list.
+    pub fn retain(&self, uids: &HashSet<String>) {
+        let mut all = self.lock();
+        let WaitingObjects { places, new, .. } = &mut *all;
+        places.retain(|uid, place| {
+            let stays = uids.contains(uid);
+            if !stays {
+                new.remove(place);
+            }
+            stays
+        });
+    }
+
     /// Returns true if any object waits for a first answer.
     pub fn any(&self) -> bool {
         !self.lock().new.is_empty()
@@ -145,6 +158,18 @@ mod tests {
         newcomers.observe(&object("c"), false);
         tokio::time::advance(NEW).await;
         assert!(!newcomers.any(), "it has trouble of its own");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_list_drops_objects_that_it_lacks() {
+        let newcomers = Newcomers::default();
+        newcomers.observe(&object("a"), false);
+        newcomers.observe(&object("b"), false);
+        newcomers.retain(&["b".to_owned()].into());
+        assert!(newcomers.any());
+        assert_eq!(newcomers.lock().places.len(), 1);
+        newcomers.retain(&HashSet::new());
+        assert!(!newcomers.any());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Every object this process looks after, and the bell that wakes some of them.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
@@ -31,8 +31,12 @@ const BACKLOG: usize = 256;
 pub struct Objects {
     stores: Arc<[Store<Stored>]>,
     namespaces: Arc<[Option<String>]>,
+    unfinished: Arc<Mutex<UnfinishedLists>>,
     bell: broadcast::Sender<ObjectRef<Stored>>,
 }
+
+/// Uids in incomplete lists, by namespace. A store takes the objects of a list only at its end.
+type UnfinishedLists = HashMap<Option<String>, HashSet<String>>;
 
 /// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
 pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<WatchScope>) {
@@ -56,6 +60,7 @@ pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<WatchScope>) {
         Objects {
             stores: stores.into(),
             namespaces: watched,
+            unfinished: Arc::default(),
             bell,
         },
         scopes,
@@ -113,10 +118,34 @@ impl Objects {
             .collect()
     }
 
-    /// Uids of all objects, as last seen.
+    /// Notes that the watch of a namespace begins a list.
+    pub(crate) fn begin_list(&self, namespace: Option<&str>) {
+        self.unfinished().insert(namespace.map(str::to_owned), HashSet::new());
+    }
+
+    /// Notes an object of an unfinished list.
+    pub(crate) fn add_to_list(&self, namespace: Option<&str>, object: &Stored) {
+        let Some(uid) = object.meta().uid.clone() else { return };
+        let mut unfinished = self.unfinished();
+        unfinished.entry(namespace.map(str::to_owned)).or_default().insert(uid);
+    }
+
+    /// Notes that the store of a namespace has its list.
+    pub(crate) fn end_list(&self, namespace: Option<&str>) {
+        self.unfinished().remove(&namespace.map(str::to_owned));
+    }
+
+    /// Uids of all objects, as last seen, with those of unfinished lists.
     pub(crate) fn uids(&self) -> HashSet<String> {
+        // Before the stores: a list that ends between the two reads is in its store by then.
+        let mut uids: HashSet<String> = self.unfinished().values().flatten().cloned().collect();
         let all = self.stores.iter().flat_map(Store::state);
-        all.filter_map(|object| object.meta().uid.clone()).collect()
+        uids.extend(all.filter_map(|object| object.meta().uid.clone()));
+        uids
+    }
+
+    fn unfinished(&self) -> MutexGuard<'_, UnfinishedLists> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has one object looked at.
@@ -195,6 +224,25 @@ mod tests {
         assert!(!objects.any_active().await);
         writer.apply_watcher_event(&Event::Apply(object("Sizing")));
         assert!(objects.any_active().await);
+    }
+
+    #[test]
+    fn objects_of_an_unfinished_list_count_although_no_store_has_them() {
+        let (objects, mut scopes) = watched(vec![Some("a".to_owned()), Some("b".to_owned())]);
+        objects.begin_list(Some("b"));
+        objects.add_to_list(Some("b"), &object("Sizing"));
+        objects.begin_list(Some("a"));
+        objects.end_list(Some("a"));
+        assert_eq!(objects.uids(), HashSet::from(["Sizing".to_owned()]));
+        objects.begin_list(Some("b"));
+        assert_eq!(objects.uids(), HashSet::new(), "the list begins again");
+        objects.add_to_list(Some("b"), &object("Pending"));
+        let writer = &mut scopes[1].writer;
+        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&Event::InitApply(object("Pending")));
+        writer.apply_watcher_event(&Event::InitDone);
+        objects.end_list(Some("b"));
+        assert_eq!(objects.uids(), HashSet::from(["Pending".to_owned()]));
     }
 
     #[test]

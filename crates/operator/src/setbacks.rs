@@ -1,6 +1,6 @@
 //! Rest of an object after passes that failed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +58,11 @@ impl Setbacks {
         }
     }
 
+    /// Forgets objects that are not among these, after a new list.
+    pub fn retain(&self, uids: &HashSet<String>) {
+        self.lock().retain(|uid, _| uids.contains(uid));
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Row>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,6 +83,15 @@ mod tests {
         setbacks.pause("a");
         setbacks.over("a");
         assert_eq!(setbacks.rest("a"), None);
+    }
+
+    #[test]
+    fn a_new_list_ends_the_setbacks_of_objects_that_it_lacks() {
+        let setbacks = Setbacks::default();
+        let pause = setbacks.pause("a").min(setbacks.pause("b"));
+        setbacks.retain(&["a".to_owned()].into());
+        assert!(setbacks.pause("a") > pause);
+        assert_eq!(setbacks.pause("b"), FIRST);
     }
 
     #[test]

@@ -5,62 +5,34 @@ use perfval_api::{Phase, Reason, Trigger, Why};
 use crate::edit;
 use crate::run::Run;
 
-/// Reason why an active run has to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interruption {
-    Deletion,
-    Suspension,
-    SpecChange,
-    Rerun,
-    StateLost,
-}
-
-impl Interruption {
-    pub(crate) fn why(self) -> Why {
-        match self {
-            Self::Deletion => Why::new(
-                Reason::Interrupted,
-                "the object is being deleted: removing what the run created",
-            ),
-            Self::Suspension => Why::new(
-                Reason::Suspended,
-                "spec.suspend is true: the run stops and frees its GPUs",
-            ),
-            Self::SpecChange => Why::new(
-                Reason::Interrupted,
-                "the measured or judged part of the spec changed: this run stops, a new one follows",
-            ),
-            Self::Rerun => Why::new(
-                Reason::Interrupted,
-                "a rerun was requested: this run stops, a new one follows",
-            ),
-            Self::StateLost => Why::new(
-                Reason::Interrupted,
-                "status.operatorState was damaged: this run stops, a new one follows",
-            ),
-        }
-    }
-}
-
-/// The interruption of the run, the most important first.
-pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
+/// Reason why the run has to stop, the most important first.
+pub(crate) fn interruption(run: &Run<'_>) -> Option<Why> {
+    let because = |message| Some(Why::new(Reason::Interrupted, message));
     if run.is_deleting() {
-        return Some(Interruption::Deletion);
+        return because("the object is being deleted: removing what the run created");
     }
     // A saved measurement is worth the second that saving it takes: only deletion stops an evaluation.
     if run.status().phase == Some(Phase::Evaluating) {
         return None;
     }
     if run.spec().suspend {
-        return Some(Interruption::Suspension);
+        return Some(suspension());
     }
     match next_trigger(run)? {
-        Trigger::Rerun => Some(Interruption::Rerun),
-        Trigger::StateLost => Some(Interruption::StateLost),
+        Trigger::Rerun => because("a rerun was requested: this run stops, a new one follows"),
+        Trigger::StateLost => because("status.operatorState was damaged: this run stops, a new one follows"),
         Trigger::SpecChanged | Trigger::GatesChanged | Trigger::Created | Trigger::Resumed | Trigger::Preempted => {
-            Some(Interruption::SpecChange)
+            because("the measured or judged part of the spec changed: this run stops, a new one follows")
         }
     }
+}
+
+/// Reason why a suspended run stops.
+pub(crate) fn suspension() -> Why {
+    Why::new(
+        Reason::Suspended,
+        "spec.suspend is true: the run stops and frees its GPUs",
+    )
 }
 
 /// Trigger of a run after the current one.

@@ -50,7 +50,7 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     let step = match run.phase() {
         None => first_look(run),
         Some(current) => match interruption(run) {
-            Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
+            Some(why) if is_active(current) => Step::Go(Phase::CleaningUp, why),
             _ => {
                 let stops = preemption::give_way(&mut pass, current)
                     .or_else(|| phase::mixed_allocation::intruder(&pass, current));

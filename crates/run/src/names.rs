@@ -49,10 +49,5 @@ pub fn nonce(uid: &str, run_id: &str, trial: i64) -> String {
 }
 
 fn hex8(parts: &[&str]) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(parts.join("/"));
-    digest.iter().take(4).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!("{:.8x}", Sha256::digest(parts.join("/")))
 }

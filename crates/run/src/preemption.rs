@@ -7,7 +7,7 @@ use perfval_api::{Phase, Reason};
 use crate::dynamo::names::WORKER;
 use crate::names;
 use crate::pass::{Pass, Step};
-use crate::readiness::Pods;
+use crate::readiness::{Pods, pod_condition};
 use crate::run::Run;
 
 /// Reason of the scheduler's Event on a pod that it removes for another one.
@@ -52,10 +52,6 @@ pub fn is_of_missing_worker(run: &Run<'_>, pods: &[Pod], name: &str, uid: &str) 
 }
 
 fn is_preempted(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| {
-        condition.type_ == "DisruptionTarget"
-            && condition.status == "True"
-            && condition.reason.as_deref() == Some(BY_SCHEDULER)
-    })
+    pod_condition(pod, "DisruptionTarget")
+        .is_some_and(|condition| condition.status == "True" && condition.reason.as_deref() == Some(BY_SCHEDULER))
 }

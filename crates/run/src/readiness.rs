@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
 use perfval_api::text::number_of;
@@ -35,13 +35,7 @@ impl<'a> Pods<'a> {
         let alive = |component: &str| {
             let mut found: Vec<&Pod> = pods
                 .iter()
-                .filter(|pod| {
-                    pod.labels()
-                        .get(perfval_api::meta::RUN_LABEL)
-                        .is_some_and(|id| id == run_id)
-                })
-                .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|name| name == component))
-                .filter(|pod| !is_over(pod))
+                .filter(|pod| is_part(pod, run_id, component) && !is_over(pod))
                 .collect();
             found.sort_by_key(|pod| pod.name_any());
             found
@@ -96,25 +90,23 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
         Some(Phase::Benchmarking) => {
             let measures = status.state.trials.last().is_some_and(|trial| trial.outcome.is_none());
             // Each trial has one, which stays when it is over.
-            let generators = pods.iter().filter(|pod| is_generator(pod, &id)).count();
+            let generators = pods.iter().filter(|pod| is_part(pod, &id, LOAD_GENERATOR)).count();
             deployment() || (measures && generators < status.state.trials.len())
         }
         _ => false,
     }
 }
 
-fn is_generator(pod: &Pod, run_id: &str) -> bool {
+/// Returns true if the labels of a pod show that it is this component of the run.
+fn is_part(pod: &Pod, run_id: &str, component: &str) -> bool {
     let label = |key: &str| pod.labels().get(key).map(String::as_str);
-    label(perfval_api::meta::RUN_LABEL) == Some(run_id) && label(COMPONENT_LABEL) == Some(LOAD_GENERATOR)
+    label(perfval_api::meta::RUN_LABEL) == Some(run_id) && label(COMPONENT_LABEL) == Some(component)
 }
 
 /// Pods that fill the model cache, those that are over included.
 pub fn fillers<'a>(pods: &'a [Pod], run_id: &str) -> impl Iterator<Item = &'a Pod> + use<'a> {
     let run_id = run_id.to_owned();
-    pods.iter().filter(move |pod| {
-        let label = |key: &str| pod.labels().get(key).map(String::as_str);
-        label(perfval_api::meta::RUN_LABEL) == Some(&run_id) && label(COMPONENT_LABEL) == Some(MODEL_CACHE)
-    })
+    pods.iter().filter(move |pod| is_part(pod, &run_id, MODEL_CACHE))
 }
 
 /// Returns true if a pod ended without success.
@@ -131,11 +123,13 @@ fn is_over(pod: &Pod) -> bool {
 
 /// Returns true if the kubelet reports the pod as Ready.
 pub fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    pod_condition(pod, "Ready").is_some_and(|condition| condition.status == "True")
+}
+
+/// Condition of a pod.
+pub(crate) fn pod_condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 /// Workers that restarted since they were recorded: their events show whether a probe ended them.

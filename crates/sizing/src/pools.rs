@@ -32,7 +32,7 @@ pub enum PoolState {
     Complete,
     /// The driver is still publishing.
     Incomplete { present: usize, announced: i64 },
-    /// No scheduler would use it, and why.
+    /// The scheduler ignores the pool, for this reason.
     Invalid(String),
 }
 
@@ -49,7 +49,7 @@ impl<'a> Pools<'a> {
     /// Sorts slices into pools.
     pub fn new(slices: &'a [Slice]) -> Self {
         let mut slices: Vec<&Slice> = slices.iter().collect();
-        // Lists come sorted by name, and so nearly in this order: the sort only compares each with its neighbour.
+        // API lists are sorted by name, so this input is nearly sorted.
         slices.sort_by(|a, b| (&a.driver, &a.pool).cmp(&(&b.driver, &b.pool)));
         let all: Vec<Pool<'a>> = slices
             .chunk_by(|a, b| (&a.driver, &a.pool) == (&b.driver, &b.pool))
@@ -72,12 +72,11 @@ impl<'a> Pools<'a> {
         Self { all, of_node, shared }
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Pool<'a>> {
         self.all.iter()
     }
 
-    /// Those that have, or had a moment ago, anything to do with a node.
+    /// Pools that serve a node, or did before the driver's last change.
     pub fn concerning(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
         let own = self.of_node.get(&*node.name).map_or(&[][..], Vec::as_slice);
         let mut own = own.iter().copied().peekable();
@@ -113,7 +112,7 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// Completeness is that of the whole pool, also of slices for other nodes.
+    /// The pool counts as complete only if all its slices are there, also those for other nodes.
     fn judge(&self) -> PoolState {
         let announced = || self.newest.iter().map(|slice| slice.slice_count);
         let present = self.newest.len();

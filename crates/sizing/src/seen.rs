@@ -24,6 +24,16 @@ impl<T> Seen<T> {
         }
     }
 
+    /// Returns the same answer with another value.
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Seen<U> {
+        match self {
+            Self::Present(value) => Seen::Present(f(value)),
+            Self::Absent => Seen::Absent,
+            Self::NotAsked => Seen::NotAsked,
+            Self::Unknown(why) => Seen::Unknown(why.clone()),
+        }
+    }
+
     /// Returns true if the API server reported that the object does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)

@@ -77,7 +77,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
     let share = share.unwrap_or(Share { gpus: 1, node_gpus: 1 });
     let mut judged = Vec::new();
     for (number, trial) in (1..).zip(recorded) {
-        if ruling(spec, &status) != Ruling::Continue {
+        if trials::ruling(spec, &status.state.trials) != Ruling::Continue {
             break;
         }
         let soak = trials::soak_is_next(spec, &status.state.trials);
@@ -169,10 +169,6 @@ fn judgement(
         trials,
         status,
     }
-}
-
-fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::ruling(spec, &status.state.trials)
 }
 
 /// Verdict of fewer trials than the rule needs: not enough to decide, or no measurement at all.

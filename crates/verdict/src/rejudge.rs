@@ -66,7 +66,7 @@ pub fn judge_again(
     next.state.workers.clear();
     let mut trials = Vec::new();
     for before in saved.trials.iter().filter(|trial| trial.outcome.is_some()) {
-        if ruling(spec, &next) != Ruling::Continue {
+        if trials::ruling(spec, &next.state.trials) != Ruling::Continue {
             break;
         }
         match saved.records.get(&before.number) {
@@ -117,10 +117,6 @@ fn unmeasured(before: &TrialState, saved: &SavedRun) -> JudgedTrial {
         worker_loss: before.worker_loss,
         ..JudgedTrial::unmeasured(Cause::BenchmarkFailed, "no measurement was saved", None)
     }
-}
-
-fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::ruling(spec, &status.state.trials)
 }
 
 fn judged(

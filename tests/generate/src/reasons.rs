@@ -17,11 +17,12 @@ const INTRODUCTION: &str = "\
 This page lists the words of `status.reason`, `status.diagnosis`, conditions and Events. The message and the remedy in the status are more precise than
 the word: a bullet below a word is one of its cases. [Troubleshoot](troubleshoot.md) starts from a symptom.
 
-**Effect** is what a case does to the verdict; without one it is only reported.
+**Effect** is what a case does to the verdict. A case without it is only reported, or the run waits or ends with Error, as its message shows.
 
 * *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
 * *Miss*: the trial is a miss.
 * *Error*: the run ends with this verdict, at once or after that time without a change.
+* *the run is Failed*: the run ends with this verdict, also if its gates are met.
 * *sizing*: the run counts free GPUs again.
 ";
 
@@ -57,7 +58,7 @@ struct Case {
     word: Word,
     why: String,
     remedy: &'static str,
-    /// `None` if it is only reported.
+    /// `None` if the page shows no effect.
     effect: Option<String>,
 }
 

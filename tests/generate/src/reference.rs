@@ -12,7 +12,7 @@ use crate::roles;
 /// The whole page.
 pub fn reference() -> String {
     let mut page = String::from(
-        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags and rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
+        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags, rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
     );
     section(
         &mut page,

@@ -215,7 +215,7 @@ fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "minimum": 0.0,
         "maximum": 100_000.0,
         "maxLength": 6,
-        "pattern": "^(0|[1-9][0-9]{0,5}|(100|[1-9]?[0-9])%)$",
+        "pattern": "^(0|[1-9][0-9]{0,4}|100000|(100|[1-9]?[0-9])%)$",
     })
 }
 

@@ -9,6 +9,7 @@ use perfval_run::{Run, Settings, teardown};
 use serde::de::DeserializeOwned;
 
 use super::in_namespace;
+use crate::error::unless_late;
 use crate::observe::dynamo;
 use crate::{CallFailure, Cluster, Error, change};
 
@@ -76,10 +77,7 @@ impl Cluster {
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        match self.try_delete(api, name, uid).await {
-            Err(failure) if !failure.is_too_late() => Err(failure),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        unless_late(self.try_delete(api, name, uid).await).map(|_| ())
     }
 
     async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
@@ -100,10 +98,9 @@ pub(crate) fn delete_params(uid: &str, resource_version: Option<String>) -> Dele
 }
 
 fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), CallFailure>) -> Result<(), Error> {
-    match answer {
-        Err(failure) if !failure.is_too_late() => Err(refused(run, kind, name, failure)),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    unless_late(answer)
+        .map(|_| ())
+        .map_err(|failure| refused(run, kind, name, failure))
 }
 
 fn refused(run: &Run<'_>, kind: &str, name: &str, failure: CallFailure) -> Error {

@@ -23,7 +23,7 @@ use crate::call::{Read, Unread, read, seen, without_managed_fields};
 use crate::copies::RunCopies;
 use crate::pod_reports::{PodReports, Subjects};
 
-/// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
+/// Most pods whose events are read one by one. One is enough for the message.
 const PODS: usize = 16;
 /// Events per pod; a kubelet repeats itself by counting, not by new Events.
 const EVENTS: u32 = 50;

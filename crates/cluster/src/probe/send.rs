@@ -14,6 +14,7 @@ use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
 use super::answer::{beginning, read_completion, read_models};
+use crate::error::chain;
 
 /// Enough for 16 tokens and an error page.
 const BODY_BYTES: usize = 1 << 20;
@@ -136,18 +137,6 @@ where
         .await
         .map_err(|error| chain(&*error))?;
     Ok((head.status, body.to_bytes().to_vec()))
-}
-
-/// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a
-/// source.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,31 +2,8 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct OutcomeLabel {
-    pub(super) outcome: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct ReasonLabel {
-    pub(super) reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct InPhase {
-    pub(super) phase: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct VerdictLabels {
-    pub(super) verdict: &'static str,
-    pub(super) reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Kind {
-    pub(super) kind: &'static str,
-}
+/// Labels with words of the code, as name and value.
+pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(super) struct Request {

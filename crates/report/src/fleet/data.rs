@@ -11,8 +11,6 @@ use perfval_api::fleet::{
     PerfValidationPolicyStatus,
 };
 
-use super::difference::properties;
-
 /// Fewest GPUs of one environment that give a median worth comparing with.
 const ALIKE: usize = 3;
 
@@ -127,6 +125,23 @@ impl FleetReport {
         all.sort_by_key(|environment| (std::cmp::Reverse(environment.nodes), environment.digest));
         all
     }
+}
+
+/// Labels and versions of a node.
+fn properties(node: &Node) -> BTreeMap<String, String> {
+    let mut found = node.metadata.labels.clone().unwrap_or_default();
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    for (name, value) in info.into_iter().flat_map(|info| {
+        [
+            ("kernel", &info.kernel_version),
+            ("operating system", &info.os_image),
+            ("kubelet", &info.kubelet_version),
+            ("container runtime", &info.container_runtime_version),
+        ]
+    }) {
+        found.insert(name.to_owned(), value.clone());
+    }
+    found
 }
 
 pub(super) fn digest(status: &NodePerformanceStatus) -> &str {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Node;
 use perfval_api::Verdict;
 
 use super::data::FleetReport;
@@ -32,23 +31,6 @@ pub(super) struct FleetDifference<'a> {
     pub passing: usize,
     /// Properties that are more frequent among outliers, the largest difference of shares first.
     pub properties: Vec<SharedProperty<'a>>,
-}
-
-/// Labels and versions of a node.
-pub(super) fn properties(node: &Node) -> BTreeMap<String, String> {
-    let mut found = node.metadata.labels.clone().unwrap_or_default();
-    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
-    for (name, value) in info.into_iter().flat_map(|info| {
-        [
-            ("kernel", &info.kernel_version),
-            ("operating system", &info.os_image),
-            ("kubelet", &info.kubelet_version),
-            ("container runtime", &info.container_runtime_version),
-        ]
-    }) {
-        found.insert(name.to_owned(), value.clone());
-    }
-    found
 }
 
 impl FleetReport {

@@ -132,7 +132,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
                     td class={ "result " (class_of(status.verdict)) } { (status.verdict.as_str()) }
                     td.number { (or_dash(status.output_tokens_per_second.map(|rate| rate.to_string()).as_deref())) }
                     td.number { (or_dash(percent(status.percent_of_gate).as_deref())) }
-                    td.number { (or_dash(of_own_past(status).as_deref())) }
+                    td.number { (or_dash(format_own_past(status).as_deref())) }
                     td.number { (or_dash(percent(status.percent_of_peers).as_deref())) }
                     td.number { (age(fleet, status.measured_at)) }
                     td { (or_dash(status.reason.as_deref())) }
@@ -145,7 +145,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
 }
 
 /// With the margin within which healthy runs vary, where the past is known.
-fn of_own_past(status: &NodePerformanceStatus) -> Option<String> {
+fn format_own_past(status: &NodePerformanceStatus) -> Option<String> {
     let percent = status.percent_of_own_past?;
     let margin = own_past_margin(status).map_or_else(String::new, |margin| format!(" ± {margin:.0}"));
     Some(format!("{percent}{margin} %"))

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -88,10 +87,7 @@ pub fn results_sha256(results: &ConfigMap) -> String {
         digest.update(format!("{key} {}\n", value.len()));
         digest.update(value);
     }
-    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!("{:x}", digest.finalize())
 }
 
 /// The verdict, and the part of the status that no later phase changes.

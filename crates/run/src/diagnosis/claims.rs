@@ -7,6 +7,7 @@ use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
 use super::statuses::container_statuses;
 use crate::observed::PodEvent;
+use crate::readiness::pod_condition;
 
 /// Reasons of a container that waits until claims and volumes of its pod are prepared.
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
@@ -28,12 +29,8 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
 /// Returns true if claims and volumes of a pod are prepared, even if earlier attempts failed: its sandbox exists, or
 /// a container began to pull its image or to run.
 fn prepared(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let sandbox = conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "PodReadyToStartContainers" && condition.status == "True");
-    sandbox
+    let sandbox = pod_condition(pod, "PodReadyToStartContainers");
+    sandbox.is_some_and(|condition| condition.status == "True")
         || container_statuses(pod)
             .filter_map(|container| container.state.as_ref())
             .any(|state| {

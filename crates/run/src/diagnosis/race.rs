@@ -12,7 +12,7 @@ use perfval_sizing::{self as sizing, Holder, Naming};
 use rust_decimal::Decimal;
 
 use super::scheduling;
-use crate::readiness::Pods;
+use crate::readiness::{Pods, pod_condition};
 use crate::run::Run;
 
 /// Most holders whose names are in a message.
@@ -32,11 +32,7 @@ pub fn is_unschedulable(pod: &Pod) -> bool {
     if !scheduling::gates(pod).is_empty() {
         return false;
     }
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
+    pod_condition(pod, "PodScheduled").is_some_and(|condition| condition.status == "False")
 }
 
 /// Holders of the GPUs that workers of a run lack. `None` as long as each may still get one, or no holder is known:

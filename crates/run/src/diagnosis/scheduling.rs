@@ -7,6 +7,7 @@ use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
+use crate::readiness::pod_condition;
 
 /// A claim is made and allocated within seconds; until then the scheduler refuses its pod.
 const ALLOCATING: Duration = Duration::from_secs(5);
@@ -31,10 +32,7 @@ pub(super) fn sign(pod: &Pod) -> Option<Sign> {
         // No time makes it sure: the run waits for the queue.
         return Some(Sign::new(Obstacle::Queued, name, evidence, Proof::Missing));
     }
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let scheduled = conditions
-        .iter()
-        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+    let scheduled = pod_condition(pod, "PodScheduled").filter(|condition| condition.status == "False")?;
     let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
     // The rest only explains why no other pod can be removed for this one.
     let words = words.split(" preemption:").next().unwrap_or(words);

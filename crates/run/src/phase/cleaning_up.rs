@@ -12,7 +12,7 @@ use crate::pass::{Pass, REMOVING, Step};
 use crate::status::Truth;
 use crate::{interruption, status, teardown, time};
 
-/// Claims and terminating pods are seen by watches; this is for the rest.
+/// Watches report pods and claims. Other objects are checked this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Longest pause where something hangs for long.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -29,7 +29,7 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
     let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
-    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it.
+    // The annotation may come after the deletion began. On the lab such a run then held its node with no deployment.
     if keep && teardown::can_be_kept(pass.seen) {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
@@ -87,7 +87,7 @@ fn over(pass: &Pass<'_>) -> Step {
     Step::Begin(interruption::next_trigger(pass.run).unwrap_or(Trigger::Resumed))
 }
 
-/// The time limit passed and something is left, or cannot be read. A finalizer is never released on a guess.
+/// Ends the wait after the limit. The finalizer stays until everything is confirmed gone.
 fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
     if let Some(step) = teardown::read_rest(pass) {
         return step;

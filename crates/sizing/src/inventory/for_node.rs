@@ -40,10 +40,5 @@ fn may_serve(slice: &Slice, node: &str) -> bool {
 }
 
 fn only<T: Clone>(all: &Seen<Vec<T>>, keep: impl Fn(&T) -> bool) -> Seen<Vec<T>> {
-    match all {
-        Seen::Present(all) => Seen::Present(all.iter().filter(|one| keep(one)).cloned().collect()),
-        Seen::Absent => Seen::Absent,
-        Seen::NotAsked => Seen::NotAsked,
-        Seen::Unknown(why) => Seen::Unknown(why.clone()),
-    }
+    all.map(|all| all.iter().filter(|one| keep(one)).cloned().collect())
 }

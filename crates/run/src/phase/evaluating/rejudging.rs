@@ -11,7 +11,7 @@ use perfval_verdict::saved::SavedRun;
 use crate::build;
 use crate::decision::Event;
 use crate::diagnosis::secret::Redactor;
-use crate::interruption::{self, Interruption};
+use crate::interruption;
 use crate::norms::norms;
 use crate::pass::{Pass, Step};
 use crate::{status, time};
@@ -80,7 +80,7 @@ fn read(results: &ConfigMap, status: &PerfValidationStatus) -> Result<SavedRun, 
 /// Ends this run without a verdict: the next one measures, once it may.
 fn measure(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
     if pass.run.spec().suspend {
-        return Step::Go(Phase::CleaningUp, Interruption::Suspension.why());
+        return Step::Go(Phase::CleaningUp, interruption::suspension());
     }
     pass.note(Event::warning(
         Reason::Interrupted,
