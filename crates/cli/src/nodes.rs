@@ -44,12 +44,19 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
             None
         }
     };
+    // Other outputs show no outliers.
+    let shows_outliers = args.html.is_some() || matches!(args.output, Output::Table | Output::Wide);
+    let mut policies = if shows_outliers {
+        Policies::read(screen, client).await
+    } else {
+        Policies::default()
+    };
     if let Some(nodes) = &nodes {
         let known: BTreeSet<String> = nodes.iter().map(kube::ResourceExt::name_any).collect();
         // The garbage collector is some seconds behind a node that went.
         rows.retain(|row| known.contains(&row.name_any()));
+        policies.retain(&known);
     }
-    let policies = Policies::read(screen, client).await;
     rows.sort_by_cached_key(|row| {
         (
             rank(row.status.as_ref(), policies.confidence(&row.name_any())),

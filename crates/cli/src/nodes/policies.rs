@@ -1,5 +1,7 @@
 //! Policies, and the outliers that they found.
 
+use std::collections::BTreeSet;
+
 use kube::Client;
 use kube::api::{Api, ListParams};
 use perfval_api::fleet::{Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicy};
@@ -8,6 +10,7 @@ use crate::error::{Error, is_missing_kind};
 use crate::screen::Screen;
 
 /// All policies of the cluster.
+#[derive(Default)]
 pub struct Policies {
     pub all: Vec<PerfValidationPolicy>,
 }
@@ -26,6 +29,13 @@ impl Policies {
             }
         };
         Self { all }
+    }
+
+    /// Drops outliers of nodes that are not listed.
+    pub fn retain(&mut self, nodes: &BTreeSet<String>) {
+        for status in self.all.iter_mut().filter_map(|policy| policy.status.as_mut()) {
+            status.outliers.retain(|outlier| nodes.contains(&outlier.node));
+        }
     }
 
     /// Highest confidence with which a comparison calls a node slow.

@@ -160,6 +160,16 @@ async fn a_page_shows_outliers_cost_and_what_differs() {
         assert!(page.contains(part), "{part} is not in {page}");
     }
     assert!(!page.contains("kubelet</th>"), "it is the same on all nodes");
+
+    // Outliers of other nodes are not shown.
+    desk.types(&format!("nodes -l pool=drifting --html {}", path.display()))
+        .await;
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        page.contains("1 of 1 outliers") && !page.contains("BelowGate"),
+        "{page}"
+    );
+    assert!(page.contains("Too few nodes"), "{page}");
 }
 
 #[tokio::test]

@@ -226,18 +226,18 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
     (PolicyReason::Reconciled, message)
 }
 
-/// Nodes that the template can never measure, with the remedy.
+/// Due nodes on which the template has too few whole GPUs, with the remedy.
 fn describe_too_small(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> Option<String> {
     let example = situation.too_small.first()?;
     let spec = &policy.spec.validation_template.spec;
     // A run needs one whole worker at least, so a lower minGPUs does not always help.
     let remedy = match (spec.min_workers(), spec.gpus_per_worker()) {
-        (2.., _) => "Lower placement.minGPUs in the template, or exclude them",
-        (_, 2..) => "Lower workload.dynamo.worker.gpus in the template, or exclude them",
-        _ => "Exclude them",
+        (2.., _) => "Else lower placement.minGPUs in the template, or exclude such nodes",
+        (_, 2..) => "Else lower workload.dynamo.worker.gpus in the template, or exclude such nodes",
+        _ => "Else exclude such nodes",
     };
     Some(format!(
-        "{} fewer whole GPUs than a validation needs, such as {example}. {remedy} in spec.nodeSelector.",
+        "{} fewer whole GPUs than a validation needs, such as {example}. If GPUs are missing there, repair it. {remedy} in spec.nodeSelector.",
         number(situation.too_small.len(), "due node has", "due nodes have")
     ))
 }

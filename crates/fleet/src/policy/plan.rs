@@ -160,7 +160,9 @@ impl<'a> Planner<'a> {
             .max()
             .unwrap_or(selected);
         let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
-        let end = self.estimate(left, slots).filter(|_| !spec.suspend);
+        let end = self
+            .estimate(left, slots)
+            .filter(|_| !spec.suspend && sorted.too_small.is_empty());
         let last_day = always.last_day(left, &sorted.due, now);
         let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
         PolicyDecision {

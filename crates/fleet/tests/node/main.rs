@@ -231,6 +231,15 @@ fn a_gpu_is_compared_with_its_own_past_after_five_runs() {
     assert!((4.0..6.0).contains(&margin), "{margin}");
     assert_eq!(own_past_margin(status(&object)), None);
 
+    // One GPU has no peers, and of eight the slowest is shown.
+    let margin_of = |count: usize| {
+        let names: Vec<String> = (0..count).map(|gpu| format!("GPU-{gpu}")).collect();
+        let gpus: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 8000)).collect();
+        own_past_margin(status(&after(7, &gpus))).expect("a known past")
+    };
+    let [one, two, eight] = [1, 2, 8].map(margin_of);
+    assert!(one < two && two < eight && eight < 8.0, "{one} {two} {eight}");
+
     // Another environment is another past.
     let upgraded = validation(7, &[("GPU-a", 10_000)]);
     let upgraded = changed(upgraded, |object| {

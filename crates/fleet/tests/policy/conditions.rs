@@ -88,8 +88,8 @@ fn outliers_and_small_nodes_are_reported_beside_another_reason() {
     world.comparison.outliers = serde_json::from_value(outliers.collect::<Value>()).expect("outliers");
     world.nodes[0].is_free = false;
     world.nodes[0].is_too_small = true;
-    let addition = " status.outliers lists the worst 20 of 21. 1 due node has fewer whole GPUs than a validation needs, such as n10. \
-                    Exclude them in spec.nodeSelector.";
+    let addition = " status.outliers lists the worst 20 of 21. 1 due node has fewer whole GPUs than a validation needs, such as n10. If \
+                    GPUs are missing there, repair it. Else exclude such nodes in spec.nodeSelector.";
 
     world.refusal = Some(refusal(false));
     let refused = world.decide();

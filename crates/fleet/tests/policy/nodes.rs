@@ -148,7 +148,8 @@ fn nodes_without_free_gpus_or_hostname_are_busy() {
 fn nodes_with_too_few_gpus_for_the_template_are_reported_with_the_remedy() {
     let mut world = World::new(&["n1", "n2"], &json!({}));
     world.policies[0].spec.validation_template.spec.placement.min_gpus = 8;
-    let remedy = "such as n2. Lower placement.minGPUs in the template, or exclude them in spec.nodeSelector.";
+    let remedy = "such as n2. If GPUs are missing there, repair it. Else lower placement.minGPUs in the template, or exclude such nodes in \
+                  spec.nodeSelector.";
     world.nodes[1].is_free = false;
     world.nodes[1].is_too_small = true;
     let decision = world.decide();
@@ -182,9 +183,9 @@ fn the_remedy_for_a_small_node_changes_the_field_that_rules_it_out() {
     world.nodes[0].is_free = false;
     world.nodes[0].is_too_small = true;
     for (min, each, remedy) in [
-        (8, 4, "Lower placement.minGPUs in the template, or exclude"),
-        (4, 4, "Lower workload.dynamo.worker.gpus in the template, or exclude"),
-        (1, 1, "such as n1. Exclude"),
+        (8, 4, "Else lower placement.minGPUs in the template, or exclude"),
+        (4, 4, "Else lower workload.dynamo.worker.gpus in the template, or exclude"),
+        (1, 1, "repair it. Else exclude"),
     ] {
         let spec = &mut world.policies[0].spec.validation_template.spec;
         spec.placement.min_gpus = min;

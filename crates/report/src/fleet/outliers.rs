@@ -49,8 +49,14 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
 /// Properties that outliers share.
 pub(super) fn difference(fleet: &FleetReport) -> Markup {
     let found = fleet.difference();
+    if fleet.properties.is_empty() {
+        return html! { p.absent { "Nodes were not read, so their labels and versions were not compared." } };
+    }
+    if found.odd < 2 || found.passing == 0 {
+        return html! { p.absent { "Too few nodes: a comparison needs two outliers and a node that passes." } };
+    }
     if found.properties.is_empty() {
-        return html! { p { "No label or version is more frequent among outliers, or fewer than two outliers have one in common." } };
+        return html! { p { "No label or version is more frequent among outliers than among nodes that pass." } };
     }
     let table = html! {
         table {

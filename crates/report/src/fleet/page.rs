@@ -120,7 +120,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
     let percent = |value: Option<i64>| value.map(|value| format!("{value} %"));
     let table = html! {
         table {
-            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the range of 95 of 100 healthy runs), and of the node's other GPUs" }
+            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the distance from 100 % that about 95 of 100 healthy runs keep), and of the node's other GPUs" }
             thead { tr {
                 th scope="col" { "Node" } th scope="col" { "Verdict" }
                 @for name in ["Tokens/s", "Of gate", "Own past", "Peers", "Measured"] { th.number scope="col" { (name) } }
