@@ -184,7 +184,11 @@ fn the_remedy_for_a_small_node_changes_the_field_that_rules_it_out() {
     world.nodes[0].is_too_small = true;
     for (min, each, remedy) in [
         (8, 4, "Else lower placement.minGPUs in the template, or exclude"),
-        (4, 4, "Else lower workload.dynamo.worker.gpus in the template, or exclude"),
+        (
+            4,
+            4,
+            "Else lower workload.dynamo.worker.gpus in the template, or exclude",
+        ),
         (1, 1, "repair it. Else exclude"),
     ] {
         let spec = &mut world.policies[0].spec.validation_template.spec;
