@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// Lists nodes.
 pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Result<u8, Error> {
@@ -146,30 +146,29 @@ fn table(
     };
     let head = usual.iter().chain(more).chain(&["REASON"]);
     let mut table = Table::headed(head.map(|&name| name.to_owned()));
-    let percent = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value}%"));
-    let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let percent = |value: Option<i64>| dash(value.map(|value| format!("{value}%")));
     let measured = rows
         .iter()
         .filter_map(|row| Some((row.name_any(), row.status.as_ref()?)));
     for (place, (node, status)) in measured.enumerate() {
         let margin = own_past_margin(status).map_or_else(String::new, |margin| format!(" ±{margin:.0}"));
-        let outlier = policies.words(&node);
+        let outlier = dash(policies.words(&node));
         let mut cells = vec![
             (place + 1).to_string(),
             node,
             status.verdict.as_str().to_owned(),
-            number(status.output_tokens_per_second),
+            dash(status.output_tokens_per_second),
             percent(status.percent_of_gate),
             percent(status.percent_of_own_past) + &margin,
-            outlier.unwrap_or_else(|| "-".to_owned()),
+            outlier,
             age(screen.now() - status.measured_at),
         ];
         if wide {
             let run = &status.validation;
             cells.extend([
                 percent(status.percent_of_peers),
-                number(status.gpu_count),
-                status.environment.clone().unwrap_or_else(|| "-".to_owned()),
+                dash(status.gpu_count),
+                dash(status.environment.as_ref()),
                 format!("{}/{}", run.namespace, run.name),
             ]);
         }

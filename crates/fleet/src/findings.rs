@@ -50,7 +50,8 @@ pub struct FleetRules {
     pub screen: f64,
     /// Share of the nodes (0 to 1) that is measured again at least, the most suspicious first. With heavy tails the p-value of a
     /// slow node is large: without it 12 of 40 GPUs that lost 10 % were missed. With 0.065 and a looser [`crate::evidence`] rule for
-    /// the confirmation after it, 7 of 400 slow nodes were missed, and 3 with 0.085 and the present one (simulated, 1.15 trials a node).
+    /// the confirmation after it, 7 of 400 slow nodes were missed, and 3 with 0.085 and the present one (simulated, heavy tails, 1.15 trials a
+    /// node).
     pub screen_share: f64,
     /// p-value up to which that share counts. With recorded noise p-values are larger: up to 0.3 the share was 0.07 (simulated).
     pub screen_most: f64,

@@ -140,20 +140,17 @@ fn metadata() -> impl Iterator<Item = [String; 3]> {
             "annotation",
             "`true` keeps the objects of a run, and its GPUs",
         ),
+        (meta::DUE_REASON, "annotation", "why a policy's node was due"),
         (
-            meta::DUE_REASON,
+            meta::ERRORS_BEFORE,
             "annotation",
-            "why the node of a policy's validation was due",
+            "earlier runs in a row that measured nothing",
         ),
         (meta::POLICY_LABEL, "label", "policy of a validation"),
         (meta::NODE_LABEL, "label", "node of a policy's validation, by hostname"),
         (meta::NAME_LABEL, "label", "validation of an object of a run"),
         (meta::RUN_LABEL, "label", "id of that run"),
-        (
-            meta::FINALIZER,
-            "finalizer",
-            "present until the objects of a run are gone",
-        ),
+        (meta::FINALIZER, "finalizer", "until a run's objects are gone"),
     ]
     .into_iter()
     .map(|(name, kind, meaning)| [format!("`{name}`"), kind.to_owned(), meaning.to_owned()])

@@ -9,10 +9,9 @@ use kube::{Client, ResourceExt as _};
 use perfval_api::fleet::NodePerformance;
 
 use crate::error::Error;
+use crate::preset::PRODUCT;
 use crate::screen::Screen;
 
-/// Label of nodes with GPUs, by NVIDIA's feature discovery.
-const PRODUCT: &str = "nvidia.com/gpu.product";
 /// End of the name of GPUs of a device plugin, such as `nvidia.com/gpu`.
 const GPU: &str = "/gpu";
 /// Driver of GPUs under Dynamic Resource Allocation.

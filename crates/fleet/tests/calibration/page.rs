@@ -166,7 +166,7 @@ impl Page {
     fn losses(&mut self) {
         self.table(
             "Losses",
-            "200 nodes, two of them faulty, in 50 passes of each of three fleets; of one with recorded noise.\n\n",
+            "200 nodes, two of them faulty: 50 passes of each of three fleets, and of one fleet with recorded noise.\n\n",
         );
         let cases = Loss::all().into_iter().filter(|case| self.plays(case.shape));
         let played: Vec<(Loss, Found)> = cases.map(|case| (case, case.play())).collect();

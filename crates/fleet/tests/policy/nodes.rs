@@ -156,7 +156,7 @@ fn nodes_with_too_few_gpus_for_the_template_are_reported_with_the_remedy() {
     let message =
         format!("0 of 2 nodes have a fresh verdict. 1 due node has fewer whole GPUs than a validation needs, {remedy}");
     assert_eq!(ready(&decision), ("True", "Reconciled", message.as_str()));
-    // None will ever be measured.
+    // No node is large enough now.
     world.nodes[0].is_free = false;
     world.nodes[0].is_too_small = true;
     let decision = world.decide();
