@@ -135,7 +135,20 @@ impl Admission {
     /// Refusals of list elements that repeat the key of an earlier one.
     pub fn by_keys(&self, manifest: &Value) -> Vec<Refusal> {
         let mut refusals = Vec::new();
-        duplicates(&self.schema, manifest, &mut refusals);
+        visit(&self.schema, manifest, "", &mut |schema, value, path| {
+            let (Some(keys), Some(items)) = (schema["x-kubernetes-list-map-keys"].as_array(), value.as_array()) else {
+                return;
+            };
+            let mut seen = BTreeSet::new();
+            for (index, item) in items.iter().enumerate() {
+                let key = keys.iter().filter_map(Value::as_str).map(|key| item[key].to_string());
+                let key: Vec<String> = key.collect();
+                if !seen.insert(key.clone()) {
+                    let message = format!("an earlier element has the same key {}", key.join(", "));
+                    refusals.push(refusal(format!("{path}[{index}]"), message, "duplicate"));
+                }
+            }
+        });
         refusals
     }
 }
@@ -185,26 +198,6 @@ fn nearest<'a>(field: &str, known: impl Iterator<Item = &'a String>) -> Option<&
     let scored = known.map(|name| (jaro_winkler(&field, &name.to_lowercase()), name));
     let (score, name) = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     (score > ALIKE).then_some(name)
-}
-
-fn duplicates(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
-    visit(schema, value, "", &mut |schema, value, path| {
-        let (Some(keys), Some(items)) = (schema["x-kubernetes-list-map-keys"].as_array(), value.as_array()) else {
-            return;
-        };
-        let mut seen = BTreeSet::new();
-        for (index, item) in items.iter().enumerate() {
-            let key: Vec<String> = keys
-                .iter()
-                .filter_map(Value::as_str)
-                .map(|key| item[key].to_string())
-                .collect();
-            if !seen.insert(key.clone()) {
-                let message = format!("an earlier element has the same key {}", key.join(", "));
-                refusals.push(refusal(format!("{path}[{index}]"), message, "duplicate"));
-            }
-        }
-    });
 }
 
 /// Visits every value with its schema and its path.

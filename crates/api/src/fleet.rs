@@ -15,7 +15,8 @@ pub use node_performance::{
     ValidationReference,
 };
 pub use policy::{
-    Budget, ComparisonRules, DueReason, FeedbackMode, Freshness, NodeFeedback, NodeOrder, Outlier, OutlierConfidence,
-    OutlierReason, PeerRule, PerfValidationPolicy, PerfValidationPolicySpec, PerfValidationPolicyStatus, PolicyNodes,
-    ReportRule, TemplateMetadata, ValidationHistory, ValidationTemplate,
+    ActRule, Budget, ComparisonRules, DueReason, FeedbackMode, Freshness, MOST_OUTLIERS, NodeFeedback, NodeOrder,
+    Outlier, OutlierConfidence, OutlierReason, PeerRule, PerfValidationPolicy, PerfValidationPolicySpec,
+    PerfValidationPolicyStatus, PolicyEnvironment, PolicyNodes, ReportRule, TemplateMetadata, ValidationHistory,
+    ValidationTemplate,
 };

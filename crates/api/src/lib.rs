@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod condition;
 mod crd;
+mod defaults;
 pub mod fleet;
 mod metric;
 mod reason;

@@ -4,26 +4,27 @@ use kube::core::Rule;
 
 use crate::{GateOperator, Metric};
 
+/// Rule for a Go duration with these bounds.
+fn go_duration(bounds: &str) -> Rule {
+    Rule::new(format!("self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && {bounds}"))
+}
+
 /// Rule for a wait of a run: a Go duration above zero.
 pub fn duration() -> Rule {
-    Rule::new(
-        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",
-    )
-    .message("write a Go duration above 0s and up to 24h, such as 90s or 1h5m")
+    go_duration("duration(self) > duration('0s') && duration(self) <= duration('24h')")
+        .message("write a Go duration above 0s and up to 24h, such as 90s or 1h5m")
 }
 
 /// Rule for a wait that may be zero.
 pub fn duration_or_zero() -> Rule {
-    Rule::new(r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) <= duration('24h')")
+    go_duration("duration(self) <= duration('24h')")
         .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
 }
 
 /// Rule for the age of a verdict.
 pub fn long_duration() -> Rule {
-    Rule::new(
-        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",
-    )
-    .message("write a Go duration from 1h to 8760h, such as 24h or 168h")
+    go_duration("duration(self) >= duration('1h') && duration(self) <= duration('8760h')")
+        .message("write a Go duration from 1h to 8760h, such as 24h or 168h")
 }
 
 /// Rule for five fields of cron. The operator checks that they name a time.
@@ -34,18 +35,14 @@ pub fn cron() -> Rule {
 
 /// Rule for the length of a window.
 pub fn window() -> Rule {
-    Rule::new(
-        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",
-    )
-    .message("write a Go duration from 1m to 8760h, such as 90m or 10h")
+    go_duration("duration(self) >= duration('1m') && duration(self) <= duration('8760h')")
+        .message("write a Go duration from 1m to 8760h, such as 90m or 10h")
 }
 
 /// Rule for a trial that is long enough to compare each of its last two minutes with the first.
 pub fn soak() -> Rule {
-    Rule::new(
-        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('24h')",
-    )
-    .message("write a Go duration from 5m to 24h, such as 10m; leave the field out for no soak")
+    go_duration("duration(self) >= duration('5m') && duration(self) <= duration('24h')")
+        .message("write a Go duration from 5m to 24h, such as 10m; leave the field out for no soak")
 }
 
 /// Rule for a threshold. The upper bound keeps it inside every integer type to which a quantity is converted.

@@ -11,6 +11,7 @@ mod workload;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::number;
 use crate::{PerfValidationStatus, rules};
 
 pub use benchmark::{Benchmark, Objective};
@@ -153,7 +154,7 @@ pub struct PerfValidationSpec {
     pub kept_seconds_after_finished: Option<i64>,
     /// Number of earlier runs whose ConfigMap with the full results is kept, without the last run (0 to 100). The
     /// operator deletes older ones once a run has saved its own. `status.history` still lists the last runs.
-    #[serde(default = "default_results_history_limit")]
+    #[serde(default = "number::<10>")]
     #[schemars(range(min = 0, max = 100))]
     pub results_history_limit: i32,
 }
@@ -191,8 +192,4 @@ impl PerfValidationSpec {
     pub fn min_gpus(&self) -> i64 {
         self.min_workers() * self.gpus_per_worker()
     }
-}
-
-fn default_results_history_limit() -> i32 {
-    10
 }

@@ -3,7 +3,6 @@ mod operator_state;
 mod phase;
 mod results;
 mod run;
-mod verdict;
 mod view;
 mod workload;
 
@@ -20,9 +19,8 @@ pub use operator_state::{
     WorkerLoad, WorkerLoss, WorkerPod,
 };
 pub use phase::Phase;
-pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome};
+pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome, Verdict};
 pub use run::{RunStatus, Trigger};
-pub use verdict::Verdict;
 pub use view::{EnvironmentStatus, HistoryEntry, MetricsStatus, ProgressStatus, Speed, TrialStatus, WorkerStatus};
 pub use workload::{PlacementStatus, WorkloadStatus};
 

@@ -1,7 +1,6 @@
 //! The command line. Flags that kubectl has too have the same names and meanings.
 
 mod evidence;
-mod format;
 mod recorded;
 mod run;
 
@@ -12,9 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use evidence::{
-    BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, ReportArgs, RunPart, VerifyArgs,
+    BundleArgs, DiffArgs, DoctorArgs, Form, Format, LogsArgs, OPERATOR_LABEL, OPERATOR_NAMESPACE, ReportArgs, RunPart,
+    VerifyArgs,
 };
-pub use format::Format;
 pub use recorded::{JudgeArgs, SizeArgs};
 use run::duration;
 pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunCommandArgs, WatchArgs};

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::args::BundleArgs;
 use crate::error::Error;
-use crate::logs::{self, Extent, Wanted};
+use crate::logs::{self, Extent};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{results, size};
@@ -186,12 +186,7 @@ async fn add_logs(
     args: &BundleArgs,
     archive: &mut Archive,
 ) -> Result<(), Error> {
-    let wanted = Wanted {
-        parts: &[],
-        gpus: &[],
-        operator_namespace: &args.operator_namespace,
-    };
-    let (sources, unread) = match logs::sources(session, object, &wanted).await {
+    let (sources, unread) = match logs::sources(session, object, &[], &[], &args.operator_namespace).await {
         Ok(found) => found,
         Err(error) => {
             archive.leave_out("logs", &error.to_string());

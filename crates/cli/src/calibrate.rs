@@ -63,24 +63,12 @@ pub async fn run(
             SearchStep::Measure(load) => load,
             SearchStep::Knee(knee) => break knee,
             SearchStep::StillGrowing => {
-                return no_knee(
-                    screen,
-                    session,
-                    &name,
-                    args,
-                    "the throughput still grows at the largest load: raise --to",
-                )
-                .await;
+                let why = "the throughput still grows at the largest load: raise --to";
+                return no_knee(screen, session, &name, args, why).await;
             }
             SearchStep::AlreadyPast => {
-                return no_knee(
-                    screen,
-                    session,
-                    &name,
-                    args,
-                    "a larger load gives no more throughput: lower --from",
-                )
-                .await;
+                let why = "a larger load gives no more throughput: lower --from";
+                return no_knee(screen, session, &name, args, why).await;
             }
         };
         if !points.is_empty() {

@@ -71,15 +71,12 @@ pub async fn run(
         screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    let (next, again) = match args.filename.as_ref().map(|path| path.display()) {
-        Some(path) => (
-            format!("kubectl perfval run -n {namespace} -f {path}"),
-            format!("kubectl perfval doctor -n {namespace} -f {path}"),
-        ),
-        None => (
-            format!("kubectl perfval presets, then kubectl perfval run -n {namespace} --preset …"),
-            format!("kubectl perfval doctor -n {namespace}"),
-        ),
+    let file = args.filename.as_ref().map(|path| format!(" -f {}", path.display()));
+    let file = file.unwrap_or_default();
+    let again = format!("kubectl perfval doctor -n {namespace}{file}");
+    let next = match &*file {
+        "" => format!("kubectl perfval presets, then kubectl perfval run -n {namespace} --preset …"),
+        file => format!("kubectl perfval run -n {namespace}{file}"),
     };
     let said = match (missing, unknown) {
         (0, 0) => format!("Nothing is missing. Next: {next}"),

@@ -27,15 +27,10 @@ impl Ink {
     /// A number against its threshold, which is in the middle of `cells` cells: the bar is full at twice the
     /// threshold.
     pub fn against(self, ratio: f64, cells: usize) -> String {
-        let (full, empty, mark) = if self.unicode {
-            ('█', '·', '│')
-        } else {
-            ('#', '.', '|')
-        };
-        let filled = share(ratio / 2.0, cells);
-        let cell = |at: usize| if at < filled { full } else { empty };
-        let half = |range: std::ops::Range<usize>| range.map(cell).collect::<String>();
-        format!("{}{mark}{}", half(0..cells / 2), half(cells / 2..cells))
+        let mut bar = self.part(ratio / 2.0, cells);
+        let middle = bar.char_indices().nth(cells / 2).map_or(bar.len(), |(at, _)| at);
+        bar.insert(middle, if self.unicode { '│' } else { '|' });
+        bar
     }
 
     /// A part of a whole.

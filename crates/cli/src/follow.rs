@@ -15,6 +15,7 @@ use perfval_api::{PerfValidation, Phase, condition, meta};
 use perfval_run::{Run, Settings};
 use tokio::time::{Instant, sleep_until};
 
+use crate::args::WatchArgs;
 use crate::describe;
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
@@ -35,6 +36,12 @@ pub enum End {
     Over(u8),
     /// A person pressed Ctrl-C.
     Interrupted,
+}
+
+/// `watch`: follows a validation until its run is over.
+pub async fn run(screen: &mut Screen, session: &Session, args: &WatchArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    Box::pin(to_the_end(screen, session, object, args.timeout)).await
 }
 
 /// Follows to the end of the run and prints what came of it. Ctrl-C leaves it running.

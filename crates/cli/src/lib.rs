@@ -35,7 +35,6 @@ pub mod session;
 pub mod size;
 mod table;
 mod verify;
-mod watch;
 
 use std::io::{self, BufReader, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -124,7 +123,7 @@ async fn carry_out(
         Verb::Approve(args) => Box::pin(approve::run(screen, &open(target).await?, &args)).await,
         Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
         Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
-        Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,
+        Verb::Watch(args) => Box::pin(follow::run(screen, &open(target).await?, &args)).await,
         Verb::Run(args) => {
             let namespace = target.namespace.as_deref();
             Box::pin(run::run(screen, &args, namespace, async || open(target).await)).await

@@ -2,7 +2,6 @@
 
 mod line;
 mod new;
-mod operator;
 mod source;
 
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::screen::Screen;
 use crate::session::Session;
 
 use new::New;
-pub use source::{Extent, Wanted, read, sources};
+pub use source::{Extent, read, sources};
 
 /// Between two looks for new lines.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -93,12 +92,7 @@ async fn look(
     args: &LogsArgs,
     new: &mut New,
 ) -> Result<usize, Error> {
-    let wanted = Wanted {
-        parts: &args.parts,
-        gpus: &args.gpus,
-        operator_namespace: &args.operator_namespace,
-    };
-    let (sources, unread) = sources(session, object, &wanted).await?;
+    let (sources, unread) = sources(session, object, &args.parts, &args.gpus, &args.operator_namespace).await?;
     for why in unread {
         new.note(screen, &why);
     }

@@ -51,6 +51,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     } else {
         Policies::default()
     };
+    policies.note_cut_off(screen);
     if let Some(nodes) = &nodes {
         let known: BTreeSet<String> = nodes.iter().map(kube::ResourceExt::name_any).collect();
         // The garbage collector is some seconds behind a node that went.
@@ -64,9 +65,8 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         )
     });
     if let Some(path) = &args.html {
-        let never = unmeasured((screen, client), nodes.as_deref(), &rows).await;
-        let never = never.into_iter().map(|(node, why)| (node, why.to_owned()));
-        let page = FleetReport::new(&rows, never.collect(), screen.now())
+        let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
+        let page = FleetReport::new(&rows, never, screen.now())
             .with_policies(&policies.all)
             .with_nodes(nodes.as_deref().unwrap_or_default())
             .html();
@@ -76,7 +76,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     }
     match args.output {
         Output::Table | Output::Wide => {
-            let never = unmeasured((screen, client), nodes.as_deref(), &rows).await;
+            let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
             if rows.is_empty() && never.is_empty() {
                 screen.note("No node has GPUs or a measurement.");
                 return Ok(0);
@@ -132,7 +132,7 @@ fn rank(status: Option<&NodePerformanceStatus>, confidence: Option<OutlierConfid
 
 fn table(
     (rows, policies): (&[NodePerformance], &Policies),
-    never: &BTreeMap<String, &'static str>,
+    never: &BTreeMap<String, String>,
     wide: bool,
     screen: &Screen,
 ) -> Table {
@@ -179,7 +179,7 @@ fn table(
         let mut cells = vec!["-".to_owned(); usual.len() + more.len()];
         node.clone_into(&mut cells[1]);
         "never".clone_into(&mut cells[usual.len() - 1]);
-        cells.push((*why).to_owned());
+        cells.push(why.clone());
         table.row(cells);
     }
     table

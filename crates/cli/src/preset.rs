@@ -87,6 +87,8 @@ impl Preset {
 
 /// Label of a node with the product name of its GPUs, as NVIDIA's feature discovery sets it.
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
+/// NVIDIA's DRA driver, as its slices name it.
+pub const DRIVER: &str = "gpu.nvidia.com";
 
 /// Lists them, or prints one.
 pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {

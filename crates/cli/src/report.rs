@@ -63,15 +63,9 @@ pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, direc
 async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport, String), Error> {
     let (name, number) = results::named(what)?;
     let object = session.pick(name).await?;
-    let last = object
-        .status
-        .as_ref()
-        .and_then(|status| status.run.as_ref())
-        .map(|run| run.number);
     let name = object.metadata.name.clone().unwrap_or_default();
-    let Some(last) = last else {
-        return Err(results::not_run(session, &name));
-    };
+    let run = object.status.as_ref().and_then(|status| status.run.as_ref());
+    let last = run.ok_or_else(|| results::not_run(session, &name))?.number;
     let number = number.unwrap_or(last);
     let saved = results::config_map(session, &object, number).await?;
     let unusable = |error: perfval_report::Error| Error::BadInput(format!("run {number} of {name}: {error}"));

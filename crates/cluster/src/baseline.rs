@@ -1,9 +1,9 @@
 //! Writes for a `PerfBaseline`.
 
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
-use perfval_api::meta::FIELD_MANAGER;
 
+use crate::call::creation;
 use crate::error::unless_late;
 use crate::{CallFailure, Class, Cluster};
 
@@ -11,11 +11,7 @@ impl Cluster {
     /// Creates a baseline. An existing one is no failure.
     pub async fn create_baseline(&self, baseline: &PerfBaseline) -> Result<(), CallFailure> {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        match self.bounded(api.create(&params, baseline)).await {
+        match self.bounded(api.create(&creation(false), baseline)).await {
             Ok(_) => Ok(()),
             Err(failure) if failure.class() == Class::Conflict => Ok(()),
             Err(failure) => Err(failure),

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, PostParams};
 use kube::core::{Request, Resource};
+use perfval_api::meta::FIELD_MANAGER;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
@@ -158,6 +159,14 @@ impl Cluster {
             };
             params = params.continue_token(&token);
         }
+    }
+}
+
+/// Parameters of a creation.
+pub(crate) fn creation(dry_run: bool) -> PostParams {
+    PostParams {
+        dry_run,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
     }
 }
 

@@ -9,24 +9,23 @@
 //! their copies.
 
 mod kept;
-mod kind;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::api::PartialObjectMeta;
 use kube::core::ResourceExt;
 use kube::runtime::watcher::{self, Event};
+use parking_lot::Mutex;
 use perfval_api::meta::NAME_LABEL;
 use perfval_run::Run;
 use tokio::time::Instant;
 
-pub use self::kind::Copied;
+pub use self::kept::Copied;
 
-use self::kept::{KeptCopies, KeptRead, KeptRun, version};
-use self::kind::KINDS;
+use self::kept::{KINDS, KeptCopies, KeptRead, KeptRun, version};
 use crate::pod_reports::{PodReports, Subjects};
 
 /// Time for which an object counts that changed since, where an older state serves, and for Events, which no watch brings.
@@ -124,7 +123,7 @@ impl RunCopies {
 impl Copies {
     /// Begins a pass over a run that waits: its copies that still count.
     pub(crate) fn begin(&self, run: &Run<'_>) -> RunCopies {
-        let mut store = self.lock();
+        let mut store = self.0.lock();
         if !store.runs.contains_key(&key(run)) {
             store.runs.retain(|_, kept| kept.begun.elapsed() < ABANDONED);
         }
@@ -145,7 +144,7 @@ impl Copies {
 
     /// Drops the copies of a run that has some, before it reads everything. Its object may be gone by now.
     pub(crate) fn begin_again(&self, run: &Run<'_>) {
-        if let Some(kept) = self.lock().runs.get_mut(&key(run)) {
+        if let Some(kept) = self.0.lock().runs.get_mut(&key(run)) {
             *kept = KeptRun::new(run);
         }
     }
@@ -159,7 +158,7 @@ impl Copies {
     ) {
         let key = key(run);
         let is_kept = {
-            let store = self.lock();
+            let store = self.0.lock();
             store.runs.contains_key(&key) && store.is_watched(K::KIND, run.namespace())
         };
         // Before anything is packed: a tenant's pods may have megabytes.
@@ -167,7 +166,7 @@ impl Copies {
             return;
         }
         let read = KeptRead::pack(run, version, objects);
-        let mut store = self.lock();
+        let mut store = self.0.lock();
         let is_watched = store.is_watched(K::KIND, run.namespace());
         let others = store.bytes();
         if let Some(kept) = store.runs.get_mut(&key) {
@@ -182,7 +181,7 @@ impl Copies {
 
     /// Keeps reports, if the next pass may use them.
     pub(crate) fn keep_reports(&self, run: &Run<'_>, reports: &PodReports) {
-        if let Some(kept) = self.lock().runs.get_mut(&key(run)) {
+        if let Some(kept) = self.0.lock().runs.get_mut(&key(run)) {
             kept.reports = reports
                 .may_be_kept()
                 .then(|| (Instant::now(), Arc::new(reports.clone())));
@@ -191,7 +190,7 @@ impl Copies {
 
     /// Takes an event of a watch over a namespace, or over all.
     pub fn follow<K: Copied>(&self, namespace: Option<&str>, event: &watcher::Result<Event<PartialObjectMeta<K>>>) {
-        let mut store = self.lock();
+        let mut store = self.0.lock();
         let watch = (K::KIND, namespace.map(str::to_owned));
         match event {
             Ok(event @ (Event::Apply(object) | Event::Delete(object))) => {
@@ -228,36 +227,27 @@ impl Copies {
         let Some(version) = version(object) else { return };
         let name = object.name_any();
         let is_news = |kept: &KeptRun| kept.kinds[K::KIND].lacks(&name, version);
-        if !self.lock().runs.get(&key).is_some_and(is_news) {
+        if !self.0.lock().runs.get(&key).is_some_and(is_news) {
             return;
         }
         // Without the lock: a pod may have 1.5 MB.
         let Some(json) = kept::pack(object) else { return };
-        let mut store = self.lock();
+        let mut store = self.0.lock();
         let room = MOST.saturating_sub(store.bytes());
         if let Some(kept) = store.runs.get_mut(&key) {
             kept.kinds[K::KIND].take(&name, version, json, room);
         }
     }
 
-    /// Drops the copies of a run.
-    pub(crate) fn forget(&self, run: &Run<'_>) {
-        self.lock().runs.remove(&key(run));
-    }
-
     /// Keeps the copies of these objects alone, known by their uids.
     pub fn retain(&self, uids: &HashSet<String>) {
-        self.lock().runs.retain(|_, kept| uids.contains(&kept.uid));
+        self.0.lock().runs.retain(|_, kept| uids.contains(&kept.uid));
     }
 
-    /// Drops the copies of an object that is gone.
+    /// Drops the copies of an object.
     pub fn forget_object(&self, object: &impl ResourceExt) {
         let key = (object.namespace().unwrap_or_default(), object.name_any());
-        self.lock().runs.remove(&key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Store> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().runs.remove(&key);
     }
 }
 

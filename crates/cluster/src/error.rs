@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use kube::core::Status;
 use perfval_api::Reason;
 
 use crate::change::{self, Change};
@@ -94,12 +95,17 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
-    /// HTTP status of the API server's answer.
-    pub fn code(&self) -> Option<u16> {
+    /// The API server's refusal.
+    pub(crate) fn refusal(&self) -> Option<&Status> {
         match self {
-            Self::Call(kube::Error::Api(status)) => Some(status.code),
+            Self::Call(kube::Error::Api(status)) => Some(status),
             Self::Call(_) | Self::TimedOut { .. } | Self::LookOver { .. } => None,
         }
+    }
+
+    /// HTTP status of the API server's answer.
+    pub fn code(&self) -> Option<u16> {
+        Some(self.refusal()?.code)
     }
 
     /// Returns true if the API server reported that there is no such object, or no such kind.
@@ -115,20 +121,15 @@ impl CallFailure {
     /// Returns true if there is no such kind at this version. For a missing object the API server gives the name; the
     /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
-        let Self::Call(kube::Error::Api(status)) = self else {
-            return false;
-        };
-        let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
-        status.code == 404 && !named
+        let named = |status: &Status| status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+        self.refusal()
+            .is_some_and(|status| status.code == 404 && !named(status))
     }
 
     /// Returns true if the namespace of an object does not exist.
     pub fn is_namespace_missing(&self) -> bool {
-        let Self::Call(kube::Error::Api(status)) = self else {
-            return false;
-        };
-        let kind = status.details.as_ref().map(|details| details.kind.as_str());
-        status.code == 404 && kind == Some("namespaces")
+        let details = self.refusal().and_then(|status| status.details.as_ref());
+        self.is_not_found() && details.is_some_and(|details| details.kind == "namespaces")
     }
 
     /// Response that the failure needs.
@@ -193,8 +194,6 @@ pub(crate) fn unless_late<T>(answer: Result<T, CallFailure>) -> Result<Option<T>
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
-
     use super::*;
 
     fn answer(code: u16) -> CallFailure {

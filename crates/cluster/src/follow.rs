@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use futures::{FutureExt as _, TryStreamExt as _};
 use kube::api::{Api, WatchParams};
 use kube::core::{Request, ResourceExt, WatchEvent};
+use perfval_run::build::ARCHITECTURE_LABEL;
 use perfval_run::observed::NodeSeen;
 use perfval_sizing::inventory::{ClaimUse, Interned, Inventory, PodUse};
 use tokio::sync::Mutex;
@@ -24,8 +25,6 @@ use crate::{CallFailure, Cluster};
 const WATCH: u32 = 30;
 /// Time for which a run waits for the inventory before it lists its own devices. A look may have it for many seconds.
 const TURN: Duration = Duration::from_secs(2);
-/// Label of a node with its architecture.
-const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 /// Shortest time between the starts of two watches of a kind: an API server that closes them at once is not flooded.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -196,7 +195,8 @@ async fn follow_a_list<T: Counted>(
     };
     loop {
         *began = Instant::now();
-        if watch(cluster, arrivals, &mut version, &mut interned).await? == Ended::Expired {
+        let is_expired = watch(cluster, arrivals, &mut version, &mut interned).await?;
+        if is_expired {
             return Ok(());
         }
         interned.keep_held_by(1);
@@ -212,15 +212,6 @@ async fn list<T: Counted>(cluster: &Cluster, mut read_one: impl FnMut(&T::Object
     read(&format!("list {}", T::PLURAL), listed)
 }
 
-/// End of a watch without an error.
-#[derive(PartialEq, Eq)]
-enum Ended {
-    /// The next one goes on from its last version.
-    Over,
-    /// The API server has forgotten that version.
-    Expired,
-}
-
 /// Takes the version of the newest object, from which the next watch goes on.
 fn advance(object: &impl ResourceExt, version: &mut String) {
     if let Some(now) = object.resource_version() {
@@ -228,13 +219,14 @@ fn advance(object: &impl ResourceExt, version: &mut String) {
     }
 }
 
-/// Hands on the changes of a kind after a version until the watch ends. A broken connection is such an end.
+/// Hands on the changes of a kind after a version until the watch ends. A broken connection is such an end. Returns true if the
+/// API server has forgotten the version, so that no watch goes on from it.
 async fn watch<T: Counted>(
     cluster: &Cluster,
     arrivals: &Arrivals<T>,
     version: &mut String,
     interned: &mut Interned,
-) -> Read<Ended> {
+) -> Read<bool> {
     let call = format!("watch {}", T::PLURAL);
     // Without the selection of the list: then a pod that ends is a change like any other.
     let params = WatchParams::default().timeout(WATCH);
@@ -245,7 +237,7 @@ async fn watch<T: Counted>(
         .bounded(cluster.client.request_events::<T::Object>(request))
         .await;
     let events = match begun {
-        Err(expired) if expired.code() == Some(410) => return Ok(Ended::Expired),
+        Err(expired) if expired.code() == Some(410) => return Ok(true),
         begun => read(&call, begun)?,
     };
     arrivals.follow();
@@ -257,7 +249,7 @@ async fn watch<T: Counted>(
             Ok(Err(kube::Error::Api(status))) => WatchEvent::Error(status),
             Ok(Err(error @ kube::Error::SerdeError(_))) => return read(&call, Err(CallFailure::Call(error))),
             // Closed, broken or silent.
-            Ok(Ok(None) | Err(_)) | Err(_) => return Ok(Ended::Over),
+            Ok(Ok(None) | Err(_)) | Err(_) => return Ok(false),
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -270,7 +262,7 @@ async fn watch<T: Counted>(
                 advance(&object, version);
             }
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
-            WatchEvent::Error(status) if status.code == 410 => return Ok(Ended::Expired),
+            WatchEvent::Error(status) if status.code == 410 => return Ok(true),
             WatchEvent::Error(status) => return read(&call, Err(CallFailure::Call(kube::Error::Api(status)))),
         }
     }

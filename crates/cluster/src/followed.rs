@@ -6,7 +6,7 @@
 mod arrivals;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use perfval_sizing::Seen;
@@ -81,7 +81,7 @@ pub(crate) struct Kinds {
     pub(crate) nodes: Arrivals<Node>,
     pub(crate) pods: Arrivals<PodUse>,
     pub(crate) claims: Arrivals<ClaimUse>,
-    used: std::sync::Mutex<Option<Instant>>,
+    used: parking_lot::Mutex<Option<Instant>>,
     is_given_up: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl Kinds {
     }
 
     fn note_use(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.used.lock() = Some(Instant::now());
     }
 
     /// The task panicked. The next look starts another one.
@@ -118,7 +118,7 @@ impl Kinds {
     }
 
     fn is_idle(&self) -> bool {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *self.used.lock();
         used.is_some_and(|used| used.elapsed() >= IDLE)
     }
 

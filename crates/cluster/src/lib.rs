@@ -15,7 +15,6 @@ mod event_recorder;
 mod events;
 mod follow;
 mod followed;
-mod installed;
 mod json_list;
 mod look;
 mod node_performance;
@@ -30,7 +29,6 @@ mod record;
 mod shared_reads;
 mod status;
 mod survey;
-mod unreadable;
 mod written_results;
 
 use std::sync::Arc;
@@ -51,7 +49,6 @@ pub use clock::TimeSource;
 pub use copies::{Copied, Copies};
 pub use error::{CallFailure, Class, Error};
 pub use look::{Look, cache_of};
-pub use node_performance::Written;
 pub use observe::{dynamo, own_right};
 pub use policy::Creation;
 pub use probe::EndpointAccess;
@@ -61,9 +58,8 @@ pub use survey::Survey;
 
 use event_recorder::EventRecorder;
 use followed::Shared;
-use installed::LastInstalled;
 use probe::Probes;
-use shared_reads::{LastAllowed, LastHolders, LastServed};
+use shared_reads::{LastAllowed, LastHolders, LastInstalled, LastServed};
 use written_results::WrittenResults;
 
 /// Objects whose probe was answered: each deserves a pass.

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::PerfValidationSpec;
 use perfval_run::Settings;
 use perfval_run::queue::{Contender, Line};
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
@@ -36,35 +35,11 @@ pub struct Look {
     turn: Option<LookTurn>,
 }
 
-/// Parts of a spec that decide on the reads for one run alone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RunWish {
-    pub(crate) namespace: String,
-    pub(crate) device_class: String,
-}
-
-/// Reads of sizing for one run alone.
-#[derive(Clone)]
-pub(crate) struct ReadForRun {
-    pub(crate) device_class: Seen<DeviceClass>,
-    pub(crate) quotas: Seen<Vec<ResourceQuota>>,
-    pub(crate) limit_ranges: Seen<Vec<LimitRange>>,
-}
-
 /// Limits of the runs of one namespace, and the names that they may use.
 struct OfNamespace {
     quotas: Seen<Vec<ResourceQuota>>,
     limit_ranges: Seen<Vec<LimitRange>>,
     naming: Naming,
-}
-
-impl RunWish {
-    pub(crate) fn new(namespace: &str, spec: &PerfValidationSpec) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            device_class: spec.placement.device_class_name.clone(),
-        }
-    }
 }
 
 impl Look {

@@ -2,24 +2,14 @@
 
 use chrono::DateTime;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::core::ResourceExt as _;
 use perfval_api::fleet::{NodeIdentity, NodePerformance};
-use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::time;
 use perfval_sizing::Seen;
 
-use crate::call::{read, seen};
+use crate::call::{creation, read, seen};
 use crate::{CallFailure, Cluster};
-
-/// Outcome of a write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Written {
-    /// The object as it is now.
-    Done(Box<NodePerformance>),
-    /// The object moved on, so the decision was made on an old copy.
-    Conflict,
-}
 
 impl Cluster {
     /// Uid and boot of a node.
@@ -40,11 +30,15 @@ impl Cluster {
         }))
     }
 
-    /// Creates the object if it has no uid yet, and writes its status. Nothing is written over a newer object.
-    pub async fn write_node_performance(&self, object: &NodePerformance) -> Result<Written, CallFailure> {
+    /// Creates the object if it has no uid yet, and writes its status. Returns the object as it is now; `None` if it moved on, so
+    /// that the decision was made on an old copy.
+    pub async fn write_node_performance(
+        &self,
+        object: &NodePerformance,
+    ) -> Result<Option<NodePerformance>, CallFailure> {
         match self.write_row(object).await {
-            Ok(written) => Ok(Written::Done(Box::new(written))),
-            Err(failure) if failure.is_too_late() && !failure.is_not_served() => Ok(Written::Conflict),
+            Ok(written) => Ok(Some(written)),
+            Err(failure) if failure.is_too_late() && !failure.is_not_served() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -52,11 +46,7 @@ impl Cluster {
     async fn write_row(&self, object: &NodePerformance) -> Result<NodePerformance, CallFailure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
         let created = if object.metadata.uid.is_none() {
-            let params = PostParams {
-                field_manager: Some(FIELD_MANAGER.to_owned()),
-                ..PostParams::default()
-            };
-            Some(self.bounded(api.create(&params, object)).await?)
+            Some(self.bounded(api.create(&creation(false), object)).await?)
         } else {
             None
         };

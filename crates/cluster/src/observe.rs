@@ -13,14 +13,13 @@ mod surroundings;
 mod trial;
 mod workload;
 
-use std::sync::{Mutex, PoisonError};
-
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
+use parking_lot::Mutex;
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
 use perfval_run::observed::{Need, TrialSeen};
@@ -36,7 +35,6 @@ use workload::WorkloadSeen;
 use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
 use crate::copies::RunCopies;
-use crate::look::RunWish;
 
 impl Cluster {
     /// Reads what a pass needs, all parts at once, and answers within a minute: what did not come by then is unknown.
@@ -72,7 +70,7 @@ impl Cluster {
     /// Copies for a pass over a run that waits, unless the run may go on now.
     fn copies_for(&self, run: &Run<'_>, needs: &Needs) -> RunCopies {
         if !matches!(run.phase(), Some(Phase::WaitingForReady | Phase::Benchmarking)) {
-            self.copies.forget(run);
+            self.copies.forget_object(run.object);
             return RunCopies::default();
         }
         let waits = |need: &Need| matches!(need, Need::Workload | Need::Trial | Need::Deployment | Need::Probe);
@@ -130,7 +128,7 @@ impl Cluster {
         observed: &Mutex<&mut Observed>,
     ) {
         // Locked for one assignment, whose value is read before.
-        let observed = || observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let observed = || observed.lock();
         match need {
             Need::Permission => {
                 let answer = self.may_run_in(run.namespace()).await;
@@ -144,11 +142,7 @@ impl Cluster {
             Need::Holders => observed().holders = seen(self.holders().await),
             // On the heap, as all four with many calls at once.
             Need::Inventory => {
-                let wish = RunWish::new(run.namespace(), run.spec());
-                let cache_claim = build::cache_claim_name(run.name(), run.spec());
-                let node = run.placement().map(|plan| plan.node.as_str());
-                let mut inventory = Box::pin(self.inventory_for(&wish, cache_claim.as_deref(), node)).await;
-                inventory.naming = run.settings.naming(run.namespace());
+                let inventory = Box::pin(self.inventory_for(run)).await;
                 observed().inventory = Seen::Present(inventory);
             }
             Need::Devices => {

@@ -1,12 +1,12 @@
 //! Writes for a `PerfValidationPolicy`.
 
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::core::{ObjectMeta, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_api::meta::FIELD_MANAGER;
 
 use crate::act::delete::delete_params;
+use crate::call::creation;
 use crate::error::unless_late;
 use crate::{CallFailure, Class, Cluster};
 
@@ -27,11 +27,8 @@ impl Cluster {
         let namespace = object.namespace().unwrap_or_default();
         let is_allowed = self.may_run_in(&namespace).await?;
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), &namespace);
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            // A missing namespace, or a quota, is still reported as such.
-            dry_run: !is_allowed,
-        };
+        // A missing namespace, or a quota, is still reported as such.
+        let params = creation(!is_allowed);
         match self.bounded(api.create(&params, object)).await {
             Ok(_) if !is_allowed => Ok(Creation::NotAllowed),
             Ok(created) => Ok(Creation::Done(Box::new(created))),

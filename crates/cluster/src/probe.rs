@@ -4,11 +4,12 @@ mod answer;
 mod send;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::channel::mpsc::UnboundedSender;
 use kube::Client;
 use kube::runtime::reflector::ObjectRef;
+use parking_lot::Mutex;
 use perfval_api::PerfValidation;
 use perfval_run::Run;
 use perfval_run::decision::ProbeRequest;
@@ -52,7 +53,7 @@ impl Probes {
 
     /// Sends a probe; the same one a second time only once the first was answered and its answer taken.
     pub(crate) fn send(&self, run: &Run<'_>, request: &ProbeRequest) {
-        let mut sent = self.lock();
+        let mut sent = self.sent.lock();
         if sent.get(run.uid()).is_some_and(|sent| sent.request == *request) {
             return;
         }
@@ -76,7 +77,7 @@ impl Probes {
 
     async fn follow(self, uid: String, object: ObjectRef<PerfValidation>, request: ProbeRequest, base: String) {
         let answer = send::probe(&self.way, &base, &request).await;
-        if let Some(sent) = self.lock().get_mut(&uid).filter(|sent| sent.request == request) {
+        if let Some(sent) = self.sent.lock().get_mut(&uid).filter(|sent| sent.request == request) {
             sent.answer = Some(answer);
         }
         // The receiver goes first when the process ends.
@@ -85,7 +86,7 @@ impl Probes {
 
     /// The state of this run's probe; an answer is given once.
     pub(crate) fn take(&self, run: &Run<'_>) -> Probe {
-        let mut sent = self.lock();
+        let mut sent = self.sent.lock();
         let service = frontend_service(&run.id());
         let Some(current) = sent.get_mut(run.uid()).filter(|sent| sent.request.service == service) else {
             return Probe::Idle;
@@ -102,7 +103,7 @@ impl Probes {
     /// Returns true if a completion of this run's endpoint waits for a pass.
     pub(crate) fn has_completion(&self, run: &Run<'_>) -> bool {
         let service = frontend_service(&run.id());
-        self.lock().get(run.uid()).is_some_and(|sent| {
+        self.sent.lock().get(run.uid()).is_some_and(|sent| {
             sent.request.service == service && matches!(sent.answer, Some(ProbeAnswer::Completion(_)))
         })
     }
@@ -110,19 +111,16 @@ impl Probes {
     /// Returns true if no probe of this run's endpoint is under way or answered.
     pub(crate) fn is_idle(&self, run: &Run<'_>) -> bool {
         let service = frontend_service(&run.id());
-        self.lock()
+        self.sent
+            .lock()
             .get(run.uid())
             .is_none_or(|sent| sent.request.service != service)
     }
 
     /// Ends what a phase that does not probe any more has left.
     pub(crate) fn forget(&self, run: &Run<'_>) {
-        if let Some(old) = self.lock().remove(run.uid()) {
+        if let Some(old) = self.sent.lock().remove(run.uid()) {
             old.task.abort();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Sent>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

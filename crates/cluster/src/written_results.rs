@@ -1,10 +1,11 @@
 //! Results that this process has just written: the pass that finds them need not read every trial's log again, of up to 10 MiB each.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::ResourceExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use perfval_run::Run;
 use tokio::time::Instant;
 
@@ -41,7 +42,7 @@ impl WrittenResults {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, WrittenResult>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|_, written| written.at.elapsed() < RECENT);
         all
     }

@@ -344,21 +344,11 @@ impl ReferenceDeviations {
             .iter()
             .zip(self.gpus)
             .filter_map(move |((uuid, _), deviation)| {
-                Some(SubjectLoss {
-                    reference,
-                    gpu: Some(*uuid),
-                    deviation: deviation?,
-                    scale: self.scale,
-                    choices: levels * tested,
-                })
+                let subject = (reference, Some(*uuid));
+                Some(SubjectLoss::new(subject, deviation?, self.scale, levels * tested))
             });
-        let node = self.node.map(|(deviation, scale)| SubjectLoss {
-            reference,
-            gpu: None,
-            deviation,
-            scale,
-            choices: levels,
-        });
+        let node = self.node;
+        let node = node.map(|(deviation, scale)| SubjectLoss::new((reference, None), deviation, scale, levels));
         gpus.chain(node)
     }
 }

@@ -96,21 +96,16 @@ impl<'a> NodeEvidence<'a> {
     pub(crate) fn drift(&self, effect: f64) -> Option<&SubjectLoss<'a>> {
         let drifts = self.confirmed.iter().filter(|candidate| {
             let is_drifting = self.drifting.contains(&candidate.gpu);
-            is_drifting && candidate.reference == Reference::Past && candidate.deviation.value <= -effect
+            is_drifting && candidate.reference == Reference::Past && candidate.value <= -effect
         });
-        drifts.min_by(|a, b| a.deviation.value.total_cmp(&b.deviation.value))
+        drifts.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// Surest comparison of the screen.
     pub(crate) fn surest(&self) -> Option<&SubjectLoss<'a>> {
         let asks_both = asks_both(self.screened.iter());
         // Most p-values are 1: of these the slowest counts.
-        let key = |candidate: &SubjectLoss| {
-            (
-                candidate.p(0.0) / share(candidate, asks_both),
-                candidate.deviation.standardised(),
-            )
-        };
+        let key = |candidate: &SubjectLoss| (candidate.p(0.0) / share(candidate, asks_both), candidate.standardised);
         let surest = self.screened.iter().map(|candidate| (key(candidate), candidate));
         let surest = surest.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         surest.map(|(_, candidate)| candidate)
@@ -138,7 +133,7 @@ impl<'a> NodeEvidence<'a> {
             let value = if candidate.is_surely_usual(0.0) {
                 1.0
             } else {
-                candidate.deviation.slower(0.0, candidate.scale)
+                candidate.slower(0.0)
             };
             let key = (candidate.reference, candidate.gpu.is_some());
             p.entry(key).or_default().push(value);

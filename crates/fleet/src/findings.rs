@@ -101,7 +101,7 @@ impl NodeLoss {
             reason: subject.reference.reason(),
             confidence,
             gpu: subject.gpu.map(str::to_owned),
-            percent: percent(subject.deviation.value),
+            percent: percent(subject.value),
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::past::Past;
 use crate::prior::PriorSpread;
 use crate::reading::{MeanSpeed, NodeSummary};
 use crate::scale::{Scale, Squares};
-use crate::tail::student;
 
 /// Variance of a trimmed mean beside that of a plain one.
 const TRIMMED: f64 = 1.1;
@@ -43,11 +42,6 @@ impl Deviation {
         let averaged = scale.variance.min(USUAL_SCALE);
         let variance = self.variance * averaged + self.once * (scale.variance - averaged);
         (variance * excess).sqrt()
-    }
-
-    /// Probability of so slow a value if the subject were slower by `effect` (logarithm, 0 or more) and no more.
-    pub fn slower(&self, effect: f64, scale: Scale) -> f64 {
-        student((-self.value - effect) / self.deviation(scale), scale.degrees)
     }
 }
 
@@ -226,6 +220,7 @@ impl NodePeers {
 mod tests {
     use super::*;
     use crate::reading::{Average, NodePass, Speeds};
+    use crate::tail::student;
 
     const SPREAD: PriorSpread = PriorSpread {
         trial: 0.015,
@@ -245,6 +240,12 @@ mod tests {
             gpus: gpus.collect(),
             ..NodePass::default()
         }
+    }
+
+    /// Probability of so slow a value of a subject that is 2 % slower.
+    fn slower(deviation: Deviation) -> f64 {
+        let scale = Scale::default();
+        student((-deviation.value - 0.02) / deviation.deviation(scale), scale.degrees)
     }
 
     #[test]
@@ -273,7 +274,7 @@ mod tests {
         );
         let node = node_and_past(&summary, &SPREAD, 5).expect("a past");
         assert!((node.value + 0.10536).abs() < 1e-4, "{node:?}");
-        assert!(node.slower(0.02, Scale::default()) < 0.01);
+        assert!(slower(node) < 0.01);
         assert!(node_and_past(&summary, &SPREAD, 6).is_none());
     }
 
@@ -286,7 +287,7 @@ mod tests {
             .collect();
         let peers = NodePeers::new(&summaries, &SPREAD);
         let slow = peers.compare(2, None, &SPREAD, 3).expect("peers");
-        assert!(slow.slower(0.02, Scale::default()) < 0.001, "{slow:?}");
+        assert!(slower(slow) < 0.001, "{slow:?}");
         let twice = peers.compare(2, Some(&summaries[0]), &SPREAD, 3).expect("peers");
         assert!(twice.value > -0.01);
         assert!(

@@ -8,6 +8,7 @@ mod child;
 mod comparison;
 mod condition;
 mod deletion;
+mod environments;
 mod facts;
 mod plan;
 mod schedule;

@@ -5,13 +5,14 @@
 //! no read of the clock is between that check and the call. A virtual machine that its host pauses has no clock that
 //! shows it; there, as everywhere, the resourceVersions and uids in the writes refuse decisions on old copies.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::{Either, Ready, ready};
 use http::{Method, Request, Response};
 use kube::client::Body;
+use parking_lot::Mutex;
 use tower::{BoxError, Layer, Service};
 
 use crate::moment::Moment;
@@ -42,11 +43,11 @@ impl Tenure {
 
     /// Time of the last sure renewal; `None` without the lease.
     pub(crate) fn renewed_at(&self) -> Option<Moment> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn set(&self, renewed: Option<Moment>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        *self.0.lock() = renewed;
     }
 }
 

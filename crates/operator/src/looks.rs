@@ -1,10 +1,10 @@
 //! The last look of this process at each run that is under way.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use perfval_run::{Observed, Run};
 use perfval_sizing::Seen;
 
@@ -15,7 +15,7 @@ pub struct Looks(Mutex<HashMap<String, DateTime<Utc>>>);
 impl Looks {
     /// Time of the last look at a run, if this process made one.
     pub fn last(&self, run: &Run<'_>) -> Option<DateTime<Utc>> {
-        self.lock().get(run.uid()).copied()
+        self.0.lock().get(run.uid()).copied()
     }
 
     /// Records a look whose pass succeeded. A look that could not read its part of the cluster does not count.
@@ -26,7 +26,7 @@ impl Looks {
             || is_unread(&seen.trial)
             || is_unread(&seen.children);
         let is_over = run.phase().is_none_or(perfval_api::Phase::is_over);
-        let mut looks = self.lock();
+        let mut looks = self.0.lock();
         match seen.began.filter(|_| !is_over) {
             Some(began) if !is_unknown => {
                 looks.insert(run.uid().to_owned(), began);
@@ -41,17 +41,13 @@ impl Looks {
     /// The object is gone.
     pub fn forget(&self, object: &impl ResourceExt) {
         if let Some(uid) = object.uid() {
-            self.lock().remove(&uid);
+            self.0.lock().remove(&uid);
         }
     }
 
     /// Forgets objects that are not among these, after a new list.
     pub fn retain(&self, uids: &HashSet<String>) {
-        self.lock().retain(|uid, _| uids.contains(uid));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Objects that have no first answer yet.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::{Resource as _, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use perfval_api::Phase;
 use tokio::time::Instant;
 
@@ -117,7 +117,7 @@ impl Newcomers {
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitingObjects> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.drop_overdue();
         all
     }

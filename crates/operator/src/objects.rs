@@ -1,12 +1,13 @@
 //! Every object this process looks after, and the bell that wakes some of them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource as _;
 use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
+use parking_lot::Mutex;
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -120,32 +121,30 @@ impl Objects {
 
     /// Notes that the watch of a namespace begins a list.
     pub(crate) fn begin_list(&self, namespace: Option<&str>) {
-        self.unfinished().insert(namespace.map(str::to_owned), HashSet::new());
+        self.unfinished
+            .lock()
+            .insert(namespace.map(str::to_owned), HashSet::new());
     }
 
     /// Notes an object of an unfinished list.
     pub(crate) fn add_to_list(&self, namespace: Option<&str>, object: &Stored) {
         let Some(uid) = object.meta().uid.clone() else { return };
-        let mut unfinished = self.unfinished();
+        let mut unfinished = self.unfinished.lock();
         unfinished.entry(namespace.map(str::to_owned)).or_default().insert(uid);
     }
 
     /// Notes that the store of a namespace has its list.
     pub(crate) fn end_list(&self, namespace: Option<&str>) {
-        self.unfinished().remove(&namespace.map(str::to_owned));
+        self.unfinished.lock().remove(&namespace.map(str::to_owned));
     }
 
     /// Uids of all objects, as last seen, with those of unfinished lists.
     pub(crate) fn uids(&self) -> HashSet<String> {
         // Before the stores: a list that ends between the two reads is in its store by then.
-        let mut uids: HashSet<String> = self.unfinished().values().flatten().cloned().collect();
+        let mut uids: HashSet<String> = self.unfinished.lock().values().flatten().cloned().collect();
         let all = self.stores.iter().flat_map(Store::state);
         uids.extend(all.filter_map(|object| object.meta().uid.clone()));
         uids
-    }
-
-    fn unfinished(&self) -> MutexGuard<'_, UnfinishedLists> {
-        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has one object looked at.

@@ -1,9 +1,10 @@
 //! Objects as the operator's last write left them, for as long as the watch is behind.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use perfval_api::PerfValidation;
 
 use crate::stored::Stored;
@@ -27,7 +28,7 @@ impl OwnWrites {
             return;
         };
         let newest = Arc::new(Stored::new(newest));
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let written = all.entry(uid).or_insert_with(|| OwnWrite {
             replaced: Vec::new(),
             newest: newest.clone(),
@@ -39,7 +40,7 @@ impl OwnWrites {
     /// The operator's write after the watched version; `None` if the watch has caught up.
     pub fn newer(&self, watched: &impl ResourceExt) -> Option<Arc<Stored>> {
         let (uid, version) = (watched.uid()?, watched.resource_version()?);
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let behind = all.get(&uid).filter(|written| written.replaced.contains(&version));
         let newest = behind.map(|written| written.newest.clone());
         if newest.is_none() {
@@ -51,17 +52,13 @@ impl OwnWrites {
     /// The object is gone.
     pub fn forget(&self, object: &impl ResourceExt) {
         if let Some(uid) = object.uid() {
-            self.lock().remove(&uid);
+            self.0.lock().remove(&uid);
         }
     }
 
     /// Forgets writes to objects that are not among these, after a new list.
     pub fn retain(&self, uids: &HashSet<String>) {
-        self.lock().retain(|uid, _| uids.contains(uid));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnWrite>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 
@@ -110,7 +107,10 @@ mod tests {
         }
         assert_eq!(newer(&writes, "b", "7"), None, "another object");
         assert_eq!(newer(&writes, "a", "11"), None);
-        assert!(writes.lock().is_empty(), "nothing is kept once the watch has caught up");
+        assert!(
+            writes.0.lock().is_empty(),
+            "nothing is kept once the watch has caught up"
+        );
     }
 
     #[test]
@@ -118,6 +118,6 @@ mod tests {
         let writes = OwnWrites::default();
         writes.add(&version("a", "7"), version("a", "8"));
         writes.forget(&version("a", "8"));
-        assert!(writes.lock().is_empty());
+        assert!(writes.0.lock().is_empty());
     }
 }

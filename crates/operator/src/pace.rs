@@ -5,11 +5,11 @@
 //! took all of them, and a run of the lab was 12 s longer.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use parking_lot::Mutex;
 use perfval_api::Phase;
 use perfval_run::Run;
 use tokio::time::Instant;
@@ -101,7 +101,7 @@ impl PassPace {
             Some(Phase::WaitingForReady | Phase::Benchmarking | Phase::CleaningUp)
         );
         let key = (run.namespace().to_owned(), run.name().to_owned());
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if !is_waiting {
             all.remove(&key);
             return None;
@@ -127,7 +127,7 @@ impl PassPace {
     /// A Job of an object changed.
     pub fn job_changed(&self, object: &ObjectRef<Stored>) {
         let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
-        if let Some(last) = self.lock().get_mut(&key) {
+        if let Some(last) = self.0.lock().get_mut(&key) {
             last.job_changed = true;
         }
     }
@@ -135,7 +135,7 @@ impl PassPace {
     /// There was no room for the pass: the next one is for a change of a Job too, as this one may have been.
     pub fn postpone(&self, run: &Run<'_>) {
         let key = (run.namespace().to_owned(), run.name().to_owned());
-        if let Some(last) = self.lock().get_mut(&key) {
+        if let Some(last) = self.0.lock().get_mut(&key) {
             last.job_changed = true;
         }
     }
@@ -143,11 +143,7 @@ impl PassPace {
     /// The object is gone.
     pub fn forget(&self, object: &impl ResourceExt) {
         let key = (object.namespace().unwrap_or_default(), object.name_any());
-        self.lock().remove(&key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Last>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&key);
     }
 }
 

@@ -9,11 +9,12 @@ mod answer;
 mod earlier;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use perfval_api::Reason;
 use perfval_cluster::{Look, cache_of};
 use perfval_run::observed::Observed;
@@ -150,7 +151,7 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
     debug!(queued = queued.len(), took = ?began.elapsed(), "looked for the queue");
     let next = Mutex::new(None);
     let again_in = |pause: Option<Duration>| {
-        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = next.lock();
         *next = pause.into_iter().chain(*next).min();
     };
     // One decision after the other: of thousands of statuses only those are in memory that are being written.
@@ -191,7 +192,7 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
         .await;
     // A run that rests is in no plan until then.
     let rests = uids().filter_map(|uid| context.setbacks.rest(uid));
-    let next = next.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let next = next.into_inner();
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
 }
 

@@ -1,9 +1,9 @@
 //! Bell that wakes the planner.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use perfval_run::Run;
 use tokio::sync::Notify;
 
@@ -35,7 +35,7 @@ impl QueueBell {
 
     /// A run of the queue came by: the planner looks if it has not looked for this one yet.
     pub fn expects(&self, run: &Run<'_>) {
-        if !self.known().contains_key(&key(run)) {
+        if !self.known.lock().contains_key(&key(run)) {
             self.wake();
         }
     }
@@ -47,10 +47,6 @@ impl QueueBell {
         now: DateTime<Utc>,
     ) -> HashMap<RunKey, DateTime<Utc>> {
         let ids = runs.map(|run| (run, now)).collect();
-        std::mem::replace(&mut *self.known(), ids)
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<RunKey, DateTime<Utc>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::replace(&mut *self.known.lock(), ids)
     }
 }

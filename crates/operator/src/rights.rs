@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use perfval_api::{Reason, text};
 use perfval_cluster::own_right;
 use perfval_run::{Event, Run};
@@ -61,7 +62,7 @@ impl Rights {
 
     /// Missing rights, as a text for people; `None` if no right is known to be missing.
     pub fn complaint(&self) -> Option<String> {
-        let known = self.lock();
+        let known = self.0.known.lock();
         let mut text = String::from("the operator lacks rights:\n");
         for right in &known.missing {
             let _ = writeln!(text, "  {right}");
@@ -72,7 +73,7 @@ impl Rights {
 
     /// Event on an object for the user about missing rights; one for each set of them.
     pub fn event_for(&self, run: &Run<'_>) -> Option<Event> {
-        let mut known = self.lock();
+        let mut known = self.0.known.lock();
         if known.missing.is_empty() || !known.notified.insert(run.uid().to_owned()) {
             return None;
         }
@@ -93,7 +94,7 @@ impl Rights {
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {
         let (mut pause, mut asked_all, mut is_doubted) = (AGAIN, Instant::now(), true);
         loop {
-            let known = self.lock().missing.clone();
+            let known = self.0.known.lock().missing.clone();
             let missing = if known.is_empty() || (is_doubted && asked_all.elapsed() >= ALL) {
                 (asked_all, is_doubted) = (Instant::now(), false);
                 self.ask(&client, needed.iter()).await
@@ -106,7 +107,7 @@ impl Rights {
                 on_change();
             }
             sleep(pause).await;
-            let nothing_missing = self.lock().missing.is_empty();
+            let nothing_missing = self.0.known.lock().missing.is_empty();
             if nothing_missing {
                 pause = AGAIN;
                 self.0.doubted.notified().await;
@@ -119,7 +120,7 @@ impl Rights {
 
     /// Returns true if the answer is news.
     fn learn(&self, missing: BTreeSet<Right>) -> bool {
-        let mut known = self.lock();
+        let mut known = self.0.known.lock();
         if known.missing == missing {
             return false;
         }
@@ -139,14 +140,10 @@ impl Rights {
     /// The rights that are missing. One without an answer stays what it was: unknown is not missing.
     async fn ask(&self, client: &Client, needed: impl Iterator<Item = &Right>) -> BTreeSet<Right> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-        let before = self.lock().missing.clone();
+        let before = self.0.known.lock().missing.clone();
         let questions: Vec<_> = needed.map(|right| lacks(&reviews, right, &before)).collect();
         let missing: Vec<Option<Right>> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
         missing.into_iter().flatten().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every time in an object that the API server sets is by this clock, and it is the same for all processes of the
 //! operator, on all machines. So decisions are made by it, and never by the clock of the operator's own machine.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use http::header::DATE;
 use http::{HeaderMap, Request, Response};
 use kube::client::Body;
+use parking_lot::Mutex;
 use perfval_cluster::TimeSource;
 use tower::{Layer, Service};
 
@@ -67,7 +68,7 @@ impl ServerClock {
     }
 
     fn now(&self) -> DateTime<Utc> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         match known.as_mut() {
             None => self.machine.now(),
             Some(known) => known.show(),
@@ -76,7 +77,7 @@ impl ServerClock {
 
     /// Learns from an answer to a call that was begun at `began`: its date was true at some moment since then.
     fn learn(&self, date: DateTime<Utc>, began: Moment) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let at = Moment::now();
         let (earliest, latest) = (date, date + RESOLUTION + delta(at.since(began)));
         let Some(before) = known.as_mut() else {

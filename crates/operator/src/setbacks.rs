@@ -1,10 +1,10 @@
 //! Rest of an object after passes that failed.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// After the first: what another client wrote is there within milliseconds.
@@ -25,7 +25,7 @@ impl Setbacks {
     /// One more. The answer is when to try again.
     pub fn pause(&self, uid: &str) -> Duration {
         let now = Instant::now();
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let row = all.entry(uid.to_owned()).or_insert(Row {
             setbacks: 0,
             rests_until: now,
@@ -39,6 +39,7 @@ impl Setbacks {
     /// Time for which an object still rests; `None` if it does not.
     pub fn rest(&self, uid: &str) -> Option<Duration> {
         let left = self
+            .0
             .lock()
             .get(uid)?
             .rests_until
@@ -48,7 +49,7 @@ impl Setbacks {
 
     /// A pass did what it decided.
     pub fn over(&self, uid: &str) {
-        self.lock().remove(uid);
+        self.0.lock().remove(uid);
     }
 
     /// The object is gone.
@@ -60,11 +61,7 @@ impl Setbacks {
 
     /// Forgets objects that are not among these, after a new list.
     pub fn retain(&self, uids: &HashSet<String>) {
-        self.lock().retain(|uid, _| uids.contains(uid));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Row>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 

@@ -4,11 +4,11 @@
 //! the metadata of the others. Metadata has no limit here: a quota limits the number of objects.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::Resource as _;
 use kube::api::ObjectMeta;
+use parking_lot::Mutex;
 use perfval_api::Phase;
 
 use crate::stored::Stored;
@@ -80,7 +80,7 @@ impl StoreLimits {
     pub(crate) fn admit(&self, object: &mut Stored) {
         let (namespace, uid) = key(object.meta());
         let bytes = object.bytes();
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.forget(&namespace, &uid);
         if bytes == 0 {
             return;
@@ -98,7 +98,7 @@ impl StoreLimits {
     /// Without the reservation, all refused objects would take the room of the first that goes.
     pub(crate) fn reserve(&self, object: &ObjectMeta, bytes: usize) -> bool {
         let (namespace, uid) = key(object);
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.forget(&namespace, &uid);
         let has_room = state.refusal(&namespace, bytes).is_none();
         if has_room {
@@ -109,25 +109,25 @@ impl StoreLimits {
 
     /// Notes that the status of an object shows that there is no room.
     pub(crate) fn report(&self, object: &ObjectMeta) {
-        self.lock().reported.insert(key(object).1);
+        self.0.lock().reported.insert(key(object).1);
     }
 
     /// Returns true if the status of an object shows that there is no room.
     pub(crate) fn is_reported(&self, object: &ObjectMeta) -> bool {
-        self.lock().reported.contains(&key(object).1)
+        self.0.lock().reported.contains(&key(object).1)
     }
 
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, object: &ObjectMeta) {
         let (namespace, uid) = key(object);
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.forget(&namespace, &uid);
         state.reported.remove(&uid);
     }
 
     /// Forgets all objects that are not among these, after a new list.
     pub(crate) fn retain(&self, uids: &HashSet<String>) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.reported.retain(|uid| uids.contains(uid));
         for share in state.namespaces.values_mut() {
             share.objects.retain(|uid, _| uids.contains(uid));
@@ -135,10 +135,6 @@ impl StoreLimits {
         }
         state.namespaces.retain(|_, share| !share.objects.is_empty());
         state.bytes = state.namespaces.values().map(|share| share.bytes).sum();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StoreUsage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,6 +240,6 @@ mod tests {
         assert!(!admit(&limits, "late", 1, "Completed"));
         limits.retain(&["0-1".to_owned()].into());
         assert!(admit(&limits, "late", 1, "Completed"));
-        assert_eq!(limits.lock().namespaces.len(), 2);
+        assert_eq!(limits.0.lock().namespaces.len(), 2);
     }
 }

@@ -9,10 +9,11 @@ mod record;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::future::Either;
 use kube::api::ObjectMeta;
+use parking_lot::Mutex;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tracing::warn;
 
@@ -67,7 +68,7 @@ impl Suspects {
     /// Puts the deaths into the record of a Lease that is about to be written. The first time, those of the file are added to
     /// those that it has.
     pub(crate) fn annotate(&self, lease: &mut ObjectMeta) {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         if !state.is_counted {
             let mut deaths = record::read(lease);
             for pass in &state.found {
@@ -80,7 +81,7 @@ impl Suspects {
 
     /// The Lease has been written: the file is not counted again.
     pub(crate) fn counted(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         if std::mem::replace(&mut state.is_counted, true) {
             return;
         }
@@ -106,7 +107,7 @@ impl Suspects {
 
     fn deaths(&self, object: &ObjectMeta) -> u32 {
         let uid = object.uid.as_deref().unwrap_or_default();
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         match state.deaths.get(uid) {
             Some(deaths) if deaths.asked == record::asked(object) => deaths.count,
             Some(_) => {
@@ -127,7 +128,7 @@ impl Suspects {
             Either::Left(self.0.turns.read().await)
         };
         let uid = pass.uid.clone();
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.under_way.push(pass);
         state.keep_file();
         UnderWay {
@@ -144,11 +145,11 @@ impl Suspects {
 
     /// The object is gone.
     pub(crate) fn forget(&self, object: &ObjectMeta) {
-        self.lock().deaths.remove(object.uid.as_deref().unwrap_or_default());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SuspectState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .state
+            .lock()
+            .deaths
+            .remove(object.uid.as_deref().unwrap_or_default());
     }
 }
 
@@ -171,7 +172,7 @@ pub(crate) struct UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let mut state = self.suspects.lock();
+        let mut state = self.suspects.0.state.lock();
         let of_object = state.under_way.iter().position(|pass| pass.uid == self.uid);
         if let Some(at) = of_object {
             state.under_way.swap_remove(at);

@@ -33,15 +33,8 @@ struct Test<'a> {
 pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
     let title = facts.title();
     let count = |status| cases.iter().filter(|case| self::status(case.state) == status).count();
-    let ends = |ends: Vec<Option<DateTime<Utc>>>| {
-        ends.into_iter()
-            .flatten()
-            .map(|time| time.timestamp_millis())
-            .collect::<Vec<_>>()
-    };
-    let starts = ends(cases.iter().map(|case| case.started).collect());
-    let stops = ends(cases.iter().map(|case| case.ended).collect());
-    let start = starts.iter().min().copied().unwrap_or(0);
+    let start = millis(cases.iter().filter_map(|case| case.started).min()).unwrap_or(0);
+    let stop = millis(cases.iter().filter_map(|case| case.ended).max()).unwrap_or(start);
     let environment: Map<String, Value> = environment::known(facts)
         .into_iter()
         .map(|fact| (fact.key.to_owned(), Value::String(fact.value)))
@@ -60,7 +53,7 @@ pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
                 "pending": count("pending"),
                 "other": count("other"),
                 "start": start,
-                "stop": stops.iter().max().copied().unwrap_or(start),
+                "stop": stop,
             },
             "tests": cases.iter().map(|case| test(&title, case)).collect::<Vec<_>>(),
             "environment": {"appName": title, "extra": environment},
@@ -70,7 +63,6 @@ pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
 }
 
 fn test<'a>(title: &'a str, case: &'a Case) -> Test<'a> {
-    let millis = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_millis());
     let (start, stop) = (millis(case.started), millis(case.ended));
     Test {
         name: &case.name,
@@ -88,6 +80,10 @@ fn test<'a>(title: &'a str, case: &'a Case) -> Test<'a> {
         raw_status: &case.word,
         r#type: "performance",
     }
+}
+
+fn millis(time: Option<DateTime<Utc>>) -> Option<i64> {
+    time.map(|time| time.timestamp_millis())
 }
 
 /// CTRF has no word for an error: what could not be measured has not passed.

@@ -36,22 +36,12 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     } = environment;
     let gpus = gpus.or(Some(placement.gpus).filter(|gpus| *gpus > 0));
     let of_node = Some(placement.node_gpus).filter(|gpus| *gpus > 0);
-    let exported = || {
-        facts
-            .trials
-            .iter()
-            .find_map(|trial| trial.report()?.aiperf_version.clone())
-    };
-    let machine = facts
-        .trials
-        .iter()
-        .find_map(|trial| trial.payload.as_ref()?.node.clone());
-    let recorded = || {
-        facts
-            .trials
-            .iter()
-            .find_map(|trial| trial.payload.as_ref()?.record.commit.clone())
-    };
+    let trials = || facts.trials.iter();
+    let exported = || trials().find_map(|trial| trial.report()?.aiperf_version.clone());
+    let machine = trials().find_map(|trial| trial.payload.as_ref()?.node.clone());
+    let recorded = || trials().find_map(|trial| trial.payload.as_ref()?.record.commit.clone());
+    let deployment = status.state.deployment.as_ref();
+    let router = deployment.and_then(|deployment| text(&deployment.router_mode));
     let (here, elsewhere) = match machine.map(|machine| (machine.node == placement.node, machine)) {
         Some((true, machine)) => (text(&machine.in_words()), None),
         Some((false, machine)) => (None, Some(format!("{}: {}", machine.node, machine.in_words()))),
@@ -77,15 +67,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         ("nodeGPUs", "GPUs of the node", of_node.map(|gpus| gpus.to_string())),
         ("allocation", "GPUs given by", text(placement.allocation.as_str())),
         ("gpuDriver", "GPU driver", gpu_driver.or(placement.driver_version)),
-        (
-            "routerMode",
-            "Router",
-            status
-                .state
-                .deployment
-                .as_ref()
-                .and_then(|deployment| text(&deployment.router_mode)),
-        ),
+        ("routerMode", "Router", router),
         ("dynamo", "Dynamo operator", dynamo),
         ("aiperf", "AIPerf", aiperf.or_else(exported)),
         ("kubernetes", "Kubernetes", kubernetes),
@@ -93,11 +75,8 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     ]
     .into_iter()
     .filter_map(|(key, label, value)| {
-        Some(Fact {
-            key,
-            label,
-            value: value?,
-        })
+        let value = value?;
+        Some(Fact { key, label, value })
     })
     .collect()
 }

@@ -206,15 +206,9 @@ impl Facts {
 
     fn unread(&mut self) {
         let note = |trial: &Trial| {
-            let unread = trial
-                .requests
-                .as_ref()
-                .map(|requests| requests.unread)
-                .filter(|unread| *unread > 0)?;
-            let number = trial.status.number;
-            Some(format!(
-                "Trial {number}: lines of AIPerf's record of requests that are not understood, and not drawn: {unread}."
-            ))
+            let (number, unread) = (trial.status.number, trial.requests.as_ref()?.unread);
+            let what = "lines of AIPerf's record of requests that are not understood, and not drawn";
+            (unread > 0).then(|| format!("Trial {number}: {what}: {unread}."))
         };
         self.notes.extend(self.trials.iter().filter_map(note));
     }

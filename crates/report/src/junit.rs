@@ -20,7 +20,8 @@ pub(crate) fn write(facts: &Facts, cases: &[Case]) -> String {
         }
         let mut written = TestSuite::new(format!("{title} {suite}"));
         if suite == SUITES[0] {
-            written.add_properties(properties(facts));
+            let known = crate::environment::known(facts).into_iter();
+            written.add_properties(known.map(|fact| (fact.key.to_owned(), fact.value)));
         }
         written.add_test_cases(of_suite.into_iter().map(|case| test_case(&title, case)));
         report.add_test_suite(written);
@@ -55,11 +56,4 @@ fn test_case(title: &str, case: &Case) -> TestCase {
         written.set_system_out(case.details.as_str());
     }
     written
-}
-
-fn properties(facts: &Facts) -> Vec<(String, String)> {
-    crate::environment::known(facts)
-        .into_iter()
-        .map(|fact| (fact.key.to_owned(), fact.value))
-        .collect()
 }

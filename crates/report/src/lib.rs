@@ -19,7 +19,6 @@ mod ctrf;
 mod environment;
 mod error;
 mod facts;
-mod file;
 mod fleet;
 mod html;
 mod junit;
@@ -36,10 +35,9 @@ use perfval_verdict::gate::Share;
 pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
-pub use file::File;
 pub use fleet::FleetReport;
 pub use perfval_verdict::requests::RequestTimes;
-pub use statement::{FileState, Predicate, STATEMENT, Statement};
+pub use statement::{File, FileState, Predicate, STATEMENT, Statement};
 
 /// Report of one run.
 #[derive(Clone, Debug)]
@@ -51,22 +49,19 @@ impl RunReport {
     /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
     /// there are only the numbers of the status, and the charts are placeholders.
     pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
-        let facts = Facts::new(object, results)?;
-        Ok(Self { facts })
+        Facts::new(object, results).map(|facts| Self { facts })
     }
 
     /// Of a results ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
     /// in it.
     pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
-        let facts = Facts::from_results(results)?;
-        Ok(Self { facts })
+        Facts::from_results(results).map(|facts| Self { facts })
     }
 
     /// Of exports of AIPerf, judged by the spec of the object. `share` is what gates
     /// that scale are scaled by.
     pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
-        let facts = Facts::from_exports(object, share, exports)?;
-        Ok(Self { facts })
+        Facts::from_exports(object, share, exports).map(|facts| Self { facts })
     }
 
     /// Verdict of the run; `None` while it continues.

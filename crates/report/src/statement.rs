@@ -7,7 +7,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 use crate::facts::Facts;
-use crate::file::File;
 
 /// Name of the statement in the folder of a report.
 pub const STATEMENT: &str = "statement.intoto.json";
@@ -15,6 +14,15 @@ const KIND: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE: &str = "https://perfvalidation.dev/verdict/v1";
 /// A path in a name would let a statement point at files outside of its folder.
 const SEPARATORS: [char; 2] = ['/', '\\'];
+
+/// File of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name in the folder of the report.
+    pub name: &'static str,
+    /// All of it.
+    pub content: String,
+}
 
 /// Statement about the files of a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]

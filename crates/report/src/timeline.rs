@@ -1,19 +1,18 @@
 //! The record second by second, on one clock for all trials of a run.
 
 mod clock;
-mod line;
 mod marks;
 
 use perfval_api::WorkerPod;
 use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{MeasuredPhase, Reading, WorkerSeries};
 
-use self::clock::{TrialClock, grown, per, readings};
-pub(crate) use self::line::{ChartLine, TimelineMark};
+pub(crate) use self::clock::{ChartLine, TimelineMark};
+use self::clock::{TrialClock, grown, per};
 use crate::facts::{Facts, Trial};
 
 /// Seconds that stay empty between two trials.
-const BETWEEN: i64 = 3;
+pub(crate) const BETWEEN: i64 = 3;
 /// Seconds before and after the load that are shown too.
 const AROUND: i64 = 2;
 /// Seconds over which requests that ended are counted: whole waves of them take up to 2 s on a busy H200.
@@ -115,10 +114,8 @@ impl Timeline {
     fn add(&mut self, facts: &Facts, trial: &Trial) {
         let Some(payload) = &trial.payload else { return };
         let seconds = payload.record.outcome.measured_seconds();
-        let (load, measured) = (
-            MeasuredPhase::new(&payload.workers, None),
-            MeasuredPhase::new(&payload.workers, seconds),
-        );
+        let load = MeasuredPhase::new(&payload.workers, None);
+        let measured = MeasuredPhase::new(&payload.workers, seconds);
         if payload.workers.is_empty() || load.last <= load.first {
             return;
         }
@@ -161,11 +158,8 @@ impl Timeline {
             }));
             let gpus = worker.gpus.clone();
             let name = worker.name.clone();
-            let summary = payload
-                .record
-                .workers
-                .iter()
-                .find(|summary| summary.address == series.address);
+            let mut summaries = payload.record.workers.iter();
+            let summary = summaries.find(|summary| summary.address == series.address);
             self.marks.extend(marks::worker_marks(clock, &name, series, summary));
             for samples in payload.gpus.iter().filter(|samples| gpus.contains(&samples.uuid)) {
                 clock.gpu(self.lines(&name, &samples.uuid), samples);
@@ -183,10 +177,8 @@ impl Timeline {
     }
 
     fn lines(&mut self, worker: &str, uuid: &str) -> &mut Vec<(Field, ChartLine)> {
-        let known = self
-            .gpus
-            .iter()
-            .position(|gpu| gpu.worker == worker && gpu.uuid == uuid);
+        let mut gpus = self.gpus.iter();
+        let known = gpus.position(|gpu| gpu.worker == worker && gpu.uuid == uuid);
         let at = known.unwrap_or_else(|| {
             self.gpus.push(GpuTimeline {
                 uuid: uuid.to_owned(),
@@ -231,11 +223,9 @@ fn gpus_of(facts: &Facts, pod: &WorkerPod) -> Vec<String> {
 
 /// Tokens only where every worker counts them.
 fn unit(trials: &[Trial]) -> ProgressUnit {
-    let series = trials
-        .iter()
-        .filter_map(|trial| trial.payload.as_ref())
-        .flat_map(|payload| &payload.workers);
-    let mut readings = series.flat_map(readings).peekable();
+    let payloads = trials.iter().filter_map(|trial| trial.payload.as_ref());
+    let series = payloads.flat_map(|payload| &payload.workers);
+    let mut readings = series.flat_map(WorkerSeries::readings).peekable();
     let any = readings.peek().is_some();
     if any && readings.all(|(_, reading)| reading.tokens.is_some()) {
         ProgressUnit::Tokens

@@ -114,15 +114,8 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
 
 /// Number of trials by outcome: `2 passed, 1 missed`.
 pub(crate) fn tally(facts: &Facts) -> String {
-    let count = |outcome| {
-        facts
-            .status
-            .state
-            .trials
-            .iter()
-            .filter(|trial| trial.outcome == outcome)
-            .count()
-    };
+    let trials = &facts.status.state.trials;
+    let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
     let parts: Vec<String> = [
         (Some(TrialOutcome::Pass), "passed"),
         (Some(TrialOutcome::Miss), "missed"),

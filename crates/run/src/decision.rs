@@ -134,6 +134,14 @@ pub struct Event {
 }
 
 impl Event {
+    /// A Normal event.
+    pub(crate) fn normal(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
+        Self {
+            warning: false,
+            ..Self::warning(reason, action, note)
+        }
+    }
+
     /// A Warning event.
     pub fn warning(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
         Self {

@@ -12,5 +12,4 @@ pub mod race;
 mod scheduling;
 pub mod secret;
 mod sign;
-mod statuses;
 pub mod surroundings;

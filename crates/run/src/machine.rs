@@ -95,10 +95,8 @@ fn first_look(run: &Run<'_>) -> Step {
         return Step::Rest;
     }
     if run.spec().suspend {
-        return Step::Go(
-            Phase::Suspended,
-            Why::new(Reason::Suspended, "spec.suspend is true: set it to false to run"),
-        );
+        let message = "spec.suspend is true: set it to false to run";
+        return Step::go(Phase::Suspended, Reason::Suspended, message);
     }
     Step::Begin(Trigger::Created)
 }

@@ -192,13 +192,8 @@ impl<'a> Pass<'a> {
             run.completed_at.get_or_insert(self.now);
         }
         if is_told(left, phase, why) {
-            self.note(Event {
-                warning: false,
-                reason: why.reason.word(),
-                // Another action for each phase: a second Event of the same action and reason loses its text.
-                action: phase.as_str().into(),
-                note: why.message.clone(),
-            });
+            // Another action for each phase: a second Event of the same action and reason loses its text.
+            self.note(Event::normal(why.reason, phase.as_str(), why.message.clone()));
         }
         self.look_again_in(SAFETY);
     }
@@ -210,28 +205,22 @@ impl<'a> Pass<'a> {
         }
         status::explain(&mut self.status, why);
         let good = matches!(verdict, Verdict::Passed | Verdict::Skipped);
+        let summary = format!("{}: {}", verdict.as_str(), why.message);
         self.note(Event {
             warning: !good,
-            reason: why.reason.word(),
-            action: "Judge".into(),
-            note: format!("{}: {}", verdict.as_str(), why.message),
+            ..Event::warning(why.reason, "Judge", summary.clone())
         });
         if verdict == Verdict::Error {
-            self.blame(why);
+            // The reason that ended the run decides its verdict.
+            self.find(blamed(&self.status.diagnosis, why));
         }
         self.publish_remedies(good);
-        let summary = format!("{}: {}", verdict.as_str(), why.message);
         if status::judged_run(&self.status).is_some() {
             // It created nothing; what the run before it may have left is looked after from there.
             self.go(Phase::Completed, &Why::new(Reason::RunOver, summary));
         } else {
             self.go(Phase::CleaningUp, &Why::new(Reason::Running, summary));
         }
-    }
-
-    /// Lets the reason that ended the run decide its verdict.
-    fn blame(&mut self, why: &Why) {
-        self.find(blamed(&self.status.diagnosis, why));
     }
 
     /// One event per word: why, and what to do. Of a run that ended well only what may become a fault, such as a GPU that
@@ -273,12 +262,7 @@ impl<'a> Pass<'a> {
         let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
         status::explain(&mut self.status, &why);
         if trigger != Trigger::Created {
-            self.note(Event {
-                warning: false,
-                reason: why.reason.word(),
-                action: "BeginRun".into(),
-                note: why.message,
-            });
+            self.note(Event::normal(why.reason, "BeginRun", why.message));
         }
     }
 }

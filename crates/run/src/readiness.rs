@@ -132,6 +132,13 @@ pub(crate) fn pod_condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCond
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
+/// Statuses of a pod's containers: init containers first, as they run.
+pub(crate) fn container_statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.iter();
+    let init = status.flat_map(|status| status.init_container_statuses.iter().flatten());
+    init.chain(statuses(pod))
+}
+
 /// Workers that restarted since they were recorded: their events show whether a probe ended them.
 pub fn restarted<'a>(run: &Run<'_>, pods: &'a [Pod]) -> Vec<&'a Pod> {
     let known = &run.status().state.worker_pods;
@@ -190,9 +197,8 @@ fn devices(pod: &Pod, claims: &[ResourceClaim]) -> Vec<String> {
 }
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let statuses = status.and_then(|status| status.container_statuses.as_ref());
-    statuses.into_iter().flatten()
+    let status = pod.status.iter();
+    status.flat_map(|status| status.container_statuses.iter().flatten())
 }
 
 /// Restarts of a pod's containers.

@@ -12,7 +12,6 @@ use perfval_verdict::{history, spec_digests};
 use crate::run::Run;
 use crate::time;
 
-mod rejudged;
 mod size;
 mod summary;
 mod view;
@@ -34,6 +33,9 @@ const CONDITION_ORDER: [&str; 6] = [
 
 /// The condition of the run, and so of the spec that it is true of; all others are of the object as it is now.
 const OF_THE_RUN: &str = condition::CLEANED_UP;
+
+/// Phases that the timeline keeps.
+const ENTRIES: usize = 32;
 
 /// The three values of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         ..PerfValidationStatus::default()
     };
     if trigger == Trigger::GatesChanged {
-        rejudged::carry(&mut status, last);
+        carry(&mut status, last);
         restate_run_conditions(&mut status);
         enter(&mut status, Phase::Evaluating, now);
         return status;
@@ -113,6 +115,22 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status
+}
+
+/// Starts a run that judges saved trials again with the state of the run that measured them, except for the results
+/// of its gates.
+fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStatus) {
+    status.state.plan.clone_from(&last.state.plan);
+    status.state.worker_pods.clone_from(&last.state.worker_pods);
+    status.placement.clone_from(&last.placement);
+    status.workload.clone_from(&last.workload);
+    status.state.deployment.clone_from(&last.state.deployment);
+    status.state.environment.clone_from(&last.state.environment);
+    status.state.comparison.clone_from(&last.state.comparison);
+    status.results_ref.clone_from(&last.results_ref);
+    let measured = last.run.as_ref().map(|run| run.number);
+    status.state.judged_run = last.state.judged_run.or(measured);
+    status.state.leftovers = last.state.leftovers;
 }
 
 /// GPU time until the end of the last run: of that run, and of those before it on the same day (UTC).
@@ -160,23 +178,17 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         state.accepted_at = None;
         state.cache_job_uid = None;
     }
-    match phase {
-        // The timeline is that of a run; a finished run ends it.
-        Phase::Completed | Phase::Suspended => {}
-        _ => status.state.timeline.push(TimelineEntry {
+    // The timeline is that of a run; a finished run ends it.
+    if !matches!(phase, Phase::Completed | Phase::Suspended) {
+        state.timeline.push(TimelineEntry {
             phase,
             started_at: now,
             completed_at: None,
-        }),
+        });
     }
-    bound_timeline(status);
-}
-
-/// A run sent back to Sizing again and again must not grow its status without bound.
-fn bound_timeline(status: &mut PerfValidationStatus) {
-    const ENTRIES: usize = 32;
-    let surplus = status.state.timeline.len().saturating_sub(ENTRIES);
-    status.state.timeline.drain(..surplus);
+    // A run sent back to Sizing again and again must not grow its status without bound.
+    let surplus = state.timeline.len().saturating_sub(ENTRIES);
+    state.timeline.drain(..surplus);
 }
 
 /// Takes back the plan of a run.
@@ -236,7 +248,7 @@ fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, wo
     let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
-        status: truth.as_str().into(),
+        status: truth.as_str().to_owned(),
         reason: words.reason.clone(),
         message: words.message.clone(),
         // -1 in the status of an object that no pass has looked at.

@@ -6,36 +6,16 @@ use std::path::PathBuf;
 pub enum Error {
     /// The copy for the main container could not be made.
     #[error("cannot copy this program to {}: {source}; mount a writable volume there", to.display())]
-    Install {
-        /// Target of the copy.
-        to: PathBuf,
-        /// Error of the file system.
-        source: io::Error,
-    },
+    Install { to: PathBuf, source: io::Error },
     /// Nothing could be cleared or written there.
     #[error("artifact directory {} cannot be used: {source}; mount a writable volume there", dir.display())]
-    ArtifactDir {
-        /// As given.
-        dir: PathBuf,
-        /// Error of the file system.
-        source: io::Error,
-    },
+    ArtifactDir { dir: PathBuf, source: io::Error },
     /// Signals, pipes or processes of the container are not available.
     #[error("cannot {what}: {source}")]
-    Process {
-        /// Attempted action.
-        what: &'static str,
-        /// Error of the kernel.
-        source: io::Error,
-    },
+    Process { what: &'static str, source: io::Error },
     /// `aiperf` could not be started.
     #[error("cannot execute `{program}`: {source}; use an image that holds AIPerf")]
-    NotExecutable {
-        /// First word of the command.
-        program: String,
-        /// Error of the kernel.
-        source: io::Error,
-    },
+    NotExecutable { program: String, source: io::Error },
     /// The record could not be written to the log.
     #[error("cannot write the result: {0}")]
     Frame(io::Error),

@@ -62,8 +62,6 @@ fn main() -> ExitCode {
 fn install(dir: &Path) -> Result<(), Error> {
     let to = dir.join("perfval-runner");
     // /proc/self/exe is this program even in an image without a shell or a PATH.
-    match fs::copy("/proc/self/exe", &to) {
-        Ok(_) => Ok(()),
-        Err(source) => Err(Error::Install { to, source }),
-    }
+    fs::copy("/proc/self/exe", &to).map_err(|source| Error::Install { to, source })?;
+    Ok(())
 }

@@ -24,7 +24,12 @@ impl ProgressReporter {
     pub fn start(records: PathBuf, nonce: String) -> Self {
         let (stop, stopped) = channel();
         let thread = thread::spawn(move || {
-            let mut reader = Records::new(&records);
+            let mut reader = Records {
+                path: &records,
+                file: None,
+                begun: Vec::new(),
+                tally: Tally::default(),
+            };
             let mut shown = None;
             let mut lines = 0;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(if lines < OFTEN { PAUSE } else { RARELY })
@@ -60,16 +65,7 @@ struct Records<'a> {
     tally: Tally,
 }
 
-impl<'a> Records<'a> {
-    fn new(path: &'a Path) -> Self {
-        Self {
-            path,
-            file: None,
-            begun: Vec::new(),
-            tally: Tally::default(),
-        }
-    }
-
+impl Records<'_> {
     fn read(&mut self) -> Option<Progress> {
         if self.file.is_none() {
             self.file = Some(BufReader::new(File::open(self.path).ok()?));

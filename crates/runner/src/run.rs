@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -128,14 +128,16 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
         workers: summarize(&series, measured),
-        outcome: judged.outcome,
         scrape_errors: errors,
         gpus: record,
         node_cpu,
         commit: model::from_command(&options.command).and_then(|model| model::commit(model, variable)),
+        outcome: judged.outcome,
+        // All fields, so that none is forgotten.
         abridged: BTreeSet::new(),
     });
-    payload.node = options.own_node.as_deref().map(|node| node_facts(&options.root, node));
+    let read = |path: &str| fs::read_to_string(options.root.join(path)).ok();
+    payload.node = options.own_node.as_deref().map(|node| NodeFacts::read(node, read));
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);
@@ -148,11 +150,6 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         Some(export) => payload.with_export(&export).map_err(|e| Error::Frame(e.into())),
         None => Ok(payload),
     }
-}
-
-/// Facts of the machine, from files below `root`.
-fn node_facts(root: &Path, node: &str) -> NodeFacts {
-    NodeFacts::read(node, |path| fs::read_to_string(root.join(path)).ok())
 }
 
 /// Telemetry of the GPUs, and their samples for the log.
@@ -189,13 +186,7 @@ fn failed(options: &Options, error: &Error) -> TrialRecord {
     TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: error.exit_code().into(),
-        outcome: Outcome::Failure(failure),
-        workers: Vec::new(),
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(Outcome::Failure(failure))
     }
 }
 

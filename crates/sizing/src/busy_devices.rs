@@ -99,7 +99,6 @@ pub struct Odd<'a> {
 }
 
 impl Odd<'_> {
-    /// For people.
     pub fn in_words(&self, naming: &Naming) -> String {
         let device = &self.device;
         let claims = naming.all(naming::Holder::Claim, self.claims.iter().copied());
@@ -141,7 +140,6 @@ pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
     all
 }
 
-/// The claims' names.
 pub fn names<'a>(holders: &[DeviceHolder<'a>]) -> Vec<&'a str> {
     holders.iter().map(|holder| holder.claim).collect()
 }

@@ -199,8 +199,7 @@ fn expected_by_anyone(
     }
     let known = report.expected.map_or(report.total, |expected| expected.gpus);
     let all = fleet.nodes.iter().copied().zip(totals());
-    let all: Vec<(&Node, i64)> = all.collect();
-    expected::by_peers(node, known, all.iter().copied(), |of| world.product(of)).or(report.expected)
+    expected::by_peers(node, known, all, |of| world.product(of)).or(report.expected)
 }
 
 /// Obstacle of a spec that wants claims where there can be none. A class that is missing while devices are published

@@ -4,7 +4,7 @@
 use perfval_api::DeviceStatus;
 
 use super::busy_devices::{BusyDevices, names};
-use super::devices::{PhysicalGpu, attribute};
+use super::devices::{PhysicalGpu, device_status};
 use super::naming::Holder;
 use super::pools::{DeviceId, PoolState, Pools};
 use crate::inventory::Inventory;
@@ -115,11 +115,7 @@ pub fn confirm(
             let holders = inventory.naming.all(Holder::Claim, names(busy.holders(twin)));
             return wrong(format!("is one card with {}, held by {holders}", twin.device));
         }
-        Ok(DeviceStatus {
-            pool: id.pool.to_owned(),
-            name: id.device.to_owned(),
-            uuid: attribute(id, device, "uuid").and_then(|uuid| uuid.string().map(str::to_owned)),
-        })
+        Ok(device_status(id, device))
     };
     let mut devices = given.iter().map(confirm_one).collect::<Result<Vec<_>, _>>()?;
     devices.sort();

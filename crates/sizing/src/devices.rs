@@ -1,6 +1,7 @@
 //! Devices of a node that a worker could get.
 
 use k8s_openapi::api::resource::v1::DeviceToleration;
+use perfval_api::DeviceStatus;
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
@@ -158,6 +159,16 @@ impl<'a> PhysicalGpu<'a> {
                 .iter()
                 .flatten()
                 .any(|mark| other.marks.contains(&Some(mark)))
+    }
+}
+
+/// A device as a status shows it.
+pub fn device_status(id: &DeviceId<'_>, device: &Device) -> DeviceStatus {
+    let uuid = attribute(id, device, "uuid").and_then(Attribute::string);
+    DeviceStatus {
+        pool: id.pool.to_owned(),
+        name: id.device.to_owned(),
+        uuid: uuid.map(str::to_owned),
     }
 }
 

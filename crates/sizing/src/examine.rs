@@ -6,7 +6,7 @@ use perfval_api::{
 
 use super::devices::attribute;
 use super::dra::Dra;
-use super::gpus::{Gpus, described};
+use super::gpus::{Gpus, describe};
 use super::namespace::Namespace;
 use super::naming::{Holder, Naming};
 use super::node::{HOSTNAME, ineligible, says_it_has_gpus, tolerations};
@@ -22,10 +22,8 @@ use crate::{Granted, HeldNodes, Plan};
 pub struct Circumstances<'a> {
     pub dra: Dra<'a>,
     pub pods: &'a PodsByNode<'a>,
-    /// Limits of the namespace for workers that get GPUs through claims.
-    pub by_claims: Namespace,
-    /// Limits of the namespace for workers that get GPUs from a device plugin.
-    pub by_plugin: Namespace,
+    by_claims: Namespace,
+    by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
     pub naming: &'a Naming,
     pub held: &'a HeldNodes,
@@ -53,6 +51,14 @@ impl<'a> Circumstances<'a> {
             naming: of_run.naming,
             held,
             cache: of_run.cache_volume.present(),
+        }
+    }
+
+    /// Limits of the namespace for workers that get their GPUs in this way.
+    pub fn namespace(&self, allocation: Option<&Allocation>) -> &Namespace {
+        match allocation {
+            Some(Allocation::Dra) => &self.by_claims,
+            _ => &self.by_plugin,
         }
     }
 
@@ -132,25 +138,21 @@ impl<'a> Circumstances<'a> {
             faulty_gpus: report.faulty(),
             ..PlacementStatus::default()
         };
-        let details = PlanDetails {
-            neighbours: self.neighbours(node),
-            tolerations: tolerations(node, self.spec),
-            ..PlanDetails::default()
-        };
-        let mut plan = match gpus {
+        let details = PlanDetails::default();
+        let mut plan = Plan { placement, details };
+        plan.details.neighbours = self.neighbours(node);
+        plan.details.tolerations = tolerations(node, self.spec);
+        match gpus {
             Gpus::ByClaims { devices, selectors } => {
-                let details = PlanDetails { selectors, ..details };
-                described(Plan { placement, details }, &devices)
+                plan.details.selectors = selectors;
+                describe(&mut plan, &devices);
             }
-            Gpus::ByPlugin(_) => Plan {
-                placement: PlacementStatus {
-                    product: node.label(expected::PRODUCT).map(str::to_owned),
-                    driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
-                    ..placement
-                },
-                details,
-            },
-        };
+            Gpus::ByPlugin(_) => {
+                let label = |key: &str| node.label(key).map(str::to_owned);
+                plan.placement.product = label(expected::PRODUCT);
+                plan.placement.driver_version = label("nvidia.com/cuda.driver-version.full");
+            }
+        }
         plan.expect(report.expected);
         Some(plan)
     }
@@ -306,10 +308,7 @@ impl<'a> Circumstances<'a> {
 
     /// Counts the workers that also find cpu, memory and pod slots on the node, and room in the quotas.
     pub fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<NodeObstacle> {
-        let namespace = match report.allocation {
-            Some(Allocation::Dra) => &self.by_claims,
-            _ => &self.by_plugin,
-        };
+        let namespace = self.namespace(report.allocation.as_ref());
         let min = self.min_workers(report);
         let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
         if room.workers < min {
@@ -332,10 +331,7 @@ impl<'a> Circumstances<'a> {
 
     /// As many GPUs as a node that was glanced at may turn out to have for the run.
     pub fn at_most(&self, report: &NodeReport) -> i64 {
-        let namespace = match report.allocation {
-            Some(Allocation::Dra) => &self.by_claims,
-            _ => &self.by_plugin,
-        };
+        let namespace = self.namespace(report.allocation.as_ref());
         self.spec.workers(report.free).min(namespace.workers()) * self.spec.gpus_per_worker()
     }
 }

@@ -19,22 +19,15 @@ const MACHINE: &str = "node.kubernetes.io/instance-type";
 /// GPUs that a node should have according to the spec, or else to the node itself. `shown` is the number that it
 /// shows. The label counts all GPUs of the machine, so it proves nothing if the class holds only some of them.
 pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bool) -> ExpectedGpus {
-    if let Some(gpus) = spec {
-        let (gpus, by) = (gpus.into(), ExpectedBy::Spec);
-        return ExpectedGpus { gpus, by };
-    }
     let label = node.label(COUNT).and_then(|count| count.parse().ok());
     let counts_these = class_holds_all && node.label(MIG_STRATEGY) != Some("mixed");
-    match label.filter(|count| counts_these && *count > shown) {
-        Some(gpus) => ExpectedGpus {
-            gpus,
-            by: ExpectedBy::Label,
-        },
-        None => ExpectedGpus {
-            gpus: shown,
-            by: ExpectedBy::Node,
-        },
-    }
+    let counted = label.filter(|count| counts_these && *count > shown);
+    let (gpus, by) = match (spec, counted) {
+        (Some(gpus), _) => (gpus.into(), ExpectedBy::Spec),
+        (None, Some(gpus)) => (gpus, ExpectedBy::Label),
+        (None, None) => (shown, ExpectedBy::Node),
+    };
+    ExpectedGpus { gpus, by }
 }
 
 /// GPUs that most other nodes of the same product and machine type show, if at least two of them do and it is more

@@ -4,6 +4,7 @@
 //! admits, and counts the GPUs only of those that it could have.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashMapExt as _};
@@ -27,13 +28,16 @@ pub struct Fleet<'a> {
     pods_by_name: OnceCell<Vec<&'a PodUse>>,
     all_pods: &'a [PodUse],
     devices: Devices<'a>,
-    classes: RefCell<HashMap<String, Rc<SelectedClass<'a>>>>,
-    labels: RefCell<HashMap<String, Rc<ByValue<'a>>>>,
-    gpu_nodes: RefCell<HashMap<[String; 2], Rc<GpuNodes>>>,
-    totals: RefCell<HashMap<String, Rc<[i64]>>>,
+    classes: Cache<String, SelectedClass<'a>>,
+    labels: Cache<String, ByValue<'a>>,
+    gpu_nodes: Cache<[String; 2], GpuNodes>,
+    totals: Cache<String, [i64]>,
     odd: OnceCell<Vec<Odd<'a>>>,
     examined: Cell<usize>,
 }
+
+/// Values that are made at their first use.
+type Cache<K, V> = RefCell<HashMap<K, Rc<V>>>;
 
 /// Nodes by the value of one label, each as its place among all.
 type ByValue<'a> = HashMap<&'a str, Vec<usize>>;
@@ -44,7 +48,6 @@ pub(crate) struct GpuNodes {
     pub has: Vec<bool>,
     /// Those that are Ready and stay.
     pub fit: Vec<usize>,
-    /// The others.
     pub unfit: Vec<usize>,
 }
 
@@ -62,10 +65,10 @@ impl<'a> Fleet<'a> {
             pods_by_name: OnceCell::new(),
             all_pods,
             devices: Devices::read(inventory),
-            classes: RefCell::new(HashMap::new()),
-            labels: RefCell::new(HashMap::new()),
-            gpu_nodes: RefCell::new(HashMap::new()),
-            totals: RefCell::new(HashMap::new()),
+            classes: Cache::default(),
+            labels: Cache::default(),
+            gpu_nodes: Cache::default(),
+            totals: Cache::default(),
             odd: OnceCell::new(),
             examined: Cell::new(0),
         }
@@ -79,14 +82,10 @@ impl<'a> Fleet<'a> {
     /// Oddities of the allocations, in words for people: devices that are held but no longer published, and devices that
     /// two claims hold. They do not change the count.
     pub fn warnings(&self, naming: &Naming) -> Vec<String> {
-        let find = || {
-            if self.has_slices {
-                self.devices.odd()
-            } else {
-                Vec::new()
-            }
-        };
-        let odd = self.odd.get_or_init(find);
+        if !self.has_slices {
+            return Vec::new();
+        }
+        let odd = self.odd.get_or_init(|| self.devices.odd());
         odd.iter().map(|odd| odd.in_words(naming)).collect()
     }
 
@@ -97,12 +96,8 @@ impl<'a> Fleet<'a> {
     /// The class of a run. There is one of each name in a cluster.
     pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<SelectedClass<'a>> {
         let name = &spec.placement.device_class_name;
-        let known = self.classes.borrow().get(name).cloned();
-        known.unwrap_or_else(|| {
-            let class = Rc::new(self.devices.class(of_run.device_class, name));
-            self.classes.borrow_mut().insert(name.clone(), class.clone());
-            class
-        })
+        let class = || Rc::new(self.devices.class(of_run.device_class, name));
+        cached(&self.classes, name.clone(), class)
     }
 
     /// The cluster as one run sees it.
@@ -144,17 +139,14 @@ impl<'a> Fleet<'a> {
 
     /// The nodes that have a label, in order.
     pub(crate) fn labelled(&self, key: &str, value: &str) -> Vec<usize> {
-        let known = self.labels.borrow().get(key).cloned();
-        let by_value = known.unwrap_or_else(|| {
+        let by_value = cached(&self.labels, key.to_owned(), || {
             let mut by_value = ByValue::new();
             for (index, node) in self.nodes.iter().enumerate() {
                 if let Some(value) = node.label(key) {
                     by_value.entry(value).or_default().push(index);
                 }
             }
-            let by_value = Rc::new(by_value);
-            self.labels.borrow_mut().insert(key.to_owned(), by_value.clone());
-            by_value
+            Rc::new(by_value)
         });
         by_value.get(value).cloned().unwrap_or_default()
     }
@@ -163,14 +155,11 @@ impl<'a> Fleet<'a> {
     pub(crate) fn gpu_nodes(&self, world: &Circumstances<'_>) -> Rc<GpuNodes> {
         let placement = &world.spec.placement;
         let key = [placement.device_class_name.clone(), placement.resource_name.clone()];
-        let known = self.gpu_nodes.borrow().get(&key).cloned();
-        known.unwrap_or_else(|| {
+        cached(&self.gpu_nodes, key, || {
             let has: Vec<bool> = self.nodes.iter().map(|node| world.has_gpus(node)).collect();
             let all = (0..self.nodes.len()).filter(|index| has[*index]);
             let (fit, unfit) = all.partition(|index| self.nodes[*index].ready && !self.nodes[*index].deleting);
-            let nodes = Rc::new(GpuNodes { has, fit, unfit });
-            self.gpu_nodes.borrow_mut().insert(key, nodes.clone());
-            nodes
+            Rc::new(GpuNodes { has, fit, unfit })
         })
     }
 
@@ -181,13 +170,18 @@ impl<'a> Fleet<'a> {
             "{} {} {:?} {:?}",
             placement.device_class_name, placement.resource_name, placement.allocation, placement.device_tolerations
         );
-        let known = self.totals.borrow().get(&key).cloned();
-        known.unwrap_or_else(|| {
-            let totals: Rc<[i64]> = self.nodes.iter().map(|node| world.total(node)).collect();
-            self.totals.borrow_mut().insert(key, totals.clone());
-            totals
-        })
+        let total = |node: &&Node| world.total(node);
+        cached(&self.totals, key, || self.nodes.iter().map(total).collect())
     }
+}
+
+fn cached<K: Eq + Hash, V: ?Sized>(cache: &Cache<K, V>, key: K, build: impl FnOnce() -> Rc<V>) -> Rc<V> {
+    if let Some(known) = cache.borrow().get(&key) {
+        return known.clone();
+    }
+    let made = build();
+    cache.borrow_mut().insert(key, made.clone());
+    made
 }
 
 /// Fails with the unknown part of a cluster, and the reason.

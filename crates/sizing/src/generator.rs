@@ -1,6 +1,6 @@
 //! Search for a place for a load generator that may run on any node. It comes before a model is loaded in vain.
 
-use perfval_api::{Allocation, Reason};
+use perfval_api::Reason;
 
 use super::examine::Circumstances;
 use super::namespace::tight;
@@ -14,10 +14,7 @@ use crate::inventory::Node;
 /// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
 /// Otherwise what becomes of the run: its Job or its frontend would be refused, or no node has room for the load generator.
 pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Result<i64, Sizing> {
-    let ours = match plan.allocation {
-        Allocation::Dra => &world.by_claims.pods,
-        _ => &world.by_plugin.pods,
-    };
+    let ours = &world.namespace(Some(&plan.allocation)).pods;
     let workers = |plan: &Plan| world.spec.workers(plan.gpus);
     let trial = tight(&ours.trial_for(workers(&plan)), "benchmark.resources");
     let frontend = || tight(&ours.frontend_for(workers(&plan)), "workload.dynamo.frontend.resources");

@@ -1,8 +1,8 @@
 //! The GPUs of a node, and the description of those that the workers will probably get.
 
-use perfval_api::{Allocation, DeviceStatus, PlacementStatus};
+use perfval_api::Allocation;
 
-use super::devices::{NodeDevices, attribute, count};
+use super::devices::{NodeDevices, attribute, count, device_status};
 use super::dra::Dra;
 use super::naming::Naming;
 use super::plan::{Plan, hold};
@@ -29,7 +29,6 @@ impl Gpus<'_> {
         }
     }
 
-    /// All of them.
     pub fn total(&self) -> i64 {
         match self {
             Self::ByClaims { devices, .. } => count(devices.free.len() + devices.taken.len()),
@@ -55,7 +54,7 @@ impl Gpus<'_> {
 }
 
 /// Adds the attributes of the devices that the workers will probably get, as the slices contain them.
-pub fn described(plan: Plan, devices: &NodeDevices<'_>) -> Plan {
+pub fn describe(plan: &mut Plan, devices: &NodeDevices<'_>) {
     let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
     let distinct = |name: &str| {
         let mut values: Vec<&str> = chosen
@@ -67,21 +66,8 @@ pub fn described(plan: Plan, devices: &NodeDevices<'_>) -> Plan {
         values.dedup();
         (!values.is_empty()).then(|| values.join(", "))
     };
-    let device_ids = chosen.iter().map(|(id, device)| DeviceStatus {
-        pool: id.pool.to_owned(),
-        name: id.device.to_owned(),
-        uuid: attribute(id, device, "uuid")
-            .and_then(Attribute::string)
-            .map(str::to_owned),
-    });
-    let mut plan = Plan {
-        placement: PlacementStatus {
-            product: distinct("productName"),
-            driver_version: distinct("driverVersion"),
-            ..plan.placement
-        },
-        ..plan
-    };
-    hold(&mut plan.placement, &mut plan.details, device_ids.collect());
-    plan
+    plan.placement.product = distinct("productName");
+    plan.placement.driver_version = distinct("driverVersion");
+    let devices = chosen.iter().map(|(id, device)| device_status(id, device));
+    hold(&mut plan.placement, &mut plan.details, devices.collect());
 }

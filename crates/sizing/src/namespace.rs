@@ -6,7 +6,7 @@ mod quota;
 use perfval_api::{PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
-use quota::{Allowance, Count, Other, QuotaClaim, QuotaUser, allowance, unmeasured};
+use quota::{Allowance, Count, Other, QuotaUser, allowance, claimed, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
@@ -79,13 +79,14 @@ fn quota_user(of_run: OfRun<'_>, known: &PerfValidationSpec, spec: &PerfValidati
         limit_ranges,
     );
     let is_known = known.placement.device_class_name == *class;
-    let claim = || {
-        let class_object = of_run.device_class.present().filter(|_| is_known);
-        QuotaClaim::new(class_object, class, spec.gpus_per_worker())
-    };
+    let class_object = of_run.device_class.present().filter(|_| is_known);
     QuotaUser {
         pods,
-        claim: by_claims.then(claim),
+        claim: if by_claims {
+            claimed(class_object, class, spec.gpus_per_worker())
+        } else {
+            Vec::new()
+        },
         priority_class: spec.pod_template.spec.priority_class_name.clone(),
     }
 }
@@ -94,11 +95,7 @@ fn quota_user(of_run: OfRun<'_>, known: &PerfValidationSpec, spec: &PerfValidati
 /// again for each trial. The missing pods are unknown, so they are taken to be workers.
 fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there: usize) -> Other {
     let workers = run.spec.workers(run.gpus);
-    let whole = Count {
-        workers,
-        frontend_for: Some(workers),
-        trial_for: Some(workers),
-    };
+    let whole = Count::whole(workers);
     let missing = (workers + 2 - i64::try_from(there).unwrap_or(i64::MAX)).max(0);
     let to_come = Count {
         workers: (missing - 1).clamp(0, workers),

@@ -27,15 +27,11 @@ pub enum Holder {
 impl Holder {
     /// Text for a number of holders in other namespaces; `None` for zero.
     pub fn foreign(self, count: usize) -> Option<String> {
-        let (one, many) = match self {
-            Self::Pod => ("a pod", "pods"),
-            Self::Claim => ("a claim", "claims"),
-            Self::Run => ("a run", "runs"),
-        };
+        let word = self.word();
         match count {
             0 => None,
-            1 => Some(format!("{one} of another namespace")),
-            _ => Some(format!("{count} {many} of other namespaces")),
+            1 => Some(format!("a {word} of another namespace")),
+            _ => Some(format!("{count} {word}s of other namespaces")),
         }
     }
 

@@ -20,7 +20,6 @@ const FRONTEND_MILLIS_EACH: i64 = 2;
 /// Least and largest CPU request of the frontend that follows from the requests in flight (millicpus). The largest
 /// is no measurement: eight GPUs are taken to need less than twice as much as four.
 const FRONTEND_MILLIS: (i64, i64) = (100, 4000);
-/// The resource.
 pub const CPU: &str = "cpu";
 /// More GPUs than any node has.
 const MOST_WORKERS: i64 = 1024;
@@ -41,7 +40,6 @@ pub struct OurPods {
     frontend_in_flight: Option<i32>,
 }
 
-/// A pod.
 #[derive(Clone)]
 pub struct OurPod {
     /// Role of the pod, for messages.
@@ -208,7 +206,6 @@ impl OurPods {
         self.frontend.with_cpu(millis)
     }
 
-    /// All of them.
     pub fn each(&self) -> [&OurPod; 3] {
         [&self.worker, &self.frontend, &self.trial]
     }
@@ -224,7 +221,6 @@ impl OurPod {
         pod
     }
 
-    /// Its containers.
     pub fn containers(&self) -> impl Iterator<Item = &Resources> {
         self.init.iter().chain([&self.main])
     }

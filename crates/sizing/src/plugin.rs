@@ -60,7 +60,6 @@ pub fn unhealthy(node: &Node, resource: &str, naming: &Naming) -> Option<PluginG
     })
 }
 
-/// A number of GPUs.
 pub fn whole(amount: Decimal) -> i64 {
     amount.floor().to_i64().unwrap_or_default()
 }

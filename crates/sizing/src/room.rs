@@ -8,7 +8,6 @@ use rust_decimal::Decimal;
 use super::our_pods::{OurPods, frontend_is_pinned, most_workers, trial_is_pinned};
 use crate::inventory::{Amounts, Node, PodUse};
 
-/// The resource that counts pods.
 const PODS: &str = "pods";
 
 /// Workers that fit on a node, and the resource that ends it.

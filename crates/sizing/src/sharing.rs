@@ -35,37 +35,26 @@ pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<NodeObst
         let most = node.allocatable.get(resource).max(node.capacity.get(resource));
         Some(whole(most)).filter(|offered| *offered > 0)
     };
-    let as_one = |resource: &str, offered: i64| {
-        let (are, how) = how(node, resource, offered, users)?;
-        let resource = resource.to_owned();
-        Some(NodeObstacle::SharedGpus {
-            resource,
-            offered,
-            are,
-            how,
-        })
-    };
-    if let Some(offered) = offered(resource) {
-        return as_one(resource, offered);
-    }
-    let (domain, _) = resource.split_once('/')?;
-    let (renamed, partitions) = (format!("{resource}{RENAMED}"), format!("{domain}/{PARTITION}"));
-    let mut others = node.allocatable.iter().map(|(name, _)| name);
-    let other = others.find(|name| *name == renamed || name.starts_with(&partitions))?;
-    let offered = offered(other)?;
-    as_one(other, offered).or_else(|| {
-        let are = if other == renamed {
-            SharedAs::Shares
-        } else {
-            SharedAs::Partitions
+    let (resource, offered, (are, how)) = if let Some(offered) = offered(resource) {
+        (resource, offered, how(node, resource, offered, users)?)
+    } else {
+        let (domain, _) = resource.split_once('/')?;
+        let (renamed, partitions) = (format!("{resource}{RENAMED}"), format!("{domain}/{PARTITION}"));
+        let mut others = node.allocatable.iter().map(|(name, _)| name);
+        let other = others.find(|name| *name == renamed || name.starts_with(&partitions))?;
+        let offered = offered(other)?;
+        let by_name = || match profile_of(other).filter(|_| other != renamed) {
+            Some(profile) => (SharedAs::Partitions, profile.to_owned()),
+            None => (SharedAs::Shares, profile_of(other).unwrap_or_default().to_owned()),
         };
-        let how = profile_of(other).unwrap_or_default().to_owned();
-        Some(NodeObstacle::SharedGpus {
-            resource: other.to_owned(),
-            offered,
-            are,
-            how,
-        })
+        (other, offered, how(node, other, offered, users).unwrap_or_else(by_name))
+    };
+    let resource = resource.to_owned();
+    Some(NodeObstacle::SharedGpus {
+        resource,
+        offered,
+        are,
+        how,
     })
 }
 

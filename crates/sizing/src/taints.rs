@@ -19,14 +19,9 @@ pub fn device_taint(
     tolerations: &[DeviceToleration],
 ) -> Option<String> {
     let keeps_away = |key: &str, value: &str, effect: &str| {
-        let covered = |toleration: &DeviceToleration| {
-            Tolerated {
-                key: toleration.key.as_deref(),
-                operator: toleration.operator.as_deref(),
-                value: toleration.value.as_deref(),
-                effect: toleration.effect.as_deref(),
-            }
-            .covers(key, value, effect)
+        let covered = |own: &DeviceToleration| {
+            let own = [&own.key, &own.value, &own.effect, &own.operator];
+            covers(own.map(Option::as_deref), key, value, effect)
         };
         KEEPS_AWAY.contains(&effect) && !tolerations.iter().any(covered)
     };
@@ -82,36 +77,22 @@ pub fn strict(taints: &[Taint]) -> impl Iterator<Item = &Taint> {
 
 /// Returns true if any toleration covers a taint of a node.
 pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
-    let covers = |toleration: &Toleration| {
-        Tolerated {
-            key: toleration.key.as_deref(),
-            operator: toleration.operator.as_deref(),
-            value: toleration.value.as_deref(),
-            effect: toleration.effect.as_deref(),
-        }
-        .covers(&taint.key, taint.value.as_deref().unwrap_or_default(), &taint.effect)
+    let value = taint.value.as_deref().unwrap_or_default();
+    tolerations.iter().any(|own| {
+        let own = [&own.key, &own.value, &own.effect, &own.operator];
+        covers(own.map(Option::as_deref), &taint.key, value, &taint.effect)
+    })
+}
+
+/// Returns true if a toleration of a node or a device, given as its key, value, effect and operator, covers a taint.
+fn covers([own_key, own_value, own_effect, operator]: [Option<&str>; 4], key: &str, value: &str, effect: &str) -> bool {
+    let any_or = |own: Option<&str>, wanted: &str| own.is_none_or(|own| own.is_empty() || own == wanted);
+    let covered = match operator.unwrap_or("Equal") {
+        "Exists" => any_or(own_key, key),
+        "Equal" | "" => own_key.unwrap_or_default() == key && own_value.unwrap_or_default() == value,
+        _ => false,
     };
-    tolerations.iter().any(covers)
-}
-
-/// Parts of a toleration, which nodes and devices share.
-struct Tolerated<'a> {
-    key: Option<&'a str>,
-    operator: Option<&'a str>,
-    value: Option<&'a str>,
-    effect: Option<&'a str>,
-}
-
-impl Tolerated<'_> {
-    fn covers(&self, key: &str, value: &str, effect: &str) -> bool {
-        let any_or = |own: Option<&str>, wanted: &str| own.is_none_or(|own| own.is_empty() || own == wanted);
-        let covered = match self.operator.unwrap_or("Equal") {
-            "Exists" => any_or(self.key, key),
-            "Equal" | "" => self.key.unwrap_or_default() == key && self.value.unwrap_or_default() == value,
-            _ => false,
-        };
-        covered && any_or(self.effect, effect)
-    }
+    covered && any_or(own_effect, effect)
 }
 
 /// The toleration for exactly one taint.

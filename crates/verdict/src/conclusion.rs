@@ -3,14 +3,13 @@
 mod headline;
 
 use perfval_api::{
-    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, RunFailure, TrialOutcome, TrialState,
-    Verdict, Why, WorkerLoss, text,
+    ExpectedBy, Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, RunFailure, TrialOutcome,
+    TrialState, Verdict, Why, WorkerLoss, text,
 };
 
 pub use self::headline::asked;
 use self::headline::message;
 use crate::diagnosis::cause::Cause;
-use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};
 
 /// The verdict of the trials in a status; `None` if the rule needs more of them.
@@ -32,8 +31,10 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
             Reason::WorkerRestarted,
             Some(Cause::WorkerRestarted),
         ),
-        // A node with fewer GPUs than the spec expects is measured, but it does not pass.
-        (Ruling::Pass, None) if gpus_missing(status) => (Verdict::Failed, Reason::GPUsMissing, None),
+        // A node with fewer GPUs than the spec expects is measured, but it does not pass. A number from elsewhere is a guess.
+        (Ruling::Pass, None) if status.state.plan.expected_by == Some(ExpectedBy::Spec) => {
+            (Verdict::Failed, Reason::GPUsMissing, None)
+        }
         (Ruling::Pass, None) => (Verdict::Passed, Reason::GatesMet, None),
         (Ruling::Undecided, _) => (Verdict::Inconclusive, Reason::TrialsDisagree, None),
         (Ruling::Unmeasurable, _) => {
@@ -71,18 +72,10 @@ pub fn conclude_early(status: &PerfValidationStatus, failure: &RunFailure) -> (V
     }
 }
 
-fn gpus_missing(status: &PerfValidationStatus) -> bool {
-    missing::fails_run(&status.state.plan)
-}
-
 /// Errors outrank gates: numbers of the successes alone prove little.
 fn why_failed(status: &PerfValidationStatus) -> Reason {
-    let missed = status
-        .state
-        .trials
-        .iter()
-        .rev()
-        .find(|trial| trial.outcome == Some(TrialOutcome::Miss));
+    let mut trials = status.state.trials.iter();
+    let missed = trials.rfind(|trial| trial.outcome == Some(TrialOutcome::Miss));
     let reasons: Vec<Reason> = missed.into_iter().flat_map(reasons).collect();
     let gates_met = status.gates.iter().all(|gate| gate.result != GateResult::Missed);
     if reasons.contains(&Reason::RequestErrors) {

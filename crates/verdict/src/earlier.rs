@@ -82,19 +82,14 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
 /// The devices that a worker's pod holds.
 fn held(status: &PerfValidationStatus, pod: &str, devices: &[DeviceStatus]) -> Vec<DeviceStatus> {
     let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod);
-    worker
-        .into_iter()
-        .flat_map(|worker| worker.held(devices))
-        .cloned()
-        .collect()
+    let held = worker.into_iter().flat_map(|worker| worker.held(devices));
+    held.cloned().collect()
 }
 
 /// The UUIDs of a worker's GPUs as one name, in order: a model that is split over other GPUs has another speed.
 fn one_name(devices: &[DeviceStatus]) -> Option<String> {
-    let mut uuids: Vec<&str> = devices
-        .iter()
-        .map(|device| device.uuid.as_deref())
-        .collect::<Option<_>>()?;
+    let uuids = devices.iter().map(|device| device.uuid.as_deref());
+    let mut uuids: Vec<&str> = uuids.collect::<Option<_>>()?;
     uuids.sort_unstable();
     (!uuids.is_empty()).then(|| uuids.join(","))
 }
@@ -103,12 +98,8 @@ fn one_name(devices: &[DeviceStatus]) -> Option<String> {
 /// environment (model, image, settings, product, driver) and on the same GPU, as far as its UUID is known. A worker with fewer
 /// than three of these is left out.
 pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
-    let Some(environment) = status
-        .state
-        .environment
-        .as_ref()
-        .filter(|now| environment::is_known(now))
-    else {
+    let environment = status.state.environment.as_ref();
+    let Some(environment) = environment.filter(|now| environment::is_known(now)) else {
         return Vec::new();
     };
     let digest = environment::digest(environment);
@@ -118,13 +109,8 @@ pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
             && entry.environment.as_ref() == Some(&digest)
             && Some(entry.run) != itself
     };
-    let earlier: Vec<&DecodeSpeed> = status
-        .state
-        .history
-        .iter()
-        .filter(comparable)
-        .flat_map(|entry| &entry.speeds)
-        .collect();
+    let earlier = status.state.history.iter().filter(comparable);
+    let earlier: Vec<&DecodeSpeed> = earlier.flat_map(|entry| &entry.speeds).collect();
     let compared = |now: Own| {
         let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
         let points: Vec<Point> = same_gpu.filter_map(|speed| Point::new(speed)).collect();

@@ -6,7 +6,6 @@
 pub mod dcgm;
 
 mod field;
-mod idle;
 mod record;
 mod recorder;
 mod series;

@@ -215,16 +215,9 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
         });
     };
     let now = Numbers::new(status);
-    let throughput = before.change(
-        before.throughput,
-        &now.values(|trial| trial.throughput.as_ref()),
-        THROUGHPUT,
-    );
-    let ttft = before.change(
-        before.ttft_p99,
-        &now.values(|trial| trial.ttft_p99_ms.as_ref()),
-        TTFT_P99,
-    );
+    let throughput = before.change(before.throughput, &now.throughputs(), THROUGHPUT);
+    let ttfts = now.values(|trial| trial.ttft_p99_ms.as_ref());
+    let ttft = before.change(before.ttft_p99, &ttfts, TTFT_P99);
     Some(Comparison {
         run: before.run,
         throughput_percent: throughput.map(|change| signed(change.percent)),

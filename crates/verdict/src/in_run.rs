@@ -79,38 +79,31 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
 
 /// The speed of a worker in this trial and those before it.
 fn averaged(now: &Compared, status: &PerfValidationStatus) -> Compared {
-    let load = status.state.workers.iter().find(|load| load.name == now.name);
-    let before = load.and_then(|load| load.in_run.as_ref()).and_then(|before| {
+    let with_earlier = || {
+        let load = status.state.workers.iter().find(|load| load.name == now.name)?;
+        let before = load.in_run.as_ref()?;
         let number = |text: &str| text.parse::<Decimal>().ok()?.to_f64();
-        let trials = Decimal::from(before.of).to_f64()?;
-        Some((trials, number(&before.percent)?, number(&before.within)?))
-    });
-    let mean = before.and_then(|(trials, percent, within)| {
+        let (percent, within) = (number(&before.percent)?, number(&before.within)?);
         let (own, interval) = (now.peers.percent.to_f64()?, now.peers.within.to_f64()?);
+        let trials = Decimal::from(before.of).to_f64()?;
         let all = trials + 1.0;
-        Some(AgainstPeers {
+        let peers = AgainstPeers {
             percent: rounded((trials * percent + own) / all, 2)?,
             within: rounded((trials * within).hypot(interval) / all, 2)?,
-        })
-    });
-    let trials = load.and_then(|load| load.in_run.as_ref()).map_or(0, |before| before.of);
-    match mean {
-        Some(peers) => Compared {
+        };
+        Some(Compared {
             peers,
-            trials: trials.saturating_add(1),
+            trials: before.of.saturating_add(1),
             ..now.clone()
-        },
-        None => now.clone(),
-    }
+        })
+    };
+    with_earlier().unwrap_or_else(|| now.clone())
 }
 
 /// Replaces [`Cause::KneeJitter`] while no trial of the run passed: a limit that every trial misses is not missed by jitter.
 pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut JudgedTrial) {
-    let passed = status
-        .state
-        .trials
-        .iter()
-        .any(|trial| trial.outcome == Some(TrialOutcome::Pass));
+    let mut trials = status.state.trials.iter();
+    let passed = trials.any(|trial| trial.outcome == Some(TrialOutcome::Pass));
     if !passed
         && judged.drop_cause(Cause::KneeJitter)
         && let Some((cause, text)) = judged.instead_of_jitter.clone()
@@ -177,10 +170,8 @@ pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling)
     }
     status.diagnosis.retain(|finding| {
         let named_by = |passed: bool| {
-            trials
-                .iter()
-                .filter(move |trial| (trial.outcome == Some(TrialOutcome::Pass)) == passed)
-                .any(|trial| trial.causes.contains(&finding.cause))
+            let mut named = trials.iter().filter(|trial| trial.causes.contains(&finding.cause));
+            named.any(|trial| (trial.outcome == Some(TrialOutcome::Pass)) == passed)
         };
         let of_a_trial = Cause::from_finding(finding).is_some_and(Cause::explains_an_outcome);
         !of_a_trial || named_by(true) || !named_by(false)

@@ -12,9 +12,6 @@ use crate::frame::{Outcome, TrialRecord};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
 
-/// Milliseconds per second.
-const MILLI: Decimal = Decimal::ONE_THOUSAND;
-
 /// Normal speed of a worker in one environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Norm {
@@ -71,7 +68,7 @@ impl Norm {
     }
 
     fn percent(&self, load: &WorkerSummary) -> Option<Decimal> {
-        let speed = MILLI.checked_div(load.speed.as_ref()?.token_ms)?;
+        let speed = Decimal::ONE_THOUSAND.checked_div(load.speed.as_ref()?.token_ms)?;
         speed.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(self.decode_speed)
     }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 /// Largest number of a trial. Counters in microseconds stay below it, and sums of many stay far from 64 bits; a product of two
 /// does not fit into a decimal for sure, so judging multiplies with checks.
 pub(crate) const MOST: i64 = 1_000_000_000_000_000;
-/// No trial is longer (s).
-const WEEK: i64 = 7 * 24 * 3600;
+/// No request and no trial is longer (s).
+pub(crate) const WEEK: i64 = 7 * 24 * 3600;
 
 /// A value that can be searched for a number beyond [`MOST`].
 pub(crate) trait Bounded {

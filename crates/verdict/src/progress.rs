@@ -94,16 +94,10 @@ impl Tally {
     /// The work done; the rates are those since the last call.
     pub fn progress(&mut self) -> Progress {
         let recent = std::mem::take(&mut self.recent);
-        let span_ns = self
-            .ended_ns
-            .zip(recent.since_ns)
-            .map(|(end, since)| end.saturating_sub(since));
+        let until_now = |since_ns: Option<i64>| Some(self.ended_ns?.saturating_sub(since_ns?));
+        let span_ns = until_now(recent.since_ns);
+        let seconds = until_now(self.began_ns).unwrap_or(0) / 1_000_000_000;
         self.recent.since_ns = self.ended_ns;
-        let seconds = self
-            .ended_ns
-            .zip(self.began_ns)
-            .map_or(0, |(end, begin)| end.saturating_sub(begin))
-            / 1_000_000_000;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         Progress {
             requests: self.requests,

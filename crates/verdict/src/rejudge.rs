@@ -183,8 +183,6 @@ fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use perfval_api::{Metric, Statistic};
     use rust_decimal::Decimal;
     use serde_json::json;
@@ -225,26 +223,16 @@ mod tests {
 
     #[test]
     fn a_saved_soak_stays_one() {
-        let record = TrialRecord {
-            nonce: String::new(),
-            exit_code: 0,
-            outcome: Outcome::Report(Box::new(Report {
-                succeeded: 10,
-                complete: true,
-                metrics: [(
-                    Metric::OutputTokenThroughput,
-                    [(Statistic::Avg, Decimal::ONE_THOUSAND)].into(),
-                )]
-                .into(),
-                ..Report::default()
-            })),
-            workers: Vec::new(),
-            scrape_errors: BTreeMap::new(),
-            gpus: None,
-            node_cpu: None,
-            commit: None,
-            abridged: BTreeSet::new(),
-        };
+        let record = TrialRecord::new(Outcome::Report(Box::new(Report {
+            succeeded: 10,
+            complete: true,
+            metrics: [(
+                Metric::OutputTokenThroughput,
+                [(Statistic::Avg, Decimal::ONE_THOUSAND)].into(),
+            )]
+            .into(),
+            ..Report::default()
+        })));
         let trial = |number| TrialState {
             number,
             seed: Some(99 + number),

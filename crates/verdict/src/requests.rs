@@ -5,7 +5,6 @@
 
 mod bins;
 mod line;
-mod read;
 mod sketch;
 mod times;
 

@@ -124,16 +124,9 @@ fn unusable(message: String) -> Payload {
 
 fn with(outcome: Outcome) -> TrialRecord {
     TrialRecord {
-        nonce: String::new(),
-        exit_code: 0,
-        outcome,
-        workers: Vec::new(),
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
         // A bare export has no data of the workers, which differs from a worker that gave no answer.
         abridged: BTreeSet::from([Part::Workers]),
+        ..TrialRecord::new(outcome)
     }
 }
 

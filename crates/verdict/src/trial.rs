@@ -2,7 +2,6 @@
 
 mod baseline;
 mod evidence;
-mod lost;
 mod reported;
 mod shown;
 
@@ -11,9 +10,8 @@ use perfval_api::{
 };
 use rust_decimal::Decimal;
 
-pub use self::evidence::Evidence;
-pub use self::lost::cpu_shortage;
-use self::lost::lost;
+use self::evidence::lost;
+pub use self::evidence::{Evidence, cpu_shortage};
 use self::reported::ReportedTrial;
 use self::shown::{headline, shown};
 use crate::aiperf::{ErrorKind, Report};

@@ -8,15 +8,13 @@ mod series;
 pub(crate) mod speed;
 mod stillness;
 mod summary;
-mod work;
 
 pub use drift::Drift;
 pub use measured::MeasuredPhase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use speed::{AgainstPeers, WorkerSpeed};
-pub use summary::{WorkerSummary, summarize};
-pub use work::EngineWork;
+pub use summary::{EngineWork, WorkerSummary, summarize};
 
 /// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
 pub(crate) const STANDSTILL: i64 = 5;

@@ -134,15 +134,8 @@ fn run(threshold: i64, healthy: Healthy, (slow, loss): (usize, f64), random: &mu
             ..Report::default()
         };
         let record = TrialRecord {
-            nonce: "n".into(),
-            exit_code: 0,
-            outcome: Outcome::Report(Box::new(report)),
             workers: workers.collect(),
-            scrape_errors: [].into(),
-            gpus: None,
-            node_cpu: None,
-            commit: None,
-            abridged: [].into(),
+            ..TrialRecord::new(Outcome::Report(Box::new(report)))
         };
         let evidence = Evidence {
             record: &record,

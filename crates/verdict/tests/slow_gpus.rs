@@ -119,21 +119,15 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             Metric::OutputTokenThroughput,
             [(Statistic::Avg, Decimal::ONE_THOUSAND)].into(),
         )];
+        let report = Report {
+            succeeded: 10,
+            complete: true,
+            metrics: metrics.into(),
+            ..Report::default()
+        };
         let record = TrialRecord {
-            nonce: "n".into(),
-            exit_code: 0,
-            outcome: Outcome::Report(Box::new(Report {
-                succeeded: 10,
-                complete: true,
-                metrics: metrics.into(),
-                ..Report::default()
-            })),
             workers: summarize(&series, None),
-            scrape_errors: [].into(),
-            gpus: None,
-            node_cpu: None,
-            commit: None,
-            abridged: [].into(),
+            ..TrialRecord::new(Outcome::Report(Box::new(report)))
         };
         let evidence = Evidence {
             record: &record,

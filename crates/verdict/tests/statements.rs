@@ -1,6 +1,6 @@
 //! Statements of a verdict: each is true of the trials that it is made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::DateTime;
 use perfval_api::{
@@ -53,17 +53,7 @@ fn record(values: Values<'_>) -> TrialRecord {
         metrics,
         ..Report::default()
     };
-    TrialRecord {
-        nonce: String::new(),
-        exit_code: 0,
-        outcome: Outcome::Report(Box::new(report)),
-        workers: Vec::new(),
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
-    }
+    TrialRecord::new(Outcome::Report(Box::new(report)))
 }
 
 fn object(spec: &Value) -> PerfValidation {

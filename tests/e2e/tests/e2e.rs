@@ -8,6 +8,7 @@ mod e2e {
     pub mod faults;
     pub mod interrupted;
     pub mod plugin;
+    pub mod policy;
     pub mod restart;
     pub mod saturation;
     pub mod verdicts;

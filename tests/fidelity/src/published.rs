@@ -1,6 +1,6 @@
 //! The published runs of NVIDIA/aicr's `inference-perf` check, judged by the gate and trial code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use perfval_api::{Metric, PerfValidationSpec, Statistic, TrialOutcome, TrialsSpec};
 use perfval_testkit::odds::Odds;
@@ -155,15 +155,8 @@ impl Row {
             ..Report::default()
         };
         let record = TrialRecord {
-            nonce: String::new(),
-            exit_code: 0,
-            outcome: Outcome::Report(Box::new(report)),
             workers: self.workers(),
-            scrape_errors: BTreeMap::new(),
-            gpus: None,
-            node_cpu: None,
-            commit: None,
-            abridged: BTreeSet::new(),
+            ..TrialRecord::new(Outcome::Report(Box::new(report)))
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({
             "model": {"name": "Qwen/Qwen3-8B"}, "workload": {"dynamo": {"image": "vllm-runtime:1.2.1"}}, "gates": gates,

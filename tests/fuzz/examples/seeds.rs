@@ -1,6 +1,5 @@
 //! Writes what fuzzing begins with into a folder for each target: `seeds FOLDER`.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -95,14 +94,7 @@ fn frames(export: &Value) -> Vec<Vec<u8>> {
     };
     let record = TrialRecord {
         nonce: NONCE.to_owned(),
-        exit_code: 0,
-        outcome: Outcome::Report(Box::new(report)),
-        workers: Vec::new(),
-        scrape_errors: [].into(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(Outcome::Report(Box::new(report)))
     };
     let short = message(&record, &[]).into_bytes();
     let series = json!([{"address": "10.0.0.1", "samples": [[0, [1, 2, 1]], [1, "TimedOut"],

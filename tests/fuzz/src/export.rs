@@ -1,7 +1,5 @@
 //! AIPerf's export and its lines of records.
 
-use std::collections::BTreeSet;
-
 use perfval_verdict::aiperf::{FailedRequests, Measure, Report, frontend_times, parse};
 use perfval_verdict::frame::{Framed, MESSAGE_BYTES, Outcome, TrialRecord, find_message, message};
 use perfval_verdict::progress::Tally;
@@ -67,14 +65,7 @@ fn keeps_its_promises(report: &Report) {
 fn fits_its_message(report: &Report, gated: &[Measure]) {
     let record = TrialRecord {
         nonce: NONCE.to_owned(),
-        exit_code: 0,
-        outcome: Outcome::Report(Box::new(report.clone())),
-        workers: Vec::new(),
-        scrape_errors: [].into(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(Outcome::Report(Box::new(report.clone())))
     };
     let text = message(&record, gated);
     assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());

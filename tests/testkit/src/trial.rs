@@ -1,6 +1,5 @@
 //! What the load generator leaves of a trial: a recorded export of AIPerf in a frame of the runner's own.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use perfval_verdict::aiperf::Report;
@@ -50,14 +49,8 @@ pub fn record(nonce: String, outcome: Outcome, workers: impl IntoIterator<Item =
     };
     TrialRecord {
         nonce,
-        exit_code: 0,
-        outcome,
         workers: workers.into_iter().map(worker).collect(),
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(outcome)
     }
 }
 

@@ -11,9 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
+use crate::defaults::{number, part};
 use crate::rules;
 
-pub use status::{Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicyStatus, PolicyNodes};
+pub use status::{
+    MOST_OUTLIERS, Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicyStatus, PolicyEnvironment,
+    PolicyNodes,
+};
 pub use template::{TemplateMetadata, ValidationTemplate};
 
 /// Nodes to keep validated, and the means for it. The operator creates a `PerfValidation` for each node whose verdict is
@@ -134,10 +138,7 @@ pub struct Freshness {
 
 impl Default for Freshness {
     fn default() -> Self {
-        Self {
-            max_age: default_max_age(),
-            measured_after: None,
-        }
+        part()
     }
 }
 
@@ -258,6 +259,9 @@ pub struct ComparisonRules {
     /// Limits for a report in `status.outliers`.
     #[serde(default)]
     pub report: ReportRule,
+    /// Limits for the confidence `Actionable`. A loss that is not reported is not acted on either.
+    #[serde(default)]
+    pub act: ActRule,
     /// Comparison with other nodes.
     #[serde(default)]
     pub peers: PeerRule,
@@ -268,30 +272,39 @@ pub struct ComparisonRules {
 #[serde(rename_all = "camelCase")]
 pub struct ReportRule {
     /// Loss below which no node is reported as slower than itself or its peers (1 to 50 percent).
-    #[serde(default = "default_effect")]
+    #[serde(default = "number::<2>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
     /// Target for the share of wrong reports among all reports (1 to 50 percent).
-    #[serde(default = "default_false_discovery")]
+    #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,
 }
 
 impl Default for ReportRule {
     fn default() -> Self {
-        Self {
-            minimum_effect_percent: default_effect(),
-            false_discovery_percent: default_false_discovery(),
-        }
+        part()
     }
 }
 
-fn default_effect() -> i32 {
-    2
+/// Limits for an action on a node.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ActRule {
+    /// Loss against its own past below which no node is Actionable (1 to 50 percent).
+    #[serde(default = "number::<4>")]
+    #[schemars(range(min = 1, max = 50))]
+    pub minimum_effect_percent: i32,
+    /// Target for the share of wrong nodes among those that are Actionable (1 to 50 percent).
+    #[serde(default = "number::<1>")]
+    #[schemars(range(min = 1, max = 50))]
+    pub false_discovery_percent: i32,
 }
 
-fn default_false_discovery() -> i32 {
-    5
+impl Default for ActRule {
+    fn default() -> Self {
+        part()
+    }
 }
 
 /// Limits of the comparison with other nodes.
@@ -299,21 +312,15 @@ fn default_false_discovery() -> i32 {
 #[serde(rename_all = "camelCase")]
 pub struct PeerRule {
     /// Minimum number of nodes with the same environment that are compared with each other (3 to 1000).
-    #[serde(default = "default_min_nodes")]
+    #[serde(default = "number::<3>")]
     #[schemars(range(min = 3, max = 1000))]
     pub min_nodes: i32,
 }
 
 impl Default for PeerRule {
     fn default() -> Self {
-        Self {
-            min_nodes: default_min_nodes(),
-        }
+        part()
     }
-}
-
-fn default_min_nodes() -> i32 {
-    3
 }
 
 /// Effect of a verdict on the node.
@@ -338,28 +345,17 @@ pub enum FeedbackMode {
 #[serde(rename_all = "camelCase")]
 pub struct ValidationHistory {
     /// Validations with a verdict other than Passed (1 to 20).
-    #[serde(default = "default_failed")]
+    #[serde(default = "number::<3>")]
     #[schemars(range(min = 1, max = 20))]
     pub failed: i32,
     /// Validations with the verdict Passed (0 to 20).
-    #[serde(default = "default_passed")]
+    #[serde(default = "number::<1>")]
     #[schemars(range(min = 0, max = 20))]
     pub passed: i32,
 }
 
 impl Default for ValidationHistory {
     fn default() -> Self {
-        Self {
-            failed: default_failed(),
-            passed: default_passed(),
-        }
+        part()
     }
-}
-
-fn default_failed() -> i32 {
-    3
-}
-
-fn default_passed() -> i32 {
-    1
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::{number, part};
 use crate::{Latency, PodPlacement, rules};
 
 /// Load of one trial: streamed chat requests at a fixed concurrency, for a duration or for a number of requests.
@@ -18,15 +19,15 @@ pub struct Benchmark {
     #[x_kube(validation = rules::image_or_empty())]
     pub image: String,
     /// Requests in flight per GPU (1 to 4096). The default is below the knee of an H100, which is at 256.
-    #[serde(default = "default_concurrency_per_gpu", rename = "concurrencyPerGPU")]
+    #[serde(default = "number::<128>", rename = "concurrencyPerGPU")]
     #[schemars(range(min = 1, max = 4096))]
     pub concurrency_per_gpu: i32,
     /// Tokens per prompt (1 to 1000000); the model's chat template adds some.
-    #[serde(default = "default_tokens")]
+    #[serde(default = "number::<128>")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub input_tokens: i32,
     /// Tokens requested per answer (1 to 1000000).
-    #[serde(default = "default_tokens")]
+    #[serde(default = "number::<128>")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
     /// Time for which a trial sends requests after its warm-up (Go duration, above 0s and up to 24h). The trial then
@@ -53,7 +54,7 @@ pub struct Benchmark {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
     /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf requires at least one.
-    #[serde(default = "default_warmup_per_concurrency")]
+    #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
     /// Seed of the synthetic prompts of the first trial (0 to 4294967295). Equal seeds give equal prompts. Each later
@@ -176,39 +177,8 @@ impl Benchmark {
 
 impl Default for Benchmark {
     fn default() -> Self {
-        Self {
-            image: String::new(),
-            concurrency_per_gpu: default_concurrency_per_gpu(),
-            input_tokens: default_tokens(),
-            output_tokens: default_tokens(),
-            duration: None,
-            soak: None,
-            requests_per_concurrency: None,
-            min_requests: None,
-            warmup_per_concurrency: default_warmup_per_concurrency(),
-            random_seed: default_random_seed(),
-            dataset_entries: None,
-            extra_inputs: default_extra_inputs(),
-            goodput: Vec::new(),
-            request_timeout: default_request_timeout(),
-            tokenizer: String::new(),
-            extra_args: Vec::new(),
-            resources: ResourceRequirements::default(),
-            placement: None,
-        }
+        part()
     }
-}
-
-fn default_concurrency_per_gpu() -> i32 {
-    128
-}
-
-fn default_tokens() -> i32 {
-    128
-}
-
-fn default_warmup_per_concurrency() -> i32 {
-    1
 }
 
 fn default_random_seed() -> i64 {

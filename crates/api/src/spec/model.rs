@@ -2,6 +2,7 @@ use k8s_openapi::api::core::v1::SecretKeySelector;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::rules;
 
@@ -90,7 +91,7 @@ pub struct ClaimTemplate {
 }
 
 /// Access mode of a volume that a run can fill and all its pods can read.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 pub enum AccessMode {
     /// Access by pods of one node.
     ReadWriteOnce,
@@ -101,10 +102,7 @@ pub enum AccessMode {
 impl AccessMode {
     /// Value in a claim.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadWriteOnce => "ReadWriteOnce",
-            Self::ReadWriteMany => "ReadWriteMany",
-        }
+        self.into()
     }
 }
 

@@ -6,6 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::{number, part};
 use crate::rules;
 
 /// Placement of the model.
@@ -52,7 +53,7 @@ pub struct PlacementSpec {
     pub resource_name: String,
     /// Minimum number of GPUs for a run (1 to 64), rounded up to whole workers. The run waits for them up to
     /// `timeouts.sizing`.
-    #[serde(default = "default_min_gpus", rename = "minGPUs")]
+    #[serde(default = "number::<1>", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
     pub min_gpus: i32,
     /// Maximum number of GPUs to use (1 to 64), rounded down to whole workers. Absent: all free GPUs of the node.
@@ -92,17 +93,7 @@ pub enum PodPlacement {
 
 impl Default for PlacementSpec {
     fn default() -> Self {
-        Self {
-            node_selector: BTreeMap::new(),
-            tolerations: Vec::new(),
-            allocation: AllocationMode::default(),
-            device_class_name: default_device_class_name(),
-            device_tolerations: Vec::new(),
-            resource_name: default_resource_name(),
-            min_gpus: default_min_gpus(),
-            max_gpus: None,
-            expect_gpus: None,
-        }
+        part()
     }
 }
 
@@ -112,8 +103,4 @@ fn default_device_class_name() -> String {
 
 fn default_resource_name() -> String {
     "nvidia.com/gpu".into()
-}
-
-fn default_min_gpus() -> i32 {
-    1
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{LocalObjectReference, PodSecurityContext, Secur
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::rules;
 
@@ -80,7 +81,7 @@ pub struct PodSettings {
 }
 
 /// Time at which the kubelet pulls an image.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
 #[allow(missing_docs)] // Kubernetes' own values
 pub enum ImagePullPolicy {
     Always,
@@ -92,10 +93,6 @@ pub enum ImagePullPolicy {
 impl ImagePullPolicy {
     /// Value in a pod.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "Always",
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Never => "Never",
-        }
+        self.into()
     }
 }

@@ -1,6 +1,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::part;
 use crate::rules;
 
 /// Time-outs, as Go durations (`90s`, `1h5m`).
@@ -60,17 +61,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            prerequisites: minutes::<5>(),
-            sizing: minutes::<10>(),
-            model_cache: minutes::<13>(),
-            workload_ready: minutes::<10>(),
-            endpoint_ready: minutes::<5>(),
-            endpoint_probe: default_endpoint_probe(),
-            benchmark: minutes::<15>(),
-            cleanup: minutes::<5>(),
-            total: None,
-        }
+        part()
     }
 }
 

@@ -3,6 +3,7 @@ use rust_decimal::Decimal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::{number, part};
 use crate::{quantity, rules};
 
 /// Number of trials and the rule for the verdict.
@@ -22,11 +23,11 @@ pub struct TrialsSpec {
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
-    #[serde(default = "default_error_bound_percent")]
+    #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 20))]
     pub error_bound_percent: i32,
     /// Maximum number of trials of a run (1 to 20). For `All` it is the number of passes needed.
-    #[serde(default = "default_max_trials")]
+    #[serde(default = "number::<8>")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
     /// Minimum number of valid trials of a run (1 to 20, at most `max` unless the rule is Single). Absent: 1. More trials
@@ -67,22 +68,8 @@ pub enum TrialRule {
 
 impl Default for TrialsSpec {
     fn default() -> Self {
-        Self {
-            rule: TrialRule::default(),
-            error_bound_percent: default_error_bound_percent(),
-            max: default_max_trials(),
-            min: None,
-            max_failed_requests_percent: default_max_failed_requests_percent(),
-        }
+        part()
     }
-}
-
-fn default_error_bound_percent() -> i32 {
-    5
-}
-
-fn default_max_trials() -> i32 {
-    8
 }
 
 fn default_max_failed_requests_percent() -> String {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
+use crate::defaults::{number, part};
 use crate::{PodPlacement, rules};
 
 /// Deployment under test. The API writes it as a union, an object with exactly one member.
@@ -80,7 +81,7 @@ pub struct DynamoWorker {
     /// GPUs of each worker, in one pod (1 to 8). The default command splits the model over them
     /// (`--tensor-parallel-size`), and your own command must do the same. A run uses whole workers only, so some GPUs
     /// of the node may stay unused.
-    #[serde(default = "default_gpus")]
+    #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 8))]
     pub gpus: i32,
     /// Worker command. Empty: `python3 -m dynamo.vllm --model <model>`. No shell interprets it.
@@ -102,17 +103,8 @@ pub struct DynamoWorker {
 
 impl Default for DynamoWorker {
     fn default() -> Self {
-        Self {
-            gpus: default_gpus(),
-            command: Vec::new(),
-            args: Vec::new(),
-            resources: ResourceRequirements::default(),
-        }
+        part()
     }
-}
-
-fn default_gpus() -> i32 {
-    1
 }
 
 /// Program and place of the frontend.
@@ -144,12 +136,7 @@ pub struct DynamoFrontend {
 
 impl Default for DynamoFrontend {
     fn default() -> Self {
-        Self {
-            image: String::new(),
-            args: Vec::new(),
-            resources: ResourceRequirements::default(),
-            placement: default_frontend_placement(),
-        }
+        part()
     }
 }
 

@@ -4,7 +4,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::format::Format;
+/// Format of an answer that is no list of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For scripts, as JSON.
+    Json,
+    /// For scripts, as YAML.
+    Yaml,
+}
 
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
@@ -88,6 +98,8 @@ pub struct LogsArgs {
 
 /// Namespace in which the manifests and the chart install the operator.
 pub const OPERATOR_NAMESPACE: &str = "perfvalidation-system";
+/// Label of the operator's pods. The chart's `nameOverride` does not change it.
+pub const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-operator";
 
 /// A part of a run that prints a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

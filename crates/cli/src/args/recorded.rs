@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::format::Format;
+use super::evidence::Format;
 
 /// Flags of `judge`.
 #[derive(Clone, Debug, Args)]

@@ -10,9 +10,8 @@ use tar::{Builder, Header};
 pub struct Archive {
     folder: String,
     time: DateTime<Utc>,
-    files: Vec<(String, Vec<u8>)>,
-    /// Description of each file.
-    described: Vec<(String, String)>,
+    /// Name, description and content of each file.
+    files: Vec<(String, String, Vec<u8>)>,
     /// Missing parts, with the reasons.
     missing: Vec<String>,
 }
@@ -24,15 +23,13 @@ impl Archive {
             folder: folder.to_owned(),
             time,
             files: Vec::new(),
-            described: Vec::new(),
             missing: Vec::new(),
         }
     }
 
     /// Adds a file.
     pub fn add(&mut self, file: &str, what: &str, content: Vec<u8>) {
-        self.described.push((file.to_owned(), what.to_owned()));
-        self.files.push((file.to_owned(), content));
+        self.files.push((file.to_owned(), what.to_owned(), content));
     }
 
     /// Records a missing part.
@@ -43,13 +40,9 @@ impl Archive {
     /// List of the contents and of the missing parts.
     pub fn contents(&self) -> String {
         let mut text = String::from("In this archive:\n");
-        let width = self
-            .described
-            .iter()
-            .map(|(file, _)| file.len())
-            .max()
-            .unwrap_or_default();
-        for (file, what) in &self.described {
+        let width = self.files.iter().map(|(file, ..)| file.len()).max();
+        let width = width.unwrap_or_default();
+        for (file, what, _) in &self.files {
             let _ = writeln!(text, "  {file:<width$}  {what}");
         }
         if !self.missing.is_empty() {
@@ -66,9 +59,9 @@ impl Archive {
 
     /// A .tar.gz.
     pub fn pack(self) -> io::Result<Vec<u8>> {
-        let contents = ("CONTENTS.txt".to_owned(), self.contents().into_bytes());
+        let contents = ("CONTENTS.txt".to_owned(), String::new(), self.contents().into_bytes());
         let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-        for (file, content) in std::iter::once(contents).chain(self.files) {
+        for (file, _, content) in std::iter::once(contents).chain(self.files) {
             let mut header = Header::new_gnu();
             header.set_size(content.len() as u64);
             header.set_mode(0o644);

@@ -14,16 +14,8 @@ pub struct ObjectKind {
     pub versions: &'static [&'static str],
     pub name: &'static str,
     pub plural: &'static str,
-    /// Way to recognise an object of a validation.
-    pub by: By,
-}
-
-/// Way to recognise an object of a validation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    Label,
-    /// By what owns it: it is not the operator that makes it, so it may be without the label.
-    Owner,
+    /// True if Dynamo's operator makes its objects, so that they may lack the label and are recognised by their owners.
+    pub by_owner: bool,
 }
 
 /// An object that events may be about.
@@ -73,7 +65,7 @@ const fn kind(
         versions,
         name,
         plural,
-        by: By::Label,
+        by_owner: false,
     }
 }
 
@@ -104,7 +96,7 @@ pub const CHILDREN: [ObjectKind; 8] = [
         "dynamographdeployments",
     ),
     ObjectKind {
-        by: By::Owner,
+        by_owner: true,
         ..kind(
             "nvidia.com",
             &["v1beta1", "v1alpha1"],
@@ -131,12 +123,13 @@ pub async fn listed_objects(
     listed: &[EventSubject],
 ) -> Result<Vec<Value>, String> {
     let name = object.name_any();
-    let params = match kind.by {
-        By::Label => ListParams::default().labels(&format!("{NAME_LABEL}={name}")),
-        By::Owner => ListParams::default(),
+    let params = if kind.by_owner {
+        ListParams::default()
+    } else {
+        ListParams::default().labels(&format!("{NAME_LABEL}={name}"))
     };
     let mut items = list(session, kind, Some(&session.namespace), &params).await?;
-    if kind.by == By::Owner {
+    if kind.by_owner {
         items.retain(|item| {
             let owners = item["metadata"]["ownerReferences"].as_array();
             let owned = owners

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 
 use super::comparison::{MetricChange, RunComparison, Side, Spread};
 use crate::draw::wrap_on;
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// A run whose trials were given no cause.
 const NOTHING: &str = "none";
@@ -15,35 +15,28 @@ const NOTHING: &str = "none";
 pub fn text(comparison: &RunComparison<'_>, columns: Option<usize>) -> String {
     let RunComparison { before, after, .. } = comparison;
     let mut table = Table::new(["", before.run, after.run, "CHANGE"]);
-    let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
-        table.row([what.to_owned(), of(before), of(after), String::new()]);
-    };
-    row("verdict", |side| side.verdict.map_or("-", Verdict::as_str).to_owned());
-    row("reason", |side| side.reason.unwrap_or("-").to_owned());
+    let row = |what: &str, of: fn(&Side<'_>) -> String| [what.to_owned(), of(before), of(after), String::new()];
+    table.row(row("verdict", |side| dash(side.verdict.map(Verdict::as_str))));
+    table.row(row("reason", |side| dash(side.reason)));
     for (what, change) in ["tok/s", "TTFT p99 (ms)"].into_iter().zip(&comparison.metrics) {
         let (one, other) = (shown(change.before.as_ref()), shown(change.after.as_ref()));
         table.row([what.to_owned(), one, other, changed(change)]);
     }
     for gate in &comparison.gates {
         let change = gate.change_percent.map_or_else(String::new, signed);
-        let before = gate.before.map_or_else(|| "-".to_owned(), gate_text);
+        let before = dash(gate.before.map(gate_text));
         table.row([format!("gate {}", gate.name), before, gate_text(gate.after), change]);
     }
-    let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
-        table.row([what.to_owned(), of(before), of(after), String::new()]);
-    };
-    row("trials", |side| {
+    table.row(row("trials", |side| {
         format!("{} of {} measured", side.measured, side.trials)
-    });
+    }));
     if [before, after].into_iter().any(|side| !side.causes.is_empty()) {
-        row("causes", causes);
+        table.row(row("causes", causes));
     }
-    row("place", |side| {
-        side.placement.map_or_else(
-            || "-".to_owned(),
-            |at| format!("{} of {}", number_of(at.gpus, "GPU"), at.node),
-        )
-    });
+    table.row(row("place", |side| {
+        let place = side.placement;
+        dash(place.map(|at| format!("{} of {}", number_of(at.gpus, "GPU"), at.node)))
+    }));
     let suspects = suspects(comparison.differs.as_deref());
     let suspects = suspects.iter().map(|(indent, text)| wrap_on(text, columns, indent));
     format!("{}\n{}", table.on(columns), suspects.collect::<String>())
@@ -63,21 +56,13 @@ fn causes(side: &Side<'_>) -> String {
 
 /// Differences of the two environments, in the words of the comparison in a status; each line behind its indent.
 fn suspects(differing: Option<&[String]>) -> Vec<(&'static str, &str)> {
-    match differing {
-        None => vec![(
-            "",
-            "What one of them ran on is not known: it ended before that was read.",
-        )],
-        Some([]) => vec![(
-            "",
-            "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
-        )],
-        Some(differing) => {
-            let head = ("", "What differs in what they ran on, and may be the reason:");
-            let each = differing.iter().map(|one| ("  ", one.as_str()));
-            [head].into_iter().chain(each).collect()
-        }
-    }
+    let head = match differing {
+        None => "What one of them ran on is not known: it ended before that was read.",
+        Some([]) => "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
+        Some(_) => "What differs in what they ran on, and may be the reason:",
+    };
+    let each = differing.into_iter().flatten().map(|one| ("  ", one.as_str()));
+    [("", head)].into_iter().chain(each).collect()
 }
 
 fn shown(spread: Option<&Spread>) -> String {

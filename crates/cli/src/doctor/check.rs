@@ -34,29 +34,25 @@ impl Check {
         }
     }
 
-    pub fn worse(what: impl Into<String>, next: impl Into<String>) -> Self {
+    fn with_next(found: CheckResult, what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
-            found: CheckResult::Worse,
+            found,
             what: what.into(),
             next: Some(next.into()),
         }
+    }
+
+    pub fn worse(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::with_next(CheckResult::Worse, what, next)
     }
 
     /// A check without an answer. `next` is a command that shows the obstacle.
     pub fn unknown(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self {
-            found: CheckResult::Unknown,
-            what: what.into(),
-            next: Some(next.into()),
-        }
+        Self::with_next(CheckResult::Unknown, what, next)
     }
 
     pub fn missing(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self {
-            found: CheckResult::Missing,
-            what: what.into(),
-            next: Some(next.into()),
-        }
+        Self::with_next(CheckResult::Missing, what, next)
     }
 
     /// As it is printed.

@@ -30,7 +30,7 @@ const RIGHTS: [(&str, &str, &str, &str); 6] = [
 /// API server, definition, operator, rights.
 pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
     let mut checks = vec![server(asked).await?];
-    checks.extend(definition(asked).await?);
+    checks.push(definition(asked).await);
     checks.extend(operator::checks(asked).await);
     checks.push(rights(asked).await);
     Ok(checks)
@@ -64,26 +64,23 @@ fn version_check(version: &Info) -> Check {
     }
 }
 
-async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
+async fn definition(asked: &Asked<'_>) -> Check {
     let api: Api<PerfValidation> = asked.session.validations();
     match api.list(&ListParams::default().limit(1)).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if is_missing_kind(&status) => {
-            return Ok(Some(Check::missing(
-                "PerfValidations are not known to the cluster",
-                INSTALL,
-            )));
+            return Check::missing("PerfValidations are not known to the cluster", INSTALL);
         }
         Err(error) => {
-            return Ok(Some(Check::unknown(
+            return Check::unknown(
                 Error::from_call("read PerfValidations", error).to_string(),
                 format!("kubectl get perfvalidations -n {}", asked.session.namespace),
-            )));
+            );
         }
     }
     let api: Api<CustomResourceDefinition> = Api::all(asked.session.client.clone());
     let Ok(Some(_)) = api.get_opt(CRD).await else {
-        return Ok(Some(Check::good("PerfValidations are known")));
+        return Check::good("PerfValidations are known");
     };
     let (mut lacking, mut differing) = (Vec::new(), Vec::new());
     for expected in perfval_api::crds() {
@@ -96,7 +93,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
             Err(_) => {}
         }
     }
-    Ok(Some(if !lacking.is_empty() {
+    if !lacking.is_empty() {
         Check::missing(format!("the cluster does not serve {}", lacking.join(" and ")), INSTALL)
     } else if differing.is_empty() {
         Check::good("PerfValidations are known, as this program knows them")
@@ -108,7 +105,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
             ),
             format!("{INSTALL}, or take the program of that version"),
         )
-    }))
+    }
 }
 
 async fn rights(asked: &Asked<'_>) -> Check {

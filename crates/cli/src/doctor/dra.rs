@@ -8,9 +8,8 @@ use rust_decimal::Decimal;
 
 use super::asked::Asked;
 use super::check::Check;
+use crate::preset::DRIVER;
 
-/// NVIDIA's DRA driver, as its slices name it.
-const DRIVER: &str = "gpu.nvidia.com";
 const INSTALL: &str = "install NVIDIA's DRA driver (docs/compatibility.md lists the tested versions)";
 
 /// Checks if NVIDIA's DRA driver publishes GPUs. A run does without it if a device plugin gives them out. Without

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::{LocalObjectReference, Node, Secret, SecretKeySelector};
 use kube::Api;
 use kube::api::ListParams;
 
@@ -17,37 +17,23 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let spec = &asked.object.spec;
     let mut checks = Vec::new();
     // Both may be one.
-    let images = BTreeSet::from([spec.dynamo().image.as_str(), spec.benchmark.image.as_str()]);
+    let mut images = BTreeSet::from([spec.dynamo().image.as_str(), spec.benchmark.image.as_str()]);
+    images.remove("");
     let nodes: Api<Node> = Api::all(asked.session.client.clone());
     match nodes.list(&ListParams::default()).await {
-        Ok(nodes) => checks.extend(
-            images
-                .into_iter()
-                .filter(|image| !image.is_empty())
-                .map(|image| on_nodes(image, &nodes.items)),
-        ),
+        Ok(nodes) => checks.extend(images.into_iter().map(|image| on_nodes(image, &nodes.items))),
         Err(error) => checks.push(Check::unknown(
             format!("images: {}", Error::from_call("read Nodes", error)),
             "kubectl get nodes",
         )),
     }
-    let pull = spec.pod_template.spec.image_pull_secrets.iter().map(|secret| {
-        (
-            secret.name.clone(),
-            "docker-registry",
-            "--docker-server=… --docker-username=…".to_owned(),
-        )
-    });
-    let token = spec.model.token_secret_ref.iter().map(|reference| {
-        (
-            reference.name.clone(),
-            "generic",
-            format!("--from-literal={}=…", reference.key),
-        )
-    });
-    for (name, kind, content) in pull.chain(token) {
-        let create = format!("kubectl create secret {kind} {name} {content}");
-        checks.push(asked.exists::<Secret>(&name, &create).await);
+    for LocalObjectReference { name } in &spec.pod_template.spec.image_pull_secrets {
+        let create = format!("kubectl create secret docker-registry {name} --docker-server=… --docker-username=…");
+        checks.push(asked.exists::<Secret>(name, &create).await);
+    }
+    if let Some(SecretKeySelector { name, key, .. }) = &spec.model.token_secret_ref {
+        let create = format!("kubectl create secret generic {name} --from-literal={key}=…");
+        checks.push(asked.exists::<Secret>(name, &create).await);
     }
     checks
 }

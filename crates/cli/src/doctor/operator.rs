@@ -9,10 +9,9 @@ use perfval_run::readiness::is_ready;
 
 use super::asked::Asked;
 use super::check::Check;
+use crate::args::OPERATOR_LABEL;
 use crate::error::{Error, INSTALL};
 
-/// Label of the operator's pods. The chart's `nameOverride` does not change it.
-const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// Variable with the only namespaces that the operator looks at.
 const WATCHED: &str = "PERFVAL_WATCH_NAMESPACES";

@@ -7,31 +7,18 @@ use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::{Run, Settings};
 
-use crate::args::RunPart;
+use crate::args::{OPERATOR_LABEL, RunPart};
 use crate::error::Error;
 use crate::session::Session;
 
 use super::line::{LogLine, lines};
-use super::operator::is_about;
 
-/// Label of the operator's pods. The chart's `nameOverride` does not change it.
-const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-operator";
 /// Text of the API server about a log that does not exist yet.
 const WAITING: &str = "is waiting to start";
 /// Text of the API server about the container before, once the node has removed its log.
 const REMOVED: &str = "previous terminated container";
 /// Bytes of one container: a trial's result is one line of a megabyte.
 const BYTES: i64 = 8 << 20;
-
-/// Logs to read.
-pub struct Wanted<'a> {
-    /// These parts; none: all.
-    pub parts: &'a [RunPart],
-    /// Workers on these GPUs; none: all.
-    pub gpus: &'a [String],
-    /// Namespace of the operator.
-    pub operator_namespace: &'a str,
-}
 
 /// A container with a log.
 #[derive(Clone, Debug)]
@@ -59,13 +46,16 @@ pub enum Extent {
     Seconds(i64),
 }
 
-/// The containers of the current run, and why some cannot be listed.
+/// The containers of the current run, and why some cannot be listed. Empty `parts`: all of them. With `gpus` only
+/// the workers on these.
 pub async fn sources(
     session: &Session,
     object: &PerfValidation,
-    wanted: &Wanted<'_>,
+    parts: &[RunPart],
+    gpus: &[String],
+    operator_namespace: &str,
 ) -> Result<(Vec<Source>, Vec<String>), Error> {
-    let asked = |part: RunPart| wanted.parts.is_empty() || wanted.parts.contains(&part);
+    let asked = |part: RunPart| parts.is_empty() || parts.contains(&part);
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let settings = Settings::default();
     let id = Run::new(object, &settings).id();
@@ -84,15 +74,15 @@ pub async fn sources(
                 continue;
             };
             let mut devices = label.rsplit(' ').next().unwrap_or_default().split(',');
-            let is_wanted = |device: &str| wanted.gpus.iter().any(|wanted| wanted == device);
-            let on_gpu = wanted.gpus.is_empty() || (part == RunPart::Worker && devices.any(is_wanted));
+            let is_wanted = |device: &str| gpus.iter().any(|wanted| wanted == device);
+            let on_gpu = gpus.is_empty() || (part == RunPart::Worker && devices.any(is_wanted));
             if asked(part) && on_gpu {
                 found.extend(containers(pod, &label, false));
             }
         }
     }
-    if asked(RunPart::Operator) && wanted.gpus.is_empty() {
-        let api: Api<Pod> = Api::namespaced(session.client.clone(), wanted.operator_namespace);
+    if asked(RunPart::Operator) && gpus.is_empty() {
+        let api: Api<Pod> = Api::namespaced(session.client.clone(), operator_namespace);
         match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
             Ok(pods) => found.extend(pods.items.iter().flat_map(|pod| containers(pod, "operator", true))),
             Err(error) => unread.push(format!(
@@ -210,4 +200,30 @@ pub async fn read(
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
     let counts = |line: &str| !source.shared || is_about(line, &namespace, &name);
     Ok(lines(&log, &source.label, counts))
+}
+
+/// Returns true if a line of the operator's log is about this validation: it carries the namespace and the name as
+/// fields, or the reference that the controller's runtime adds. A name inside a message may be anyone's.
+///
+/// The line is not parsed: in JSON a span has two fields `name`, the validation's and its own, and a parser keeps
+/// one.
+fn is_about(line: &str, namespace: &str, name: &str) -> bool {
+    let reference = format!("/{name}.{namespace}");
+    has(line, "object.ref", |value| value.ends_with(&reference))
+        || (has(line, "namespace", |value| value == namespace) && has(line, "name", |value| value == name))
+}
+
+/// Returns true if a field has such a value: `"key":"value"` in JSON, `key="value"` or `key=value` in text.
+fn has(line: &str, key: &str, wanted: impl Fn(&str) -> bool) -> bool {
+    line.match_indices(key).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let value = match (before, &line[at + key.len()..]) {
+            // In a message that is quoted in JSON there is a backslash before the second quote.
+            (Some('"'), after) => after.strip_prefix("\":\""),
+            (Some(letter), _) if letter.is_alphanumeric() || "._-\\".contains(letter) => None,
+            (_, after) => after.strip_prefix('=').map(|after| after.trim_start_matches('"')),
+        };
+        let end = |letter: char| !(letter.is_ascii_alphanumeric() || "./-".contains(letter));
+        value.is_some_and(|value| wanted(value.split(end).next().unwrap_or_default()))
+    })
 }

@@ -8,21 +8,21 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use perfval_api::fleet::NodePerformance;
 
+use super::policies::Policies;
 use crate::error::Error;
-use crate::preset::PRODUCT;
+use crate::preset::{DRIVER, PRODUCT};
 use crate::screen::Screen;
 
 /// End of the name of GPUs of a device plugin, such as `nvidia.com/gpu`.
 const GPU: &str = "/gpu";
-/// Driver of GPUs under Dynamic Resource Allocation.
-const DRIVER: &str = "gpu.nvidia.com";
 
-/// Nodes with GPUs and without a measurement, each with a visible obstacle; none where Nodes cannot be read.
+/// Nodes with GPUs and without a measurement, each with the reason; none where Nodes cannot be read.
 pub async fn unmeasured(
     (screen, client): (&mut Screen, &Client),
     nodes: Option<&[Node]>,
     rows: &[NodePerformance],
-) -> BTreeMap<String, &'static str> {
+    policies: &Policies,
+) -> BTreeMap<String, String> {
     let Some(nodes) = nodes else {
         return BTreeMap::new();
     };
@@ -32,7 +32,7 @@ pub async fn unmeasured(
         ));
         BTreeSet::new()
     });
-    never_measured(nodes, rows, &published)
+    never_measured(nodes, rows, &published, policies)
 }
 
 /// Nodes with GPUs under Dynamic Resource Allocation.
@@ -52,7 +52,8 @@ fn never_measured(
     nodes: &[Node],
     rows: &[NodePerformance],
     published: &BTreeSet<String>,
-) -> BTreeMap<String, &'static str> {
+    policies: &Policies,
+) -> BTreeMap<String, String> {
     let measured = rows.iter().filter(|row| row.status.is_some());
     let measured: BTreeSet<String> = measured.map(kube::ResourceExt::name_any).collect();
     let nodes = nodes.iter().filter(|node| !measured.contains(&node.name_any()));
@@ -63,24 +64,24 @@ fn never_measured(
         if !usable && !node.labels().contains_key(PRODUCT) {
             return None;
         }
-        Some((node.name_any(), obstacle(node, usable)))
+        Some((node.name_any(), obstacle(node, usable, policies)))
     });
     nodes.collect()
 }
 
-fn obstacle(node: &Node, usable: bool) -> &'static str {
+fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions
         .into_iter()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
     if !ready {
-        "the node is not ready"
+        "the node is not ready".to_owned()
     } else if cordoned {
-        "the node is cordoned"
+        "the node is cordoned".to_owned()
     } else if usable {
-        "no run has measured it"
+        policies.obstacle(node)
     } else {
-        "neither a device plugin nor a DRA driver offers its GPUs"
+        "neither a device plugin nor a DRA driver offers its GPUs".to_owned()
     }
 }

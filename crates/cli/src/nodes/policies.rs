@@ -2,17 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use kube::Client;
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
-use perfval_api::fleet::{Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicy};
+use kube::{Client, ResourceExt as _};
+use perfval_api::condition::READY;
+use perfval_api::fleet::{MOST_OUTLIERS, Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicy};
+use perfval_fleet::policy::{PolicyReason, Selection};
 
 use crate::error::{Error, is_missing_kind};
 use crate::screen::Screen;
+
+/// Reasons of `Ready` with which a policy starts no validation.
+const STOPPED: [PolicyReason; 5] = [
+    PolicyReason::NoNodes,
+    PolicyReason::BudgetZero,
+    PolicyReason::NamespaceMissing,
+    PolicyReason::Refused,
+    PolicyReason::NodesUnreadable,
+];
 
 /// All policies of the cluster.
 #[derive(Default)]
 pub struct Policies {
     pub all: Vec<PerfValidationPolicy>,
+    /// True if these are all of them.
+    is_known: bool,
 }
 
 impl Policies {
@@ -25,16 +39,61 @@ impl Policies {
             Err(error) => {
                 let why = Error::from_call("read PerfValidationPolicies", error);
                 screen.note(&format!("Outliers are not shown: {why}"));
-                Vec::new()
+                return Self::default();
             }
         };
-        Self { all }
+        Self { all, is_known: true }
     }
 
     /// Drops outliers of nodes that are not listed.
     pub fn retain(&mut self, nodes: &BTreeSet<String>) {
         for status in self.all.iter_mut().filter_map(|policy| policy.status.as_mut()) {
             status.outliers.retain(|outlier| nodes.contains(&outlier.node));
+        }
+    }
+
+    /// Reason for which a usable node has no measurement, as far as the policies show it.
+    pub fn obstacle(&self, node: &Node) -> String {
+        if !self.is_known {
+            return "no run has measured it".to_owned();
+        }
+        let label = |key: &str| node.labels().get(key).map(String::as_str);
+        let selects = |policy: &&PerfValidationPolicy| Selection::new(&policy.spec.node_selector).matches(label);
+        // The older of two policies has the node.
+        let found = self.all.iter().filter(selects);
+        let Some(policy) = found.min_by_key(|policy| (policy.creation_timestamp(), policy.name_any())) else {
+            return "no run has measured it, and no policy selects it".to_owned();
+        };
+        let name = policy.name_any();
+        if policy.spec.suspend {
+            return format!("policy {name} is suspended");
+        }
+        let status = policy.status.as_ref();
+        let mut conditions = status.iter().flat_map(|status| &status.conditions);
+        let ready = conditions.find(|condition| condition.type_ == READY);
+        match (ready, status.and_then(|status| status.nodes)) {
+            (Some(ready), _) if STOPPED.map(PolicyReason::as_str).contains(&ready.reason.as_str()) => {
+                format!("policy {name} validates no node: {}", ready.reason)
+            }
+            (Some(_), Some(nodes)) => format!(
+                "policy {name} has not validated it yet (running: {}, busy: {})",
+                nodes.running, nodes.busy
+            ),
+            _ => format!("the operator has not read policy {name} yet"),
+        }
+    }
+
+    /// Notes that a list of outliers is not complete.
+    pub fn note_cut_off(&self, screen: &mut Screen) {
+        let is_full = |policy: &&PerfValidationPolicy| {
+            let status = policy.status.as_ref();
+            status.is_some_and(|status| status.outliers.len() >= MOST_OUTLIERS)
+        };
+        for policy in self.all.iter().filter(is_full) {
+            screen.note(&format!(
+                "Policy {} lists at most {MOST_OUTLIERS} outliers, so others may be missing here.",
+                policy.name_any()
+            ));
         }
     }
 

@@ -128,6 +128,56 @@ async fn outliers_of_a_policy_come_after_the_misses() {
 }
 
 #[tokio::test]
+async fn a_full_list_of_outliers_is_noted() {
+    let desk = fleet();
+    let outlier = |_| json!({"node": "gone", "reason": "BelowGate", "validation": "perf/h100"});
+    desk.server.put(policy(&(0..19).map(outlier).collect()));
+    assert_eq!(desk.types("nodes").await.err, "");
+    desk.server.put(policy(&(0..20).map(outlier).collect()));
+    let answer = desk.types("nodes").await;
+    assert!(
+        answer.err.contains("Policy gpu-nodes lists at most 20 outliers"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
+async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
+    let desk = fleet();
+    let ready = |reason: &str| json!([{"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": "2026-09-21T12:20:00Z"}]);
+    let waits = "policy gpu-nodes has not validated it yet (running: 1, busy: 0)";
+    for (field, value, expected) in [
+        (
+            "/spec/nodeSelector",
+            json!({"matchLabels": {"pool": "slow"}}),
+            "no run has measured it, and no policy selects it",
+        ),
+        ("/spec/suspend", json!(true), "policy gpu-nodes is suspended"),
+        (
+            "/status/conditions",
+            json!([]),
+            "the operator has not read policy gpu-nodes yet",
+        ),
+        ("/status/conditions", ready("Overlapping"), waits),
+        ("/status/conditions", ready("Reconciled"), waits),
+        (
+            "/status/conditions",
+            ready("BudgetZero"),
+            "policy gpu-nodes validates no node: BudgetZero",
+        ),
+    ] {
+        let mut policy = policy(&json!([]));
+        policy["spec"]["suspend"] = json!(false);
+        policy["status"]["conditions"] = json!([]);
+        *policy.pointer_mut(field).expect("a field") = value;
+        desk.server.put(policy);
+        let answer = desk.types("nodes -l pool=new").await.out;
+        assert!(answer.trim_end().ends_with(expected), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_shows_outliers_cost_and_what_differs() {
     let desk = fleet();
     let with_kernel = |name: &str, kernel: &str| {

@@ -1,6 +1,5 @@
 //! Saved trials: payloads of the runner, packed or not, and the ConfigMap of a run's results.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
 use flate2::Compression;
@@ -41,18 +40,14 @@ fn payload(export: &str, rates: [i64; 4]) -> String {
     };
     let record = TrialRecord {
         nonce: "n".to_owned(),
-        exit_code: 0,
-        outcome: Outcome::Report(Box::new(aiperf::parse(export.as_bytes()).expect("a report"))),
         workers: ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
             .into_iter()
             .zip(rates)
             .map(worker)
             .collect(),
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(Outcome::Report(Box::new(
+            aiperf::parse(export.as_bytes()).expect("a report"),
+        )))
     };
     let payload = Payload {
         record,

@@ -1,16 +1,16 @@
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{Api, PostParams};
-use kube::core::{DynamicObject, Resource, ResourceExt as _};
-use perfval_api::meta::FIELD_MANAGER;
+use kube::api::Api;
+use kube::core::{DynamicObject, Resource, ResourceExt as _, Status};
 use perfval_run::Run;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::in_namespace;
+use crate::call::creation;
 use crate::observe::deployments_at;
-use crate::{CallFailure, Cluster, Error, change};
+use crate::{Cluster, Error, change};
 
 impl Cluster {
     /// Creates an object of a built-in kind.
@@ -25,7 +25,7 @@ impl Cluster {
     /// Creates the DynamoGraphDeployment, at the version in which its body is written.
     pub(super) async fn create_deployment(&self, run: &Run<'_>, object: &DynamicObject) -> Result<(), Error> {
         let resource = deployments_at(object.types.as_ref().map_or("", |types| types.api_version.as_str()));
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
+        let api = self.deployments_as(run, &resource);
         self.create_in(run, &api, &resource.kind, object).await
     }
 
@@ -35,17 +35,13 @@ impl Cluster {
     where
         K: Resource + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.into()),
-            ..PostParams::default()
-        };
-        let Err(failure) = self.bounded(api.create(&params, object)).await else {
+        let Err(failure) = self.bounded(api.create(&creation(false), object)).await else {
             return Ok(());
         };
         let name = object.name_any();
         let named = format!("{kind} {}", in_namespace(run, &name));
         let failed = |failure| Error::failed(&change::CREATE, format!("create {named}"), failure);
-        if !already_exists(&failure) {
+        if !failure.refusal().is_some_and(Status::is_already_exists) {
             return Err(failed(failure));
         }
         let found = match self.bounded(api.get_metadata(&name)).await {
@@ -59,8 +55,4 @@ impl Cluster {
         }
         Err(Error::NameTaken { object: named })
     }
-}
-
-fn already_exists(failure: &CallFailure) -> bool {
-    matches!(failure, CallFailure::Call(kube::Error::Api(status)) if status.is_already_exists())
 }

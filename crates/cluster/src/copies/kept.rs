@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::core::ResourceExt;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{DynamicObject, Resource, ResourceExt};
 use perfval_api::meta::NAME_LABEL;
 use perfval_run::Run;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::kind::{Copied, KINDS};
 use crate::pod_reports::PodReports;
 
 /// Time for which copies count after their read: a watch whose connection is silently dead is given up after this time.
@@ -18,6 +21,27 @@ pub(super) const FRESH: Duration = Duration::from_secs(90);
 pub(super) const MOST_OF_A_KIND: usize = 256 << 10;
 /// Objects whose changes are remembered for one kind of a run. A tenant may put the operator's label on any number.
 const MOST_CHANGED: usize = 128;
+
+/// A kind with copies.
+pub trait Copied: Resource + Clone + Serialize + DeserializeOwned {
+    /// Index of the kind.
+    const KIND: usize;
+}
+
+impl Copied for Pod {
+    const KIND: usize = 0;
+}
+
+impl Copied for Job {
+    const KIND: usize = 1;
+}
+
+impl Copied for DynamicObject {
+    const KIND: usize = 2;
+}
+
+/// Number of kinds.
+pub(super) const KINDS: usize = 3;
 
 /// Copies of one run.
 pub(super) struct KeptRun {

@@ -130,7 +130,7 @@ async fn only_a_run_that_waits_has_copies() {
     let (object, settings) = (object(), Settings::default());
     let run = Run::new(&object, &settings);
     let copies = kept_pods(&run);
-    copies.forget(&run);
+    copies.forget_object(run.object);
     copies.keep(&run, "10", &[pod("a", "7")]);
     assert_eq!(pods(&copies, &run), None);
     let copies = kept_pods(&run);
@@ -336,5 +336,5 @@ async fn copies_of_a_run_without_passes_go() {
     let mut next = object.clone();
     next.metadata.name = Some("next".to_owned());
     copies.begin(&Run::new(&next, &settings));
-    assert_eq!(copies.lock().runs.len(), 1);
+    assert_eq!(copies.0.lock().runs.len(), 1);
 }

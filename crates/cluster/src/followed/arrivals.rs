@@ -1,12 +1,12 @@
 //! One kind, as its watch brings it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{self, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::ListParams;
 use kube::core::{Resource, ResourceExt};
+use parking_lot::Mutex;
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::{ClaimUse, Interned, Node, PodUse, Slice};
 use serde::de::DeserializeOwned;
@@ -170,7 +170,7 @@ impl<T: Counted> Arrivals<T> {
     pub(crate) fn list(&self, mut all: Vec<T>) {
         all.shrink_to_fit();
         all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-        *self.lock() = Arrived {
+        *self.arrived.lock() = Arrived {
             listed: Some(all),
             changed: BTreeMap::new(),
         };
@@ -189,7 +189,7 @@ impl<T: Counted> Arrivals<T> {
 
     /// An object changed. `None`: it does not count any more. Fails if too many changes wait for a look.
     pub(crate) fn change(&self, key: String, now: Option<T>) -> Read<()> {
-        let changed = &mut self.lock().changed;
+        let changed = &mut self.arrived.lock().changed;
         changed.insert(key.into(), now);
         if changed.len() <= MOST {
             return Ok(());
@@ -201,7 +201,7 @@ impl<T: Counted> Arrivals<T> {
     /// The attempt that began then has failed. Waits until a look needs the kind again.
     pub(crate) async fn fail(&self, began: Instant, why: Unread) {
         self.state.send_replace(WatchState::Failed(began, why));
-        *self.lock() = Arrived::default();
+        *self.arrived.lock() = Arrived::default();
         self.wanted.notified().await;
     }
 
@@ -249,7 +249,7 @@ impl<T: Counted> Arrivals<T> {
             WatchState::Listing => Seen::Unknown(format!("list {}: no answer yet", T::PLURAL)),
             WatchState::Failed(_, why) => seen(Err(why.clone())),
             WatchState::Followed | WatchState::Expired(_) => {
-                let mut arrived = self.lock();
+                let mut arrived = self.arrived.lock();
                 match (arrived.listed.take(), std::mem::take(all)) {
                     (Some(mut now), _) | (None, Seen::Present(mut now)) => {
                         merge(&mut now, std::mem::take(&mut arrived.changed));
@@ -260,10 +260,6 @@ impl<T: Counted> Arrivals<T> {
                 }
             }
         };
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Arrived<T>> {
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

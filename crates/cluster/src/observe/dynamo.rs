@@ -6,20 +6,19 @@ mod served;
 mod versions;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
-use perfval_api::meta::FIELD_MANAGER;
 pub use perfval_run::dynamo::names::{GROUP, KIND};
 use perfval_run::observed::{DryRunResult, DynamoApi};
 use perfval_run::readiness::Pods;
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
-use crate::call::{Read, Unread, read, seen};
+use crate::call::{Read, Unread, creation, read, seen};
 use crate::copies::RunCopies;
-use crate::installed::Installed;
+use crate::shared_reads::Installed;
 use crate::{CallFailure, Cluster};
 
 /// Plural of the deployments, as in URLs.
@@ -66,24 +65,18 @@ impl Cluster {
 
     async fn newest_served(&self) -> Read<ApiResource> {
         for version in VERSIONS {
-            if let Some(resource) = self.served(version).await? {
-                return Ok(resource);
+            let kind = GroupVersionKind::gvk(GROUP, version, KIND);
+            let found = match self.bounded(pinned_kind(&self.client, &kind)).await {
+                Err(CallFailure::Call(kube::Error::Discovery(DiscoveryError::MissingKind(_)))) => continue,
+                answer => answer,
+            };
+            match read(&format!("discover {GROUP}/{version}"), found) {
+                Ok((resource, _)) => return Ok(resource),
+                Err(Unread::Absent) => {}
+                Err(unknown) => return Err(unknown),
             }
         }
         Err(Unread::Absent)
-    }
-
-    async fn served(&self, version: &str) -> Read<Option<ApiResource>> {
-        let kind = GroupVersionKind::gvk(GROUP, version, KIND);
-        let found = match self.bounded(pinned_kind(&self.client, &kind)).await {
-            Err(CallFailure::Call(kube::Error::Discovery(DiscoveryError::MissingKind(_)))) => return Ok(None),
-            answer => answer,
-        };
-        match read(&format!("discover {GROUP}/{version}"), found) {
-            Ok((resource, _)) => Ok(Some(resource)),
-            Err(Unread::Absent) => Ok(None),
-            Err(unknown) => Err(unknown),
-        }
     }
 
     /// Deployments in the run's namespace, at a version.
@@ -151,13 +144,9 @@ pub(super) fn are_pods_ready(run: &Run<'_>, copies: &RunCopies) -> Option<bool> 
 
 /// kube's own create has no `fieldValidation`.
 fn strict_dry_run(api: &Api<DynamicObject>, body: &DynamicObject) -> Result<http::Request<Vec<u8>>, String> {
-    let params = PostParams {
-        dry_run: true,
-        field_manager: Some(FIELD_MANAGER.into()),
-    };
     let bytes = serde_json::to_vec(body).map_err(|error| error.to_string())?;
     let mut request = Request::new(api.resource_url())
-        .create(&params, bytes)
+        .create(&creation(true), bytes)
         .map_err(|error| error.to_string())?;
     let strict = format!("{}&fieldValidation=Strict", request.uri());
     *request.uri_mut() = strict.parse().map_err(|error| format!("{strict}: {error}"))?;
@@ -166,9 +155,7 @@ fn strict_dry_run(api: &Api<DynamicObject>, body: &DynamicObject) -> Result<http
 
 /// A refusal of the object is an answer; a refusal of the caller, a kind that is not served and a server in trouble are none.
 fn judge(failure: &CallFailure) -> Option<DryRunResult> {
-    let CallFailure::Call(kube::Error::Api(status)) = failure else {
-        return None;
-    };
+    let status = failure.refusal()?;
     match status.code {
         409 if status.is_already_exists() => Some(DryRunResult::Accepted),
         // Quota and policy answer 403 too; RBAC alone uses these words.

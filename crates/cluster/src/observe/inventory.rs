@@ -5,13 +5,13 @@ use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentV
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
+use perfval_run::{Run, build};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
 use serde_json::Value;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::look::{ReadForRun, RunWish};
 use crate::shared_reads::Served;
 
 /// API group of device taint rules.
@@ -20,52 +20,38 @@ const GROUP: &str = DeviceClass::GROUP;
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 impl Cluster {
-    /// Reads of sizing for one namespace and one device class.
-    async fn read_for_run(&self, wish: &RunWish) -> ReadForRun {
-        let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
-        let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
-        let (device_class, quotas, limit_ranges) = futures::join!(
-            self.device_class(&wish.device_class),
-            self.list(&quotas, ListParams::default()),
-            self.list(&limit_ranges, ListParams::default()),
-        );
-        ReadForRun {
-            device_class: seen(device_class),
-            quotas: seen(read("list ResourceQuotas", quotas)),
-            limit_ranges: seen(read("list LimitRanges", limit_ranges)),
-        }
-    }
-
     /// The class of a name; absent if there is none, or if the kind is not served.
     pub(crate) async fn device_class(&self, name: &str) -> Read<DeviceClass> {
         let api: Api<DeviceClass> = Api::all(self.client.clone());
         read(&format!("get DeviceClass {name}"), self.bounded(api.get(name)).await)
     }
 
-    /// Inventory for one run: of its node, or of the whole cluster at this moment. `cache_claim` is the name of the volume
-    /// claim of its model cache.
-    pub(crate) async fn inventory_for(
-        &self,
-        wish: &RunWish,
-        cache_claim: Option<&str>,
-        node: Option<&str>,
-    ) -> Inventory {
+    /// Inventory for one run: of its node, or of the whole cluster at this moment.
+    pub(crate) async fn inventory_for(&self, run: &Run<'_>) -> Inventory {
+        let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), run.namespace());
+        let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), run.namespace());
+        let cache_claim = build::cache_claim_name(run.name(), run.spec());
         let of_run = async {
-            let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-            futures::join!(self.read_for_run(wish), cache_volume)
+            futures::join!(
+                self.device_class(&run.spec().placement.device_class_name),
+                self.list(&quotas, ListParams::default()),
+                self.list(&limit_ranges, ListParams::default()),
+                self.cache_volume(run.namespace(), cache_claim.as_deref()),
+            )
         };
-        let ((of_run, cache_volume), of_all) = match node {
-            Some(node) => {
+        let ((device_class, quotas, limit_ranges, cache_volume), of_all) = match run.placement() {
+            Some(plan) => {
                 let (of_run, turn) = Box::pin(self.counted(of_run)).await;
-                (of_run, turn.inventory().for_node(node))
+                (of_run, turn.inventory().for_node(&plan.node))
             }
             None => (Box::pin(of_run).await, Box::pin(self.inventory_now()).await),
         };
         Inventory {
-            device_class: of_run.device_class,
-            quotas: of_run.quotas,
-            limit_ranges: of_run.limit_ranges,
+            device_class: seen(device_class),
+            quotas: seen(read("list ResourceQuotas", quotas)),
+            limit_ranges: seen(read("list LimitRanges", limit_ranges)),
             cache_volume,
+            naming: run.settings.naming(run.namespace()),
             ..of_all
         }
     }

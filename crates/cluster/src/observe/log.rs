@@ -38,12 +38,7 @@ impl Cluster {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
-        let params = LogParams {
-            container: Some(build::AIPERF_CONTAINER.into()),
-            tail_lines: Some(RECENT_LINES),
-            limit_bytes: Some(RECENT_BYTES),
-            ..LogParams::default()
-        };
+        let params = tail(build::AIPERF_CONTAINER, RECENT_LINES, RECENT_BYTES);
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
         self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
     }
@@ -55,12 +50,7 @@ impl Cluster {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
-        let params = LogParams {
-            container: Some(build::AIPERF_CONTAINER.into()),
-            tail_lines: Some(TAIL_LINES),
-            limit_bytes: Some(LIMIT_BYTES),
-            ..LogParams::default()
-        };
+        let params = tail(build::AIPERF_CONTAINER, TAIL_LINES, LIMIT_BYTES);
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
         let turns = Some(&*self.long_logs);
         self.read_log(&namespace, &pod, &params, LOG_PATIENCE, turns, |log| make(&log))
@@ -70,11 +60,8 @@ impl Cluster {
     /// The last lines of a container's log, without colours and secrets.
     pub(super) async fn end_of_log(&self, run: &Run<'_>, of: &LogRequest) -> Read<String> {
         let params = LogParams {
-            container: Some(of.container.clone()),
             previous: of.previous,
-            tail_lines: Some(LAST_LINES),
-            limit_bytes: Some(LAST_BYTES),
-            ..LogParams::default()
+            ..tail(&of.container, LAST_LINES, LAST_BYTES)
         };
         let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await?;
         Ok(clean(run, &log))
@@ -83,12 +70,9 @@ impl Cluster {
     /// The end of a container's log, each line with its time.
     pub(super) async fn dated_log(&self, run: &Run<'_>, of: &LogRequest) -> Read<String> {
         let params = LogParams {
-            container: Some(of.container.clone()),
             previous: of.previous,
-            tail_lines: Some(DATED_LINES),
-            limit_bytes: Some(DATED_BYTES),
             timestamps: true,
-            ..LogParams::default()
+            ..tail(&of.container, DATED_LINES, DATED_BYTES)
         };
         self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await
     }
@@ -129,14 +113,19 @@ impl Cluster {
     }
 }
 
+fn tail(container: &str, lines: i64, bytes: i64) -> LogParams {
+    LogParams {
+        container: Some(container.to_owned()),
+        tail_lines: Some(lines),
+        limit_bytes: Some(bytes),
+        ..LogParams::default()
+    }
+}
+
 fn has_run(pod: &Pod) -> bool {
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
-    statuses
-        .into_iter()
-        .flatten()
+    let status = pod.status.iter();
+    status
+        .flat_map(|status| status.container_statuses.iter().flatten())
         .filter(|status| status.name == build::AIPERF_CONTAINER)
         .filter_map(|status| status.state.as_ref())
         .any(|state| state.running.is_some() || state.terminated.is_some())

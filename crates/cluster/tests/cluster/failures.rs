@@ -25,34 +25,33 @@ fn word<T>(seen: &Seen<T>) -> String {
     }
 }
 
-const fn read(need: Need, verb: &'static str, resource: &'static str, answer: fn(&Observed) -> String) -> Read {
-    Read {
-        need,
-        verb,
-        resource,
-        answer,
-    }
+macro_rules! read {
+    ($need:ident, $verb:literal, $resource:literal, $($part:tt)+) => {
+        Read {
+            need: Need::$need,
+            verb: $verb,
+            resource: $resource,
+            answer: |seen| word(&seen.$($part)+),
+        }
+    };
 }
 
 macro_rules! inventory {
     ($verb:literal, $resource:literal, $part:ident) => {
-        read(Need::Inventory, $verb, $resource, |seen| {
-            word(&seen.inventory.present().expect("an inventory").$part)
-        })
+        read!(
+            Inventory,
+            $verb,
+            $resource,
+            inventory.present().expect("an inventory").$part
+        )
     };
 }
 
 const READS: &[Read] = &[
-    read(Need::Permission, "create", "selfsubjectaccessreviews", |seen| {
-        word(&seen.permission)
-    }),
-    read(Need::Dynamo, "get", "customresourcedefinitions", |seen| {
-        word(&seen.dynamo)
-    }),
-    read(Need::StorageClasses, "list", "storageclasses", |seen| {
-        word(&seen.storage_classes)
-    }),
-    read(Need::Holders, "list", "perfvalidations", |seen| word(&seen.holders)),
+    read!(Permission, "create", "selfsubjectaccessreviews", permission),
+    read!(Dynamo, "get", "customresourcedefinitions", dynamo),
+    read!(StorageClasses, "list", "storageclasses", storage_classes),
+    read!(Holders, "list", "perfvalidations", holders),
     inventory!("get", "deviceclasses", device_class),
     inventory!("list", "resourceslices", slices),
     inventory!("list", "devicetaintrules", taint_rules),
@@ -61,33 +60,23 @@ const READS: &[Read] = &[
     inventory!("get", "persistentvolumeclaims", cache_volume),
     inventory!("get", "persistentvolumes", cache_volume),
     inventory!("list", "resourceclaims", claims),
-    read(Need::Children, "list", "jobs", |seen| word(&seen.children)),
-    read(Need::Children, "list", "dynamographdeployments", |seen| {
-        word(&seen.children)
-    }),
-    read(Need::Children, "list", "services", |seen| word(&seen.children)),
-    read(Need::Children, "list", "resourceclaimtemplates", |seen| {
-        word(&seen.children)
-    }),
-    read(Need::Deployment, "get", "dynamographdeployments", |seen| {
-        word(&seen.deployment)
-    }),
-    read(Need::DryRun, "create", "dynamographdeployments", |seen| {
-        word(&seen.dry_run)
-    }),
-    read(Need::Workload, "list", "pods", |seen| word(&seen.pods)),
-    read(Need::Claims, "list", "resourceclaims", |seen| word(&seen.claims)),
-    read(Need::Workload, "list", "events", |seen| word(&seen.pod_events)),
-    read(Need::Trial, "get", "jobs", |seen| word(&seen.trial)),
-    read(Need::Trial, "list", "pods", |seen| word(&seen.trial)),
-    read(Need::Trial, "get", "pods/log", |seen| {
-        word(&seen.trial.present().expect("a trial").record)
-    }),
-    read(Need::Results, "get", "configmaps", |seen| word(&seen.results)),
-    read(Need::Results, "list", "pods", |seen| word(&seen.packed_trials[&1])),
-    read(Need::Results, "get", "pods/log", |seen| word(&seen.packed_trials[&1])),
-    read(Need::CacheJob, "get", "jobs", |seen| word(&seen.cache_job)),
-    read(Need::Baselines, "list", "perfbaselines", |seen| word(&seen.baselines)),
+    read!(Children, "list", "jobs", children),
+    read!(Children, "list", "dynamographdeployments", children),
+    read!(Children, "list", "services", children),
+    read!(Children, "list", "resourceclaimtemplates", children),
+    read!(Deployment, "get", "dynamographdeployments", deployment),
+    read!(DryRun, "create", "dynamographdeployments", dry_run),
+    read!(Workload, "list", "pods", pods),
+    read!(Claims, "list", "resourceclaims", claims),
+    read!(Workload, "list", "events", pod_events),
+    read!(Trial, "get", "jobs", trial),
+    read!(Trial, "list", "pods", trial),
+    read!(Trial, "get", "pods/log", trial.present().expect("a trial").record),
+    read!(Results, "get", "configmaps", results),
+    read!(Results, "list", "pods", packed_trials[&1]),
+    read!(Results, "get", "pods/log", packed_trials[&1]),
+    read!(CacheJob, "get", "jobs", cache_job),
+    read!(Baselines, "list", "perfbaselines", baselines),
 ];
 
 fn world() -> World {

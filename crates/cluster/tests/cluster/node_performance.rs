@@ -1,7 +1,6 @@
 //! Writes of the measurements of nodes.
 
 use perfval_api::fleet::NodePerformance;
-use perfval_cluster::Written;
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use serde_json::json;
@@ -20,30 +19,26 @@ pub fn row(node: &str, verdict: &str) -> NodePerformance {
     .expect("a NodePerformance")
 }
 
-fn done(written: Written) -> NodePerformance {
-    match written {
-        Written::Done(object) => *object,
-        Written::Conflict => panic!("a conflict"),
-    }
+async fn write(world: &World, object: &NodePerformance) -> Option<NodePerformance> {
+    let written = world.cluster.write_node_performance(object).await;
+    written.expect("no failure")
+}
+
+async fn done(world: &World, object: &NodePerformance) -> NodePerformance {
+    write(world, object).await.expect("no conflict")
 }
 
 #[tokio::test]
 async fn a_new_object_is_created_with_its_status_and_later_only_its_status_is_written() {
     let world = World::new();
-    let first = done(
-        world
-            .cluster
-            .write_node_performance(&row("n1", "Passed"))
-            .await
-            .unwrap(),
-    );
+    let first = done(&world, &row("n1", "Passed")).await;
     assert_eq!(first.status, row("n1", "Passed").status);
     world.server.forget_calls();
     let next = NodePerformance {
         status: row("n1", "Failed").status,
         ..first
     };
-    let second = done(world.cluster.write_node_performance(&next).await.unwrap());
+    let second = done(&world, &next).await;
     assert_eq!(second.status, next.status);
     assert_eq!(world.server.calls().len(), 1);
 }
@@ -51,33 +46,14 @@ async fn a_new_object_is_created_with_its_status_and_later_only_its_status_is_wr
 #[tokio::test]
 async fn a_newer_object_is_not_overwritten() {
     let world = World::new();
-    let old = done(
-        world
-            .cluster
-            .write_node_performance(&row("n1", "Passed"))
-            .await
-            .unwrap(),
-    );
+    let old = done(&world, &row("n1", "Passed")).await;
     world.server.edit("nodeperformances", "", "n1", |object| {
         object["status"]["verdict"] = "Failed".into();
     });
-    assert_eq!(
-        world.cluster.write_node_performance(&old).await.unwrap(),
-        Written::Conflict
-    );
-    assert_eq!(
-        world
-            .cluster
-            .write_node_performance(&row("n1", "Passed"))
-            .await
-            .unwrap(),
-        Written::Conflict
-    );
+    assert_eq!(write(&world, &old).await, None);
+    assert_eq!(write(&world, &row("n1", "Passed")).await, None);
     world.server.delete("nodeperformances", "", "n1");
-    assert_eq!(
-        world.cluster.write_node_performance(&old).await.unwrap(),
-        Written::Conflict
-    );
+    assert_eq!(write(&world, &old).await, None);
 }
 
 #[tokio::test]
@@ -96,13 +72,7 @@ async fn a_refused_write_is_a_failure() {
 #[tokio::test]
 async fn only_the_object_with_this_uid_is_deleted() {
     let world = World::new();
-    done(
-        world
-            .cluster
-            .write_node_performance(&row("n1", "Passed"))
-            .await
-            .unwrap(),
-    );
+    done(&world, &row("n1", "Passed")).await;
     let uid = world.server.get("nodeperformances", "", "n1").expect("there")["metadata"]["uid"].clone();
     world.cluster.delete_node_performance("n1", "another").await.unwrap();
     assert!(world.server.get("nodeperformances", "", "n1").is_some());

@@ -49,9 +49,12 @@ pub(super) fn conditions(situation: &BaselineSituation<'_>, now: DateTime<Utc>) 
 
 fn learned(situation: &BaselineSituation<'_>) -> ConditionText {
     let Some(newest) = situation.newest else {
-        let Some((nodes, gpus)) = situation.measured else {
+        let digest = situation.baseline.spec.environment.digest.as_str();
+        if !situation.others.contains(&digest) {
             return ("False", "OtherEnvironment", not_measured(situation));
-        };
+        }
+        // All of its nodes may have missed a gate.
+        let (nodes, gpus) = situation.measured.unwrap_or_default();
         let message = format!(
             "A baseline needs {NODES} nodes and {GPUS} GPUs. {} and {} without a missed gate are measured in this environment. Validate more \
              nodes.",
@@ -90,8 +93,10 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
     let newest = situation.newest.map(|newest| newest.revision);
     match (situation.approved, situation.baseline.spec.approved_revision, newest) {
         (Some(approved), _, Some(newest)) if newest > approved.revision => {
+            let is_used = situation.shift.is_some_and(|shift| !shift.is_environment);
+            let state = if is_used { "in use" } else { "approved" };
             let message = format!(
-                "Revision {} is in use, and the newer revision {newest} waits for approval: {command}",
+                "Revision {} is {state}, and the newer revision {newest} waits for approval: {command}",
                 approved.revision
             );
             ("True", "NewerRevision", message)

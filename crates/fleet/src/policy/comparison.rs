@@ -14,9 +14,6 @@ use crate::measurement::whole;
 use crate::prior::prior;
 use crate::strata::strata;
 
-/// Most outliers in a status, so that it stays below 32 KiB.
-pub(super) const MOST: usize = 20;
-
 /// Confirmation that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspicion {
@@ -131,11 +128,16 @@ fn outlier(node: &str, status: &NodePerformanceStatus, reason: OutlierReason) ->
 }
 
 fn fleet_rules(rules: &ComparisonRules) -> FleetRules {
+    let level = |effect: i32, false_discovery: i32| LevelRule {
+        minimum_effect_percent: f64::from(effect),
+        false_discovery_rate: f64::from(false_discovery) / 100.0,
+    };
     FleetRules {
-        report: LevelRule {
-            minimum_effect_percent: f64::from(rules.report.minimum_effect_percent),
-            false_discovery_rate: f64::from(rules.report.false_discovery_percent) / 100.0,
-        },
+        report: level(
+            rules.report.minimum_effect_percent,
+            rules.report.false_discovery_percent,
+        ),
+        act: level(rules.act.minimum_effect_percent, rules.act.false_discovery_percent),
         least_nodes: usize::try_from(rules.peers.min_nodes).unwrap_or(usize::MAX),
         ..FleetRules::default()
     }

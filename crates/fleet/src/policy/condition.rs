@@ -1,13 +1,14 @@
 //! Conditions of a policy. Each message contains the remedy.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::condition::{COMPARISON_RELIABLE, READY};
-use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
+use perfval_api::fleet::{DueReason, MOST_OUTLIERS, PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 
-use super::comparison::{MOST, NodeComparison};
+use super::comparison::NodeComparison;
 use super::facts::{CreateRefusal, ValidationFacts};
 use crate::condition::number;
 use crate::detectable::DetectableLoss;
@@ -78,8 +79,8 @@ pub(super) struct PolicySituation<'a> {
     pub(super) due: usize,
     /// Due nodes with fewer whole GPUs than a validation needs.
     pub(super) too_small: &'a [&'a str],
-    /// True if some budget leaves room for a due node.
-    pub(super) has_budget: bool,
+    /// Due nodes of which a budget of zero allows no validation, by reason.
+    pub(super) blocked: &'a BTreeMap<DueReason, usize>,
     /// Cron texts and time zones that cannot be used.
     pub(super) errors: &'a [String],
     pub(super) refusal: Option<&'a CreateRefusal>,
@@ -90,10 +91,10 @@ pub(super) struct PolicySituation<'a> {
 /// Condition `Ready` of a policy whose nodes are known.
 pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>, now: DateTime<Utc>) -> Condition {
     let (reason, mut message) = explain(policy, situation);
-    if situation.outliers > MOST {
+    if situation.outliers > MOST_OUTLIERS {
         let _ = write!(
             message,
-            " status.outliers lists the worst {MOST} of {}.",
+            " status.outliers lists the worst {MOST_OUTLIERS} of {}.",
             situation.outliers
         );
     }
@@ -104,6 +105,16 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
     );
     if let Some(remedy) = describe_too_small(policy, situation).filter(|_| adds_too_small) {
         let _ = write!(message, " {remedy}");
+    }
+    if matches!(reason, PolicyReason::Reconciled | PolicyReason::Overlapping) {
+        for (due, nodes) in situation.blocked {
+            let _ = write!(
+                message,
+                " {} ({}), but spec.budgets allows no validation for this reason. Write a budget above 0.",
+                number(*nodes, "node is due", "nodes are due"),
+                due.as_str()
+            );
+        }
     }
     // Last, because it ends with a command.
     if let Some(example) = situation
@@ -207,9 +218,9 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
             (PolicyReason::Refused, remedy)
         };
     }
-    if !situation.has_budget {
+    if situation.due > 0 && situation.blocked.values().sum::<usize>() == situation.due {
         let remedy = format!(
-            "{}, but spec.budgets allows no validation of them. Write a budget above 0.",
+            "{}, but spec.budgets allows no validation. Write a budget above 0.",
             number(situation.due, "node is due", "nodes are due")
         );
         return (PolicyReason::BudgetZero, remedy);

@@ -1,18 +1,20 @@
 //! Next steps of one policy.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::core::ResourceExt as _;
-use perfval_api::fleet::{Budget, DueReason, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes};
+use perfval_api::fleet::{
+    Budget, DueReason, MOST_OUTLIERS, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes,
+};
 use perfval_api::{PerfValidation, Verdict};
 
 use super::budget::{GpuUse, Meter};
 use super::child::NodeHistory;
-use super::comparison::MOST;
 use super::condition::{PolicySituation, ready, reliable};
 use super::deletion::{Deletion, list_deletions};
+use super::environments::list_environments;
 use super::facts::{RunState, SelectedNode, ValidationFacts};
 use super::schedule::{PolicyTimes, duration};
 use super::share::NodeShare;
@@ -119,7 +121,10 @@ impl<'a> Planner<'a> {
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
         let always = Meter::new(always, selected, use_of_gpus);
-        let limits: Vec<Option<i64>> = sorted.due.iter().map(|reason| always.limit(*reason)).collect();
+        let mut blocked = BTreeMap::new();
+        for reason in sorted.due.iter().filter(|reason| always.limit(**reason) == Some(0)) {
+            *blocked.entry(*reason).or_default() += 1;
+        }
         let mut create = Vec::new();
         if is_open {
             self.order(&mut sorted.candidates);
@@ -145,7 +150,7 @@ impl<'a> Planner<'a> {
             errors: &self.times.errors,
             due: sorted.due.len(),
             too_small: &sorted.too_small,
-            has_budget: limits.is_empty() || limits.iter().any(|limit| *limit != Some(0)),
+            blocked: &blocked,
             // An old refusal matters only if there is another attempt.
             refusal: self
                 .facts
@@ -153,12 +158,9 @@ impl<'a> Planner<'a> {
                 .filter(|refusal| now < refusal.until || !sorted.candidates.is_empty()),
             unmeasured: &sorted.unmeasured,
         };
-        outliers.truncate(MOST);
-        let slots = limits
-            .iter()
-            .map(|limit| limit.unwrap_or(selected))
-            .max()
-            .unwrap_or(selected);
+        outliers.truncate(MOST_OUTLIERS);
+        let limits = sorted.due.iter().map(|reason| always.limit(*reason));
+        let slots = limits.map(|limit| limit.unwrap_or(selected)).max().unwrap_or(selected);
         let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
         let end = self
             .estimate(left, slots)
@@ -174,6 +176,7 @@ impl<'a> Planner<'a> {
                 fresh_percent: (selected > 0).then(|| 100 * sorted.nodes.fresh / selected),
                 gpu_minutes_today: Some(use_of_gpus.minutes_today()),
                 expected_completion_time: end,
+                environments: list_environments(&self.share.own, self.snapshot),
                 outliers,
                 conditions: vec![
                     ready(self.facts.policy, &situation, now),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
+use perfval_api::fleet::{NodePerformanceStatus, PerfBaseline, PerfValidationPolicy};
 
 use super::comparison::NodeComparison;
 use super::facts::{CreateRefusal, SelectedNode, ValidationFacts};
@@ -14,6 +14,8 @@ pub struct Snapshot<'a> {
     pub policies: &'a [PolicyFacts<'a>],
     /// Newest measurement of each node.
     pub measured: &'a BTreeMap<String, &'a NodePerformanceStatus>,
+    /// Baseline of each environment, by digest.
+    pub baselines: &'a BTreeMap<&'a str, &'a PerfBaseline>,
     /// Validations of policies, and all active ones.
     pub validations: &'a [ValidationFacts],
     /// Time of the decision.

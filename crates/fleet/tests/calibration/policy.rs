@@ -198,6 +198,7 @@ impl PolicyFleet {
         let snapshot = Snapshot {
             policies: &[facts],
             measured: &self.statuses(),
+            baselines: &BTreeMap::new(),
             validations: &self.validations,
             now: self.now,
         };

@@ -204,6 +204,12 @@ fn an_approved_revision_is_frozen_until_the_sample_doubles_or_the_nodes_shift() 
         message.starts_with("6 nodes are 9 % slower than revision 1 at the median"),
         "{message}"
     );
+    let (_, reason, message) = condition(&baseline, "Approved");
+    assert_eq!(reason, "NewerRevision");
+    assert!(
+        message.starts_with("Revision 1 is approved, and the newer revision 3"),
+        "{message}"
+    );
 
     approve(&mut baseline, 3, &fleet);
     assert_eq!(revisions(&baseline), (Some(3), Some(3)));
@@ -286,6 +292,23 @@ fn a_baseline_of_another_environment_is_not_used_and_says_so() {
     let mut slow = Fleet::new();
     slow.run(1, 1, |_, _| 20.0);
     assert_eq!(compare(&slow, &approved(&[&baseline])), []);
+}
+
+#[test]
+fn a_baseline_whose_nodes_all_missed_a_gate_has_learned_from_none() {
+    let mut fleet = healthy(3);
+    for object in fleet.objects.values_mut() {
+        object.status.as_mut().expect("a status").verdict = Verdict::Failed;
+    }
+    let spec = json!({"environment": {"digest": DIGEST}, "source": "Learned"});
+    let mut baseline = stored("b", &spec);
+    look(&mut baseline, &fleet);
+    let (status, reason, message) = condition(&baseline, "Learned");
+    assert_eq!((status, reason), ("False", "TooFewNodes"));
+    assert!(
+        message.contains("0 nodes and 0 GPUs without a missed gate"),
+        "{message}"
+    );
 }
 
 /// Nothing is learned from them, but they are compared.

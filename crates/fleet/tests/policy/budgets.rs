@@ -199,8 +199,14 @@ fn a_budget_of_zero_is_reported() {
         &["n1"],
         &json!({"budgets": [{"nodes": 0, "reasons": ["NeverMeasured"]}]}),
     );
-    let message = "1 node is due, but spec.budgets allows no validation of them. Write a budget above 0.";
+    let message = "1 node is due, but spec.budgets allows no validation. Write a budget above 0.";
     assert_eq!(ready(&world.decide()), ("False", "BudgetZero", message));
+    // A reason that a budget excludes is not hidden by the others.
+    world.nodes.push(crate::node("n2"));
+    world.measure("n2", "Passed", now() - TimeDelta::days(30));
+    let message = "0 of 2 nodes have a fresh verdict. 1 node is due (NeverMeasured), but spec.budgets allows no validation for this \
+                   reason. Write a budget above 0.";
+    assert_eq!(ready(&world.decide()), ("True", "Reconciled", message));
     world.measure("n1", "Passed", ago(1));
     assert_eq!(ready(&world.decide()).1, "Reconciled");
 }

@@ -229,6 +229,13 @@ fn a_deciding_run_that_is_not_sure_is_repeated_once() {
     let compared = fleet.compare(&json!({}));
     assert_eq!(compared.outliers[0].confidence, Some(OutlierConfidence::Actionable));
     assert!(compared.suspects.is_empty());
+
+    // Beyond the loss, and beyond the promised share of wrong names.
+    let strict = json!({"act": {"minimumEffectPercent": 20}});
+    assert_eq!(
+        fleet.outliers(&strict)[0].confidence,
+        Some(OutlierConfidence::Confirmed)
+    );
 }
 
 #[test]

@@ -109,6 +109,7 @@ fn outliers_and_small_nodes_are_reported_beside_another_reason() {
     let overlapping = decide(&Snapshot {
         policies: &facts,
         measured: &BTreeMap::new(),
+        baselines: &BTreeMap::new(),
         validations: &[],
         now: now(),
     })

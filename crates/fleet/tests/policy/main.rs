@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::PerfValidation;
-use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicy};
+use perfval_api::fleet::{NodePerformanceStatus, PerfBaseline, PerfValidationPolicy, baselines_in_use};
 use perfval_fleet::policy::{
     CreateRefusal, NodeComparison, Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts,
     decide,
@@ -82,6 +82,7 @@ struct World {
     measured: BTreeMap<String, NodePerformanceStatus>,
     validations: Vec<ValidationFacts>,
     comparison: NodeComparison,
+    baselines: Vec<PerfBaseline>,
     refusal: Option<CreateRefusal>,
     set_back: BTreeMap<String, DateTime<Utc>>,
     now: DateTime<Utc>,
@@ -95,6 +96,7 @@ impl World {
             measured: BTreeMap::new(),
             validations: Vec::new(),
             comparison: NodeComparison::default(),
+            baselines: Vec::new(),
             refusal: None,
             set_back: BTreeMap::new(),
             now: now(),
@@ -113,6 +115,7 @@ impl World {
         decide(&Snapshot {
             policies: &facts.collect::<Vec<_>>(),
             measured: &measured.collect(),
+            baselines: &baselines_in_use(&self.baselines),
             validations: &self.validations,
             now: self.now,
         })

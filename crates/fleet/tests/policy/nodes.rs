@@ -1,7 +1,7 @@
 //! Due nodes, their order, and the nodes that cannot be validated now.
 
 use chrono::TimeDelta;
-use perfval_api::fleet::PolicyNodes;
+use perfval_api::fleet::{PolicyEnvironment, PolicyNodes};
 use serde_json::json;
 
 use crate::{World, ago, ended, now, phase, policy, ready, targets};
@@ -273,4 +273,45 @@ fn the_end_is_estimated_from_finished_validations() {
     // Three nodes are left, two at a time, ten minutes each.
     let expected = now() + TimeDelta::minutes(30);
     assert_eq!(world.decide().status.expected_completion_time, Some(expected));
+}
+
+#[test]
+fn environments_of_the_selected_nodes_are_listed_with_their_baselines() {
+    let mut world = World::new(&["n1", "n2", "n3", "n4"], &json!({}));
+    for (node, environment) in [("n1", "b"), ("n2", "a"), ("n3", "b"), ("foreign", "c")] {
+        world.measure(node, "Passed", ago(1));
+        let measured = world.measured.get_mut(node).expect("a measurement");
+        measured.environment = Some(environment.to_owned());
+        measured.product = Some("NVIDIA H100".to_owned());
+    }
+    world.measure("n4", "Passed", ago(1));
+    let baseline = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "h100-b"},
+        "spec": {"environment": {"digest": "b"}, "source": "Learned"},
+    });
+    world
+        .baselines
+        .push(serde_json::from_value(baseline).expect("a baseline"));
+    let environment = |digest: &str, nodes, baseline: Option<&str>| PolicyEnvironment {
+        digest: digest.to_owned(),
+        product: Some("NVIDIA H100".to_owned()),
+        nodes,
+        baseline: baseline.map(str::to_owned),
+    };
+    let expected = [environment("b", 2, Some("h100-b")), environment("a", 1, None)];
+    assert_eq!(world.decide().status.environments, expected);
+}
+
+#[test]
+fn at_most_32_environments_are_listed_and_the_largest_is_kept() {
+    let names: Vec<String> = (10..50).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&names, &json!({}));
+    for (at, node) in names.iter().enumerate() {
+        world.measure(node, "Passed", ago(1));
+        let environment = format!("e{:02}", at.min(38));
+        world.measured.get_mut(*node).expect("a measurement").environment = Some(environment);
+    }
+    let environments = world.decide().status.environments;
+    assert_eq!((environments.len(), environments[0].digest.as_str()), (32, "e38"));
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use kube::runtime::reflector::Store;
 use perfval_api::condition::APPROVED;
-use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfBaseline, PerfBaselineStatus};
+use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfBaseline, PerfBaselineStatus, baselines_in_use};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines::{approved, decide};
 use tokio::time::Instant;
@@ -51,6 +51,11 @@ impl Baselines {
     /// Norms with which nodes are compared.
     pub(super) fn approved(&self) -> Approved {
         approved(&self.refs())
+    }
+
+    /// Baseline of each environment, by digest.
+    pub(super) fn in_use(&self) -> BTreeMap<&str, &PerfBaseline> {
+        baselines_in_use(self.list.iter().map(|baseline| &**baseline))
     }
 
     /// Number that changes with the norms.

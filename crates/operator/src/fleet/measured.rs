@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::is_preferred;
@@ -45,7 +45,7 @@ impl Measured {
     }
 
     fn put(&self, measured: Measurement) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let earlier = waiting.get(&measured.node);
         if earlier.is_none_or(|earlier| is_preferred(&measured, earlier)) {
             waiting.insert(measured.node.clone(), measured);
@@ -54,13 +54,13 @@ impl Measured {
 
     /// All of them.
     pub(crate) fn list(&self) -> Vec<Measurement> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting.lock();
         waiting.values().cloned().collect()
     }
 
     /// Drops a measurement, unless a later one has replaced it.
     pub(crate) fn drop(&self, measured: &Measurement) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.get(&measured.node) == Some(measured) {
             waiting.remove(&measured.node);
         }

@@ -12,7 +12,6 @@ use kube::ResourceExt as _;
 use kube::runtime::reflector::Store;
 use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
-use perfval_cluster::Written;
 use perfval_fleet::measurement::{Measurement, is_measured};
 use perfval_fleet::node::{self, NodeChange};
 use perfval_run::Run;
@@ -159,16 +158,16 @@ async fn write(
         context.cluster.write_node_performance(&object).await
     };
     match written.await {
-        Ok(Written::Done(written)) => {
+        Ok(Some(written)) => {
             info!(
                 node = measured.node,
                 verdict = measured.verdict.as_str(),
                 "node recorded"
             );
-            own.insert(measured.node.clone(), *written);
+            own.insert(measured.node.clone(), written);
             context.measured.drop(measured);
         }
-        Ok(Written::Conflict) => {
+        Ok(None) => {
             own.remove(&measured.node);
             debug!(node = measured.node, "another client wrote; looking again");
         }

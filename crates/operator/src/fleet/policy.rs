@@ -198,6 +198,7 @@ fn decide_all(
     }
     let validations = list_validations(context, memory);
     let known = &*memory;
+    let baselines = known.baselines.in_use();
     let facts = policies.iter().zip(nodes.iter()).filter_map(|(policy, nodes)| {
         let known = known.known(policy)?;
         Some(PolicyFacts {
@@ -212,6 +213,7 @@ fn decide_all(
     decide(&Snapshot {
         policies: &facts,
         measured: &statuses,
+        baselines: &baselines,
         validations: &validations,
         now: context.cluster.now(),
     })

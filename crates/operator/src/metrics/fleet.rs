@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use perfval_api::condition::READY;
 use perfval_api::fleet::{NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicyStatus};
 use prometheus_client::collector::Collector;
@@ -49,7 +50,7 @@ impl FleetSeries {
         for (node, status) in nodes.filter(|_| self.each) {
             add_node(&mut all, &node.into(), status);
         }
-        *lock(&self.nodes) = all;
+        *self.nodes.lock() = all;
     }
 
     /// Replaces the series of the policies.
@@ -63,14 +64,14 @@ impl FleetSeries {
                 add_outliers(&mut all, &policy, status);
             }
         }
-        *lock(&self.policies) = all;
+        *self.policies.lock() = all;
     }
 }
 
 impl Collector for FleetSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        lock(&self.policies).encode(&mut encoder)?;
-        lock(&self.nodes).encode(&mut encoder)
+        self.policies.lock().encode(&mut encoder)?;
+        self.nodes.lock().encode(&mut encoder)
     }
 }
 
@@ -123,8 +124,4 @@ fn add_outliers(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPol
     for (node, reason) in odd {
         all.add(&series::NODE_OUTLIER, [policy, &node.into(), &reason.into()], 1);
     }
-}
-
-fn lock(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
-    samples.lock().unwrap_or_else(PoisonError::into_inner)
 }

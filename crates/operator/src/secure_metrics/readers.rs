@@ -1,13 +1,14 @@
 //! Readers of the metrics. The API server checks their tokens and their rights.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -141,7 +142,7 @@ impl Readers {
 
     /// The answer about a token. A right is valid for `holds`, a refusal for [`HOLDS`].
     fn known(&self, digest: &Digest, holds: Duration) -> Option<Access> {
-        let known = self.lock();
+        let known = self.0.known.lock();
         let is_granted = known.granted.get(digest).is_some_and(|at| at.elapsed() < holds);
         let refused = || known.refused.get(digest).filter(|(at, _)| at.elapsed() < HOLDS);
         is_granted
@@ -151,7 +152,7 @@ impl Readers {
 
     fn remember(&self, digest: Digest, access: &Access) {
         let now = Instant::now();
-        let mut known = self.lock();
+        let mut known = self.0.known.lock();
         known.granted.retain(|_, at| at.elapsed() < OUTAGE);
         known.refused.retain(|_, (at, _)| at.elapsed() < HOLDS);
         known.granted.remove(&digest);
@@ -167,16 +168,12 @@ impl Readers {
 
     /// Returns true once a minute.
     fn is_to_warn(&self) -> bool {
-        let mut known = self.lock();
+        let mut known = self.0.known.lock();
         let is_due = known.warned.is_none_or(|at| at.elapsed() >= HOLDS);
         if is_due {
             known.warned = Some(Instant::now());
         }
         is_due
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KnownTokens> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -303,7 +300,7 @@ mod tests {
         for number in 0..2 * MOST {
             readers.access(Some(&number.to_string())).await;
         }
-        assert_eq!(readers.lock().refused.len(), MOST);
+        assert_eq!(readers.0.known.lock().refused.len(), MOST);
         readers.access(Some("alice")).await;
         let before = asked.load(Ordering::Relaxed);
         assert_eq!(readers.access(Some("alice")).await, Access::Granted);

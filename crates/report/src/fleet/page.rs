@@ -15,39 +15,35 @@ use crate::html::{Section, document};
 impl FleetReport {
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
     pub fn html(&self) -> String {
-        write(self)
+        let failed = self.count(Verdict::Failed);
+        let title = format!("{} nodes measured, {failed} failed", self.measured.len());
+        let environments = self.environments();
+        let header = html! {
+            header {
+                p.kind { "Newest measurement of each node" }
+                h1 { (title) }
+                (coverage(self))
+            }
+        };
+        let sections = [
+            Section("gpus", "GPUs of each node", heat_map(self, &environments)),
+            Section("nodes", "Nodes, the worst first", ranking(self)),
+            Section("outliers", "Outliers", outliers::outliers(self)),
+            Section(
+                "difference",
+                "How outliers differ from nodes that pass",
+                outliers::difference(self),
+            ),
+            Section("policies", "Coverage and cost", outliers::policies(self)),
+            Section("environments", "Environments", compared(&environments)),
+            Section("never", "Never measured", never(self)),
+        ];
+        let footer = html! {
+            "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (self.now.format("%Y-%m-%d %H:%M UTC"))
+            ". Every number is of the status of a NodePerformance or of a PerfValidationPolicy."
+        };
+        document(&title, &header, &sections, &footer)
     }
-}
-
-fn write(fleet: &FleetReport) -> String {
-    let failed = fleet.count(Verdict::Failed);
-    let title = format!("{} nodes measured, {failed} failed", fleet.measured.len());
-    let environments = fleet.environments();
-    let header = html! {
-        header {
-            p.kind { "Newest measurement of each node" }
-            h1 { (title) }
-            (coverage(fleet))
-        }
-    };
-    let sections = [
-        Section("gpus", "GPUs of each node", heat_map(fleet, &environments)),
-        Section("nodes", "Nodes, the worst first", ranking(fleet)),
-        Section("outliers", "Outliers", outliers::outliers(fleet)),
-        Section(
-            "difference",
-            "How outliers differ from nodes that pass",
-            outliers::difference(fleet),
-        ),
-        Section("policies", "Coverage and cost", outliers::policies(fleet)),
-        Section("environments", "Environments", compared(&environments)),
-        Section("never", "Never measured", never(fleet)),
-    ];
-    let footer = html! {
-        "Written by perfvalidation " (env!("CARGO_PKG_VERSION")) " at " (fleet.now.format("%Y-%m-%d %H:%M UTC"))
-        ". Every number is of the status of a NodePerformance or of a PerfValidationPolicy."
-    };
-    document(&title, &header, &sections, &footer)
 }
 
 fn coverage(fleet: &FleetReport) -> Markup {

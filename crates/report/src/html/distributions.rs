@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use perfval_api::{Metric, Statistic, TrialOutcome};
-use perfval_verdict::requests::{CdfPoint, Distribution};
+use perfval_verdict::requests::{CdfPoint, RequestTimes};
 
 use super::parts::{or_dash, scrolling};
 use super::requests::{request_distribution, thousandth};
@@ -78,18 +78,15 @@ fn distributions(trials: &[Trial], metric: Metric) -> Vec<TrialDistribution> {
                 Some(TrialOutcome::Pass) | None => "line pass",
             },
             values: read.collect(),
-            shares: trial
-                .requests
-                .as_ref()
-                .map_or_else(Vec::new, |all| shares(request_distribution(all, metric))),
+            shares: trial.requests.as_ref().map_or_else(Vec::new, |all| shares(all, metric)),
         })
     };
     trials.iter().filter_map(of).collect()
 }
 
-fn shares(requests: Option<&Distribution>) -> Vec<(f64, f64)> {
+fn shares(requests: &RequestTimes, metric: Metric) -> Vec<(f64, f64)> {
     let point = |CdfPoint(per_mille, us): &CdfPoint| (thousandth(*us), 100.0 * thousandth(*per_mille));
-    requests.map_or_else(Vec::new, |found| found.cdf.iter().map(point).collect())
+    request_distribution(requests, metric).map_or_else(Vec::new, |found| found.cdf.iter().map(point).collect())
 }
 
 fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
@@ -102,18 +99,11 @@ fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
     };
     let largest = all().map(|(_, value)| *value).fold(0.0, f64::max);
     // One request that is far too fast would take half of a logarithmic axis.
-    let low = |found: &TrialDistribution| {
-        found
-            .values
-            .get(&Statistic::P1)
-            .or(found.values.get(&Statistic::Min))
-            .copied()
+    let low = |TrialDistribution { values, .. }: &TrialDistribution| {
+        let low = values.get(&Statistic::P1).or(values.get(&Statistic::Min));
+        low.copied().filter(|value| *value > 0.0)
     };
-    let smallest = found
-        .iter()
-        .filter_map(low)
-        .filter(|value| *value > 0.0)
-        .fold(f64::MAX, f64::min);
+    let smallest = found.iter().filter_map(low).fold(f64::MAX, f64::min);
     if found.iter().all(|found| found.values.len() < 3) || largest <= 0.0 {
         return absent(title, "no trial reported a distribution of it");
     }
@@ -154,10 +144,8 @@ fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
 fn described(found: &[TrialDistribution]) -> String {
     let one = |found: &TrialDistribution| {
         let value = |statistic| {
-            found
-                .values
-                .get(&statistic)
-                .map_or("unknown".to_owned(), |value| short(*value))
+            let value = found.values.get(&statistic);
+            value.map_or("unknown".to_owned(), |value| short(*value))
         };
         format!(
             "trial {}: median {} ms, p99 {} ms",
@@ -200,10 +188,8 @@ fn gates(facts: &Facts, metric: Metric, axis: &Axis) -> (Vec<Rule>, Vec<String>)
 /// The trials side by side, in order of time.
 fn by_trial(found: &[TrialDistribution], metric: Metric, title: &str) -> Chart {
     let value = |found: &TrialDistribution, statistic| found.values.get(&statistic).copied();
-    let largest = found
-        .iter()
-        .filter_map(|found| value(found, Statistic::P99))
-        .fold(0.0, f64::max);
+    let tails = found.iter().filter_map(|found| value(found, Statistic::P99));
+    let largest = tails.fold(0.0, f64::max);
     let last = found.iter().map(|found| found.trial).max().unwrap_or(1);
     let mut chart = Chart::new(
         format!("trials-{}", metric.as_str()),

@@ -81,22 +81,13 @@ fn together(timeline: &Timeline, how: Together, of: impl Fn(&WorkerTimeline) -> 
         // A reading covers the seconds since the one before it.
         let value = |points: &Vec<(f64, f64)>| {
             let next = points.partition_point(|point| point.0 < at);
-            points
-                .get(next)
-                .filter(|point| point.0 <= second(span.until))
-                .map(|point| point.1)
+            let point = points.get(next).filter(|point| point.0 <= second(span.until));
+            point.map(|point| point.1)
         };
         let values: Vec<f64> = points.iter().filter_map(value).collect();
         let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
-        let sum = values.iter().sum::<f64>();
-        Some((
-            at,
-            if how == Together::Mean {
-                sum / f64::from(count)
-            } else {
-                sum
-            },
-        ))
+        let parts = if how == Together::Mean { f64::from(count) } else { 1.0 };
+        Some((at, values.iter().sum::<f64>() / parts))
     };
     let part = |span: &Span| {
         (span.from + 1..=span.until)
@@ -128,11 +119,8 @@ fn wide(timeline: &Timeline, id: &str, title: &str, unit: &str, line: &ChartLine
         .zip(line)
         .filter(|(_, part)| !part.is_empty())
         .map(|(span, part)| {
-            let measured: Vec<f64> = part
-                .iter()
-                .filter(|point| point.0 > second(span.measured))
-                .map(|point| point.1)
-                .collect();
+            let measured = part.iter().filter(|point| point.0 > second(span.measured));
+            let measured: Vec<f64> = measured.map(|point| point.1).collect();
             let count = u32::try_from(measured.len()).unwrap_or(1).max(1);
             format!(
                 "trial {}: {} on average",

@@ -4,12 +4,9 @@ use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes};
 
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::{Facts, Trial};
-use crate::timeline::ChartLine;
+use crate::timeline::{BETWEEN, ChartLine};
 
 use super::over_time::second;
-
-/// Seconds that stay empty between two trials.
-const BETWEEN: i64 = 3;
 
 /// Drawn times, their anchors and their headings.
 const TIMES: [(&str, &str, Metric); 3] = [

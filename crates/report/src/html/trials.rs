@@ -21,11 +21,11 @@ pub(super) fn table(facts: &Facts) -> Markup {
             tbody { @for trial in &facts.trials { (row(trial)) } }
         }
     };
-    let unread: Vec<(i64, String)> = facts
-        .trials
-        .iter()
-        .filter_map(|trial| Some((trial.status.number, unread(trial)?)))
-        .collect();
+    let trials = facts.trials.iter();
+    let unread = trials.filter_map(|trial| match &trial.payload.as_ref()?.record.outcome {
+        Outcome::Failure(failure) => Some((trial.status.number, failure_text(failure))),
+        Outcome::Report(_) => None,
+    });
     html! {
         (scrolling("Trials", &table))
         @for (number, why) in unread { p { "Trial " (number) " left nothing to judge: " (why) } }
@@ -61,12 +61,4 @@ pub(super) fn sign(outcome: &str) -> &'static str {
         "Invalid" => "◻",
         _ => "…",
     }
-}
-
-/// Reason why there are no numbers of a trial.
-fn unread(trial: &Trial) -> Option<String> {
-    let Outcome::Failure(failure) = &trial.payload.as_ref()?.record.outcome else {
-        return None;
-    };
-    Some(failure_text(failure))
 }

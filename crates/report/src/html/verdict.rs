@@ -112,11 +112,7 @@ fn sign(result: GateResult) -> &'static str {
 /// The margin as a bar to the right of the threshold or to the left; the text beside it has the same content.
 fn bar(margin: &str, result: &str) -> Markup {
     let percent = margin.parse::<f64>().unwrap_or_default().clamp(-100.0, 100.0);
-    let (from, length) = if percent < 0.0 {
-        (60.0 + percent * 0.6, -percent * 0.6)
-    } else {
-        (60.0, percent * 0.6)
-    };
+    let (from, length) = (60.0 + percent.min(0.0) * 0.6, percent.abs() * 0.6);
     html! {
         svg.margin viewBox="0 0 120 14" aria-hidden="true" {
             rect class=(result.to_lowercase()) x=(format!("{from:.1}")) y="3" width=(format!("{length:.1}")) height="8" {}

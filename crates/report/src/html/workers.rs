@@ -1,5 +1,5 @@
 use maud::{Markup, html};
-use perfval_api::WorkerLoad;
+use perfval_api::{Finding, WorkerLoad};
 use perfval_verdict::gpus::{Field, GpuRecord, GpuSummary};
 
 use super::over_time::second;
@@ -65,17 +65,9 @@ pub(super) fn side_by_side(facts: &Facts, timeline: &Timeline) -> Markup {
 
 /// Findings whose evidence contains this worker or one of its GPUs.
 fn named(facts: &Facts, worker: &WorkerTimeline) -> Vec<String> {
-    let names: Vec<&str> = [&worker.name]
-        .into_iter()
-        .chain(&worker.gpus)
-        .map(String::as_str)
-        .collect();
-    let names_it = |evidence: &str| names.iter().any(|name| holds(evidence, name));
-    let found = facts
-        .status
-        .diagnosis
-        .iter()
-        .filter(|finding| names_it(&finding.evidence));
+    let names = || worker.gpus.iter().chain([&worker.name]);
+    let names_it = |finding: &&Finding| names().any(|name| holds(&finding.evidence, name));
+    let found = facts.status.diagnosis.iter().filter(names_it);
     found.map(|finding| finding.cause.clone()).collect()
 }
 
@@ -97,13 +89,8 @@ fn one(
     findings: &[String],
 ) -> Markup {
     let worker = &timeline.workers[index];
-    let largest = timeline
-        .workers
-        .iter()
-        .flat_map(of)
-        .flatten()
-        .map(|point| point.1)
-        .fold(0.0, f64::max);
+    let points = timeline.workers.iter().flat_map(of).flatten();
+    let largest = points.map(|point| point.1).fold(0.0, f64::max);
     let mut chart = small(
         timeline,
         &format!("{kind}-{index}"),
@@ -210,12 +197,8 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
         .iter()
         .filter_map(|trial| Some((trial.status.number, trial.payload.as_ref()?.record.gpus.as_ref()?)));
     let last = records.rfind(|(_, record)| !record.gpus.is_empty());
-    let why = facts
-        .status
-        .state
-        .deployment
-        .as_ref()
-        .and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
+    let deployment = facts.status.state.deployment.as_ref();
+    let why = deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
     let why = why.unwrap_or_else(|| "no samples of the GPUs' exporter are in the results".to_owned());
     html! {
         @if sampled {
@@ -233,12 +216,8 @@ fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f
         found.map_or_else(Vec::new, |(_, line)| line.iter().map(scaled).collect())
     };
     let lines: Vec<ChartLine> = timeline.gpus.iter().map(line).collect();
-    let largest = lines
-        .iter()
-        .flatten()
-        .flatten()
-        .map(|point| point.1)
-        .fold(0.0, f64::max);
+    let points = lines.iter().flatten().flatten();
+    let largest = points.map(|point| point.1).fold(0.0, f64::max);
     if lines.iter().all(Vec::is_empty) {
         return html! {};
     }

@@ -1,7 +1,17 @@
 use perfval_verdict::gpus::{Field, GpuSeries};
-use perfval_verdict::workers::{MeasuredPhase, Reading, Sample, Scrape, WorkerSeries};
+use perfval_verdict::workers::{MeasuredPhase, Reading, WorkerSeries};
 
-use super::line::{ChartLine, TimelineMark};
+/// Points in order of time; a new part begins where nothing is known in between.
+pub(crate) type ChartLine = Vec<Vec<(f64, f64)>>;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TimelineMark {
+    pub trial: i64,
+    /// On the common clock.
+    pub at: i64,
+    pub text: String,
+}
 
 /// Drawn fields of a GPU.
 const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];
@@ -34,7 +44,7 @@ impl TrialClock {
         value: impl Fn(&Reading, &Reading, i64) -> Option<f64>,
     ) -> ChartLine {
         let mut parts: ChartLine = vec![Vec::new()];
-        let all: Vec<(i64, Reading)> = readings(series).collect();
+        let all: Vec<(i64, Reading)> = series.readings().collect();
         for (index, (second, now)) in all.iter().enumerate() {
             let earlier = all[..index].iter().rev().find(|(since, _)| second - since >= window);
             let Some((since, then)) = earlier.filter(|_| self.shown.contains(*second)) else {
@@ -80,13 +90,6 @@ impl TrialClock {
             text,
         }
     }
-}
-
-pub(super) fn readings(series: &WorkerSeries) -> impl Iterator<Item = (i64, Reading)> {
-    series.samples.iter().filter_map(|Sample(second, scrape)| match scrape {
-        Scrape::Reading(reading) => Some((*second, *reading)),
-        Scrape::Nothing(_) => None,
-    })
 }
 
 pub(super) fn grown(then: Option<i64>, now: Option<i64>) -> Option<i64> {

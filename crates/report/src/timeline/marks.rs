@@ -1,8 +1,7 @@
 use perfval_verdict::gpus::{self, GpuSummary};
 use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary};
 
-use super::clock::{TrialClock, readings};
-use super::line::TimelineMark;
+use super::clock::{TimelineMark, TrialClock};
 
 /// Silence, restarts and standing still of one worker while there was load.
 pub(super) fn worker_marks(
@@ -22,7 +21,7 @@ pub(super) fn worker_marks(
 }
 
 fn restarts(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<TimelineMark> {
-    let all: Vec<(i64, Reading)> = readings(series).collect();
+    let all: Vec<(i64, Reading)> = series.readings().collect();
     let anew = all.windows(2).filter(|pair| {
         let (then, now) = (pair[0].1, pair[1].1);
         now.finished < then.finished || now.started < then.started
@@ -36,7 +35,7 @@ fn longest_stillness(series: &WorkerSeries) -> Option<i64> {
     let mut longest: Option<(i64, i64)> = None;
     let mut before: Option<(i64, Reading)> = None;
     let mut since = None;
-    for (second, now) in readings(series) {
+    for (second, now) in series.readings() {
         if let Some((earlier, then)) = before.replace((second, now)) {
             let moved = (then.tokens, then.bytes, then.finished) != (now.tokens, now.bytes, now.finished);
             let began = (!moved && then.in_flight > 0).then(|| since.unwrap_or(earlier));

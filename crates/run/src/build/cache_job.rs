@@ -55,12 +55,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
         affinity: Some(pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         containers: vec![container(run)],
-        volumes: Some(
-            [cache_volume(run), Some(scratch("tmp"))]
-                .into_iter()
-                .flatten()
-                .collect(),
-        ),
+        volumes: Some(cache_volume(run).into_iter().chain([scratch("tmp")]).collect()),
         ..templated(run, Some(security))
     }
 }
@@ -75,17 +70,13 @@ fn container(run: &Run<'_>) -> Container {
         var("HOME", "/tmp"),
         var("DO_NOT_TRACK", "1"),
     ];
+    let mounts = cache_mount(run, false).into_iter();
     let env = dynamo.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {
         name: FILL_CONTAINER.to_owned(),
         image: Some(dynamo.image.clone()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
-        args: Some(
-            [Some(model.name.clone()), model.revision.clone()]
-                .into_iter()
-                .flatten()
-                .collect(),
-        ),
+        args: Some([&model.name].into_iter().chain(&model.revision).cloned().collect()),
         env: Some(env.collect()),
         // No memory limit: the page cache of the written files counts and would kill large downloads.
         resources: Some(ResourceRequirements {
@@ -96,12 +87,7 @@ fn container(run: &Run<'_>) -> Container {
             ),
             ..ResourceRequirements::default()
         }),
-        volume_mounts: Some(
-            [cache_mount(run, false), Some(mount("tmp", "/tmp"))]
-                .into_iter()
-                .flatten()
-                .collect(),
-        ),
+        volume_mounts: Some(mounts.chain([mount("tmp", "/tmp")]).collect()),
         ..templated_container(run, Some(restricted_container()))
     }
 }

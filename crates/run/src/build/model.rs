@@ -3,8 +3,7 @@
 use k8s_openapi::api::core::v1::{
     EnvVar, EnvVarSource, PersistentVolumeClaimVolumeSource, SecretKeySelector, Volume, VolumeMount,
 };
-use perfval_api::ModelCache;
-use perfval_api::PerfValidationSpec;
+use perfval_api::{ModelCache, PerfValidationSpec};
 
 use super::pod::var;
 use crate::{Run, names};

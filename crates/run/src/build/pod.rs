@@ -17,54 +17,46 @@ pub const OWN_ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 
 /// Binds a pod to a node by the node's name: the label `kubernetes.io/hostname` may differ from it.
 pub fn pin(node: &str) -> Affinity {
-    let requirement = NodeSelectorRequirement {
-        key: "metadata.name".to_owned(),
-        operator: "In".to_owned(),
-        values: Some(vec![node.to_owned()]),
-    };
     let term = NodeSelectorTerm {
-        match_fields: Some(vec![requirement]),
+        match_fields: Some(vec![requirement("metadata.name", "In", Some(vec![node.to_owned()]))]),
         match_expressions: None,
     };
-    Affinity {
-        node_affinity: Some(NodeAffinity {
-            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
-                node_selector_terms: vec![term],
-            }),
-            ..NodeAffinity::default()
-        }),
-        ..Affinity::default()
-    }
+    affinity(term, None)
 }
 
 /// Prefers nodes without GPUs, because on another one the pod could take CPUs from a run that measures there. In a
 /// cluster without NVIDIA's GPU feature discovery no node has the label, and all are equal. Only nodes of an architecture
 /// that the operator's images have are possible.
 pub fn away_from_gpus() -> Affinity {
-    let requirement = |key: &str, operator: &str, values: Option<Vec<String>>| NodeSelectorRequirement {
-        key: key.to_owned(),
-        operator: operator.to_owned(),
-        values,
-    };
     let without_gpus = requirement(GPU_PRESENT, "DoesNotExist", None);
     let architectures = OWN_ARCHITECTURES.map(str::to_owned).to_vec();
     let can_run = requirement(ARCHITECTURE_LABEL, "In", Some(architectures));
-    let term = PreferredSchedulingTerm {
-        weight: 100,
-        preference: NodeSelectorTerm {
-            match_expressions: Some(vec![without_gpus]),
-            match_fields: None,
-        },
+    let expressions = |requirement| NodeSelectorTerm {
+        match_expressions: Some(vec![requirement]),
+        match_fields: None,
     };
+    let preferred = PreferredSchedulingTerm {
+        weight: 100,
+        preference: expressions(without_gpus),
+    };
+    affinity(expressions(can_run), Some(vec![preferred]))
+}
+
+fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> NodeSelectorRequirement {
+    NodeSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values,
+    }
+}
+
+fn affinity(required: NodeSelectorTerm, preferred: Option<Vec<PreferredSchedulingTerm>>) -> Affinity {
     Affinity {
         node_affinity: Some(NodeAffinity {
             required_during_scheduling_ignored_during_execution: Some(NodeSelector {
-                node_selector_terms: vec![NodeSelectorTerm {
-                    match_expressions: Some(vec![can_run]),
-                    match_fields: None,
-                }],
+                node_selector_terms: vec![required],
             }),
-            preferred_during_scheduling_ignored_during_execution: Some(vec![term]),
+            preferred_during_scheduling_ignored_during_execution: preferred,
         }),
         ..Affinity::default()
     }

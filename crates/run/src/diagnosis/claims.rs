@@ -5,9 +5,8 @@ use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
-use super::statuses::container_statuses;
 use crate::observed::PodEvent;
-use crate::readiness::pod_condition;
+use crate::readiness::{container_statuses, pod_condition};
 
 /// Reasons of a container that waits until claims and volumes of its pod are prepared.
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];

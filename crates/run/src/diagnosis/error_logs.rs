@@ -9,10 +9,9 @@ use kube::core::ResourceExt as _;
 use perfval_api::{Phase, TrialState};
 
 use super::log::clean;
-use super::statuses::container_statuses;
 use crate::dynamo::names::MAIN;
 use crate::observed::{ErrorLog, LogRequest};
-use crate::readiness::Pods;
+use crate::readiness::{Pods, container_statuses};
 use crate::run::Run;
 use crate::status::judged_run;
 

@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use super::obstacle::Obstacle;
 use super::secret::Redactor;
-use super::statuses::container_statuses;
 use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, LISTED, SILENCE};
 use crate::dynamo::names::MAIN;
 use crate::observed::{LogRequest, PodLog};
-use crate::readiness::{Pods, fillers, is_failed, is_ready};
+use crate::readiness::{Pods, container_statuses, fillers, is_failed, is_ready};
 use crate::run::Run;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.

@@ -58,11 +58,9 @@ macro_rules! obstacles {
     };
 }
 
-mod response;
 mod table;
 
-pub use response::Response;
-pub use table::Obstacle;
+pub use table::{Obstacle, Response};
 
 impl Obstacle {
     /// Word in `status.diagnosis`. Obstacles with one word have remedies of their own.

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::Pod;
 
 pub use super::sign::{Judged, Proof, Sign, Trouble, most_telling};
-use super::statuses::container_statuses;
 use super::{claims, containers, scheduling};
 use crate::observed::{PodEvent, PodLog};
+use crate::readiness::container_statuses;
 
 /// Returns true if an image of a pod is not for its node's architecture.
 pub fn is_of_other_architecture(pod: &Pod) -> bool {

@@ -237,12 +237,7 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
         return;
     }
     let first = closed.and_then(|trial| trial.causes.first());
-    let reason = match outcome {
-        TrialOutcome::Pass => Word::Running,
-        TrialOutcome::Miss | TrialOutcome::Invalid => {
-            first.and_then(|first| Word::parse(first)).unwrap_or(Word::GatesMissed)
-        }
-    };
+    let reason = first.and_then(|first| Word::parse(first)).unwrap_or(Word::GatesMissed);
     let of_trial = judged.findings.iter().map(|(_, finding)| finding);
     let mut findings = pass.status.diagnosis.iter().chain(of_trial);
     let cause = first.and_then(|first| findings.find(|finding| finding.cause == *first));

@@ -72,10 +72,8 @@ fn pause(pass: &Pass<'_>) -> Duration {
 /// Step after a cleanup: the end of the run, a suspension, or the next run.
 fn over(pass: &Pass<'_>) -> Step {
     if pass.status.verdict.is_some() {
-        return Step::Go(
-            Phase::Completed,
-            Why::new(Reason::RunOver, pass.status.message.clone().unwrap_or_default()),
-        );
+        let message = pass.status.message.clone().unwrap_or_default();
+        return Step::go(Phase::Completed, Reason::RunOver, message);
     }
     if pass.run.spec().suspend {
         return Step::go(

@@ -22,23 +22,18 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
-    if removes_leftovers(run) || leaves_at_once(run) {
+    if has_left(run, Leftovers::Overdue) || leaves_at_once(run) {
         Needs::new(teardown::NEEDS)
-    } else if keeps(run) {
+    } else if has_left(run, Leftovers::Kept) {
         Needs::new([Need::Children])
     } else {
         Needs::default()
     }
 }
 
-/// Returns true if the deployment of a finished run is kept for a post-mortem.
-fn keeps(run: &Run<'_>) -> bool {
-    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Kept)
-}
-
-/// Returns true if a finished run still has objects to remove.
-fn removes_leftovers(run: &Run<'_>) -> bool {
-    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Overdue)
+/// Returns true if a finished run still has such objects, and rests.
+fn has_left(run: &Run<'_>, leftovers: Leftovers) -> bool {
+    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(leftovers)
 }
 
 /// Returns true if a deleted object had nothing left at the end of its run, and has no finalizer of others: Argo CD reads the
@@ -65,7 +60,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
     }
-    if keeps(pass.run) {
+    if has_left(pass.run, Leftovers::Kept) {
         let why = match (pass.run.keeps_everything(), kept_for(pass)) {
             (false, _) => "the no-cleanup annotation is gone: removing everything",
             (true, Some(Duration::ZERO)) => "keptSecondsAfterFinished has passed: removing everything",
@@ -80,7 +75,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         };
         return Step::go(Phase::CleaningUp, Reason::Running, why);
     }
-    if removes_leftovers(pass.run) {
+    if has_left(pass.run, Leftovers::Overdue) {
         remove_leftovers(pass);
     }
     delete_after_ttl(pass);

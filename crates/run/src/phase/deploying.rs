@@ -131,12 +131,9 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
         .min()?;
     let naming = pass.run.settings.naming(pass.run.namespace());
     let other = naming.all(Holder::Run, [other.as_str()]);
-    let why = Why::new(
-        Reason::NodeBusy,
-        format!("{other} got {node} at the same moment; counting free GPUs again"),
-    );
+    let message = format!("{other} got {node} at the same moment; counting free GPUs again");
     status::unplace(&mut pass.status);
-    Some(Step::Go(Phase::Sizing, why))
+    Some(Step::go(Phase::Sizing, Reason::NodeBusy, message))
 }
 
 /// Objection of the API server to the deployment; `None` if it would take it. That is recorded before the model cache is
@@ -151,11 +148,8 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
             None
         }
         Seen::Present(DryRunResult::Rejected(words)) => {
-            let why = Why::new(
-                Reason::DeploymentRejected,
-                format!("the API server refuses the deployment: {words}"),
-            );
-            Some(Step::End(perfval_api::Verdict::Error, why))
+            let message = format!("the API server refuses the deployment: {words}");
+            Some(Step::error(Reason::DeploymentRejected, message))
         }
         unread => {
             pass.look_again_in(LOOK_AGAIN);

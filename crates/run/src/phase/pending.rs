@@ -63,21 +63,15 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let api = match &pass.seen.dynamo {
         Seen::Present(api) => api.clone(),
         Seen::Absent => {
-            let why = Why::new(
+            return Step::wait(
                 Reason::DynamoNotInstalled,
                 "the cluster does not serve DynamoGraphDeployments (nvidia.com): install Dynamo's operator",
             );
-            return Step::Wait(why);
         }
         unread => {
-            let why = Why::new(
-                Reason::CallFailed,
-                format!(
-                    "it is not known whether Dynamo is installed: {}",
-                    unread.unknown().unwrap_or_default()
-                ),
-            );
-            return Step::Wait(why);
+            let unread = unread.unknown().unwrap_or_default();
+            let message = format!("it is not known whether Dynamo is installed: {unread}");
+            return Step::wait(Reason::CallFailed, message);
         }
     };
     if let Some(why) = refusal(pass, &api) {

@@ -99,12 +99,15 @@ fn clear(pass: &mut Pass<'_>) -> Step {
 fn place(pass: &mut Pass<'_>) -> Step {
     match &pass.seen.turn {
         Seen::Present(Turn::Sized(Sizing::Chosen(plan))) => settle(pass, plan.as_ref().clone()),
-        Seen::Present(Turn::Sized(Sizing::Wait { reason, message })) => wait(pass, Why::new(*reason, message.clone())),
+        Seen::Present(Turn::Sized(Sizing::Wait { reason, message })) => {
+            // A plan that cannot be carried out now is given back, so that no other run waits for it.
+            status::unplace(&mut pass.status);
+            Step::wait(*reason, message.clone())
+        }
         Seen::Present(Turn::Queued(place)) => queued(pass, place),
         Seen::Present(Turn::Sized(Sizing::Refuse { reason, message })) => {
-            let why = Why::new(*reason, message.clone());
             status::unplace(&mut pass.status);
-            Step::End(perfval_api::Verdict::Error, why)
+            Step::error(*reason, message.clone())
         }
         Seen::Unknown(why) => unreadable(why),
         // Not a pass of the planner: the message of the last one stays.
@@ -130,26 +133,15 @@ fn queued(pass: &mut Pass<'_>, place: &QueuePlace) -> Step {
     let estimate = place.estimate.map_or(String::new(), |wait| {
         format!("; about {} min, as recent runs took", wait.as_secs().div_ceil(60))
     });
-    let why = Why::new(
-        Reason::InLine,
-        format!(
-            "in the queue behind {}{others}{estimate}: {}",
-            behind(pass, place),
-            place.message
-        ),
-    );
+    let naming = pass.run.settings.naming(pass.run.namespace());
+    let behind = naming.all(Holder::Run, place.behind.iter().map(String::as_str));
+    let message = format!("in the queue behind {behind}{others}{estimate}: {}", place.message);
     if let Some(run) = &mut pass.status.run {
         run.queue_ahead = Some(place.ahead);
         run.expected_at = place.estimate.map(|wait| time::after(pass.now, wait));
         pass.status.state.place_written_at = Some(pass.now);
     }
-    Step::Wait(why)
-}
-
-/// Description of the runs ahead, within the names that this run's readers may see.
-fn behind(pass: &Pass<'_>, place: &QueuePlace) -> String {
-    let naming = pass.run.settings.naming(pass.run.namespace());
-    naming.all(Holder::Run, place.behind.iter().map(String::as_str))
+    Step::wait(Reason::InLine, message)
 }
 
 /// Returns true if a place differs enough from the written one: at the head every step counts, far behind a tenth
@@ -160,14 +152,7 @@ fn worth_saying(before: i64, written: DateTime<Utc>, place: &QueuePlace, now: Da
 }
 
 fn unreadable(what: &str) -> Step {
-    let why = Why::new(Reason::CallFailed, format!("free GPUs cannot be counted: {what}"));
-    Step::Wait(why)
-}
-
-fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
-    // A plan that cannot be carried out now is given back, so that no other run waits for it.
-    status::unplace(&mut pass.status);
-    Step::Wait(why)
+    Step::wait(Reason::CallFailed, format!("free GPUs cannot be counted: {what}"))
 }
 
 fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::batch::v1::JobSpec;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::api::storage::v1::StorageClass;
 use perfval_run::{Run, build, dynamo};
 use perfval_verdict::aiperf::Measure;
 use serde_json::{Value, json};
 
 use super::{elaborate, own_command, settings, typical};
+
+/// The container of a trial's Job.
+fn aiperf(job: JobSpec) -> Container {
+    job.template.spec.expect("a pod").containers.remove(0)
+}
 
 #[test]
 fn nothing_of_the_spec_is_interpreted() {
@@ -30,14 +36,7 @@ fn nothing_of_the_spec_is_interpreted() {
         "one argument stays one argument: {args:?}"
     );
 
-    let container = build::trial_job(&run, 1)
-        .spec
-        .unwrap()
-        .template
-        .spec
-        .unwrap()
-        .containers
-        .remove(0);
+    let container = aiperf(build::trial_job(&run, 1).spec.unwrap());
     let args = container.args.unwrap();
     assert!(
         args.contains(&"stop:$$(HF_TOKEN) | sh".to_owned()),
@@ -159,16 +158,7 @@ fn the_runner_understands_what_is_gated() {
     let object = typical();
     let settings = settings();
     let job = build::trial_job(&Run::new(&object, &settings), 1);
-    let args = job
-        .spec
-        .unwrap()
-        .template
-        .spec
-        .unwrap()
-        .containers
-        .remove(0)
-        .args
-        .unwrap();
+    let args = aiperf(job.spec.unwrap()).args.unwrap();
     let gated: Vec<Measure> = args
         .windows(2)
         .filter(|pair| pair[0] == "--gated")
@@ -195,18 +185,11 @@ fn aiperf_words(benchmark: &Value, trial: i64, soak: bool) -> Vec<String> {
         ..Default::default()
     });
     let settings = settings();
-    let job = build::trial_job(&Run::new(&object, &settings), trial)
-        .spec
-        .expect("a spec");
-    let mut words = job
-        .template
-        .spec
-        .expect("a pod")
-        .containers
-        .remove(0)
-        .args
-        .expect("arguments");
-    words.push(format!("deadline {}", job.active_deadline_seconds.expect("a deadline")));
+    let job = build::trial_job(&Run::new(&object, &settings), trial);
+    let job = job.spec.expect("a spec");
+    let deadline = job.active_deadline_seconds.expect("a deadline");
+    let mut words = aiperf(job).args.expect("arguments");
+    words.push(format!("deadline {deadline}"));
     words
 }
 

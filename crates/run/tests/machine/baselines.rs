@@ -121,8 +121,7 @@ fn the_limit_of_a_trial_ends_the_wait_for_a_baseline() {
     }
     story.wait(4000).until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Error));
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("list PerfBaselines: 403"), "{message}");
+    story.assert_message("list PerfBaselines: 403");
 }
 
 #[test]

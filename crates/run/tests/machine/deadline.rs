@@ -44,12 +44,7 @@ fn the_time_of_an_outage_is_not_held_against_the_whole_run() {
     story.workers_ready = true;
     pass_the_time(&mut story, 20);
     story.until(Phase::Completed);
-    assert_eq!(
-        story.status().verdict,
-        Some(Verdict::Passed),
-        "{:?}",
-        story.status().message
-    );
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
 }
 
 /// Another run holds the only node, and gives it back.
@@ -76,12 +71,7 @@ fn the_time_of_an_outage_in_the_queue_is_not_held_against_the_whole_run() {
     story.outage(3600);
     story.others.clear();
     story.until(Phase::Completed);
-    assert_eq!(
-        story.status().verdict,
-        Some(Verdict::Passed),
-        "{:?}",
-        story.status().message
-    );
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
 }
 
 #[test]
@@ -94,10 +84,7 @@ fn the_time_in_the_queue_counts_towards_the_whole_run() {
     for _ in 0..4 {
         story.outage(29).step();
     }
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "DeadlineExceeded")
-    );
+    story.assert_error("DeadlineExceeded");
 }
 
 #[test]

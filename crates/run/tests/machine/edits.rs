@@ -377,8 +377,7 @@ fn saved_trials_that_cannot_be_read_are_waited_for_and_never_measured_again() {
         story.wait(600).step();
         assert_eq!((story.phase(), run_number(&story)), (Some(Phase::Evaluating), 2));
     }
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("403"), "{message}");
+    story.assert_message("403");
     assert!(!perfval_sizing::holds_node(&story.status()));
     story.results_unreadable = false;
     story.until(Phase::Completed);

@@ -8,6 +8,11 @@ use serde_json::json;
 
 use super::story::{Showing, Story};
 
+fn causes(story: &Story) -> Vec<Cause> {
+    let found = story.status().diagnosis;
+    found.iter().filter_map(Cause::from_finding).collect()
+}
+
 /// A run whose first trial is open; no Job of it was seen yet.
 fn opened() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Single", "max": 5}}));
@@ -43,10 +48,7 @@ fn a_result_of_a_job_that_another_client_made_changes_nothing() {
     (story.trial_job, story.job_owner) = (Some(1), Some("u-of-another-owner"));
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "NameTaken")
-    );
+    story.assert_error("NameTaken");
     assert!(
         story.status().state.metrics.is_none() && story.status().gates.is_empty(),
         "nothing of it was read"
@@ -129,17 +131,8 @@ fn two_jobs_lost_in_a_row_end_the_run() {
         assert!(story.status().state.trials.len() < 3, "trial {number}");
     }
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "BenchmarkFailed")
-    );
-    let causes: Vec<_> = story
-        .status()
-        .diagnosis
-        .iter()
-        .filter_map(Cause::from_finding)
-        .collect();
-    assert_eq!(causes, [Cause::JobLost]);
+    story.assert_error("BenchmarkFailed");
+    assert_eq!(causes(&story), [Cause::JobLost]);
 }
 
 #[test]
@@ -154,13 +147,7 @@ fn a_job_that_replaced_ours_is_not_read() {
         (Some(TrialOutcome::Invalid), &["BenchmarkFailed".to_owned()][..])
     );
     assert!(trial.throughput.is_none());
-    let causes: Vec<_> = story
-        .status()
-        .diagnosis
-        .iter()
-        .filter_map(Cause::from_finding)
-        .collect();
-    assert_eq!(causes, [Cause::JobLost]);
+    assert_eq!(causes(&story), [Cause::JobLost]);
 }
 
 #[test]
@@ -195,10 +182,7 @@ fn a_cache_that_another_client_says_is_full_is_not_believed() {
     (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-another-owner"));
     story.step();
     story.step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "NameTaken")
-    );
+    story.assert_error("NameTaken");
     assert!(!story.deployed);
 }
 
@@ -211,8 +195,5 @@ fn a_cache_job_that_vanished_is_not_created_again() {
     story.cache_job = None;
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "ModelCacheFailed")
-    );
+    story.assert_error("ModelCacheFailed");
 }

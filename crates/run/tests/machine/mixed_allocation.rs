@@ -17,10 +17,7 @@ fn on_a_dual_node(allocation: &str) -> Story {
 fn such_a_node_is_chosen_only_when_asked_for() {
     let mut story = on_a_dual_node("Auto");
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "MixedAllocation".to_owned())
-    );
+    story.assert_error("MixedAllocation");
 }
 
 #[test]
@@ -42,11 +39,7 @@ fn a_pod_of_the_other_way_ends_the_run() {
             (Some(Verdict::Error), "MixedAllocation".to_owned()),
             "{phase:?}"
         );
-        let message = story.status().message.unwrap_or_default();
-        assert!(
-            message.contains("pod other/train-0 got nvidia.com/gpu of n1"),
-            "{message}"
-        );
+        story.assert_message("pod other/train-0 got nvidia.com/gpu of n1");
     }
 }
 

@@ -41,10 +41,7 @@ fn steps(story: &mut Story, passes: usize) {
 fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
     let mut story = filling(waiting("ErrImageNeverPull", "Container image is not present"));
     steps(&mut story, 4);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "ImagePullBackOff")
-    );
+    story.assert_error("ImagePullBackOff");
     assert!(
         message(&story).starts_with("model cache: pod filler, container fill: image i"),
         "{}",
@@ -69,10 +66,7 @@ fn an_image_for_another_architecture_ends_the_run_at_once_and_names_the_nodes() 
     let Seen::Present(node) = unready() else { unreachable!() };
     story.around.node = Seen::Present(NodeSeen { ready: true, ..node });
     steps(&mut story, 2);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "OtherArchitecture")
-    );
+    story.assert_error("OtherArchitecture");
     let message = message(&story);
     assert!(
         message.contains("is arm64: pod filler, container fill: image i: no match for platform"),
@@ -154,10 +148,7 @@ fn a_cache_whose_pod_was_ended_by_others_says_who() {
         story.around.filler = Some(status);
         story.around.filler_log = Some("Fetching 12 files:  41%\n");
         story.step();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Error), "ModelCacheFailed")
-        );
+        story.assert_error("ModelCacheFailed");
         assert!(message(&story).contains(words), "{}", message(&story));
         assert!(!message(&story).contains("model.name"), "{}", message(&story));
     }
@@ -185,20 +176,14 @@ fn a_node_that_goes_away_ends_the_trial_on_it() {
         "told at once"
     );
     story.wait(25).step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "NodeNotReady")
-    );
+    story.assert_error("NodeNotReady");
 
     let mut story = Story::new();
     story.workers_ready = false;
     story.until(Phase::WaitingForReady);
     story.around.node = Seen::Absent;
     story.step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "NodeNotReady")
-    );
+    story.assert_error("NodeNotReady");
 }
 
 #[test]
@@ -225,10 +210,7 @@ fn a_frontend_of_another_model_is_named_and_believed_after_ten_seconds() {
         .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
         .wait(15);
     steps(&mut story, 3);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "ModelNotServed")
-    );
+    story.assert_error("ModelNotServed");
     assert!(
         message(&story).starts_with("the frontend serves lab/tiny, not m"),
         "{}",
@@ -244,10 +226,7 @@ fn a_wait_that_ends_says_how_far_the_pods_came() {
     story.step();
     story.wait(31);
     steps(&mut story, 3);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "WorkloadNotReady")
-    );
+    story.assert_error("WorkloadNotReady");
     let said = message(&story);
     assert!(
         said.contains("0 of 2 workers are ready, 2 have a pod, the frontend is not ready"),

@@ -157,10 +157,7 @@ fn a_limit_passes_a_second_after_the_first_look() {
     assert_eq!(first.recheck, Some(Duration::from_secs(1)));
     assert_eq!(story.phase(), Some(WaitingForReady));
     story.step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "WorkloadNotReady")
-    );
+    story.assert_error("WorkloadNotReady");
 }
 
 #[test]
@@ -261,10 +258,7 @@ fn a_run_in_the_queue_is_written_seldom_and_its_limit_still_counts() {
     assert_eq!(story.status().state.gaps, Vec::new());
     // The first look after a pause ends nothing, and these are half a minute apart.
     queue_for(&mut story, 3);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "Saturated".into())
-    );
+    story.assert_error("Saturated");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod kept;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use perfval_api::{Phase, PlacementStatus, Verdict};
+use perfval_api::{Phase, PlacementStatus};
 use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn, Wish};
 use perfval_run::{machine, time};
 use perfval_sizing::inventory::Inventory;
@@ -424,10 +424,7 @@ fn the_limit_counts_from_the_end_of_the_line() {
         (Some(Phase::Sizing), "Saturated".into())
     );
     story.wait(20).step();
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "Saturated".into())
-    );
+    story.assert_error("Saturated");
 }
 
 #[test]

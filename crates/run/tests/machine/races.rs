@@ -43,8 +43,7 @@ fn a_gpu_that_another_took_is_missed_within_two_looks_and_its_holder_named() {
         (story.phase(), story.reason()),
         (Some(Phase::Sizing), "LostRace".into())
     );
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("other/held has gpu-1"), "{message}");
+    story.assert_message("other/held has gpu-1");
     let names_the_holder =
         |notice: &perfval_run::Event| notice.reason == Word::LostRace && notice.note.contains("other/held has gpu-1");
     assert!(
@@ -70,12 +69,8 @@ fn a_race_lost_again_and_again_ends_the_run_with_the_name_of_the_winner() {
         story.step();
         story.step();
     }
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "LostRace".into())
-    );
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("other/held"), "{message}");
+    story.assert_error("LostRace");
+    story.assert_message("other/held");
 }
 
 #[test]
@@ -177,10 +172,7 @@ fn a_gpu_that_another_holds_too_is_not_measured() {
     story.until(Phase::WaitingForReady);
     story.shared_gpu = true;
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "PlacementBroken".into())
-    );
+    story.assert_error("PlacementBroken");
     let message = story.status().message.unwrap_or_default();
     assert!(
         message.contains("gpu-1") && message.contains("other/second"),
@@ -209,8 +201,7 @@ fn a_watch_without_the_claims_of_the_workers_confirms_nothing() {
         }
     }
     assert!(checks(&story) && story.status().phase == Some(Phase::WaitingForReady));
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("is not yet among those that hold GPUs"), "{message}");
+    story.assert_message("is not yet among those that hold GPUs");
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed), "new lists show them");
 }
@@ -221,10 +212,7 @@ fn no_trial_starts_on_the_wrong_node() {
     story.until_between_trials();
     story.wrong_node = true;
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "PlacementBroken".into())
-    );
+    story.assert_error("PlacementBroken");
 }
 
 #[test]
@@ -254,10 +242,7 @@ fn a_gpu_that_belongs_to_another_too_ends_the_run_between_trials_with_what_was_m
     let mut story = moved();
     story.shared_gpu = true;
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "PlacementBroken".into())
-    );
+    story.assert_error("PlacementBroken");
     assert_eq!(story.status().state.trials.len(), 1);
     assert!(story.saved.is_some());
 }

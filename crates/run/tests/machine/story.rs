@@ -263,6 +263,20 @@ impl Story {
         told.map_or(word, |(reason, _)| reason.name().to_owned())
     }
 
+    /// Asserts that the run ended with an error of this reason.
+    #[track_caller]
+    pub fn assert_error(&self, reason: &str) {
+        let ended = (self.verdict(), self.reason());
+        assert_eq!(ended, (Some(Verdict::Error), reason.to_owned()));
+    }
+
+    /// Asserts that the message contains this text.
+    #[track_caller]
+    pub fn assert_message(&self, text: &str) {
+        let message = self.status().message.unwrap_or_default();
+        assert!(message.contains(text), "{message}");
+    }
+
     fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }

@@ -69,10 +69,7 @@ fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serv
     assert_eq!(left, [], "it is forgotten");
 
     story.wait(4000).step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "ModelAddFailed")
-    );
+    story.assert_error("ModelAddFailed");
     assert_eq!(causes(&story), [("ModelAddFailed".to_owned(), Severity::Error)]);
 }
 
@@ -98,10 +95,7 @@ fn a_late_first_completion_has_no_effect() {
 fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     let mut story = Story::with(json!({"workload": {"dynamo": {"image": "v:1.6.1"}}}));
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Error), "VersionSkew")
-    );
+    story.assert_error("VersionSkew");
     let status = story.status();
     assert_eq!(status.diagnosis[0].cause, "VersionSkew");
     let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.events).collect();
@@ -269,8 +263,7 @@ fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
     slow.showing = Showing::Slow;
     slow.until(Phase::Completed);
     assert_eq!(slow.reason(), "GatesMissed");
-    let message = slow.status().message.unwrap_or_default();
-    assert!(message.contains("GPUsMissing: n1 has 8 of 9 GPUs"), "{message}");
+    slow.assert_message("GPUsMissing: n1 has 8 of 9 GPUs");
 
     let mut whole = Story::with(json!({"placement": {"expectGPUs": 8}}));
     whole.until(Phase::Completed);

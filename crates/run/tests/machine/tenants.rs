@@ -30,10 +30,7 @@ fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
     let mut story = Story::new();
     story.object.metadata.namespace = Some("kube-system".into());
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "Refused".to_owned())
-    );
+    story.assert_error("Refused");
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert!(effects.is_empty(), "{effects:?}");
     let message = story.status().message.unwrap_or_default();
@@ -130,10 +127,7 @@ fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
     story.until(Phase::Pending).step();
     story.wait(4000);
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "Refused".to_owned())
-    );
+    story.assert_error("Refused");
     let message = story.status().message.unwrap_or_default();
     for part in ["may create nothing in namespace perf", "timeouts.prerequisites"] {
         assert!(message.contains(part), "{message}");
@@ -148,10 +142,7 @@ fn whether_a_namespace_is_allowed_is_not_guessed() {
     story.until(Phase::Pending).step();
     story.wait(4000);
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "CallFailed".to_owned())
-    );
+    story.assert_error("CallFailed");
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("no answer within 10 s"), "{message}");
     assert!(message.contains("timeouts.prerequisites"), "{message}");
@@ -162,10 +153,7 @@ fn a_load_generator_that_the_operator_does_not_permit_is_refused_before_anything
     let mut story = Story::with(json!({"benchmark": {"image": "registry.example/team-of-others/aiperf:0.13.0"}}));
     story.settings.benchmark_images = vec!["registry.example/team".into()];
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "Refused".to_owned())
-    );
+    story.assert_error("Refused");
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert_eq!(effects, [&Effect::EnsureFinalizer]);
     let message = story.status().message.unwrap_or_default();
@@ -229,11 +217,7 @@ fn a_full_node_does_not_reveal_its_holders() {
     let mut story = discreet(json!({}));
     story.free = 0;
     story.until(Phase::Sizing).step();
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("8 in use by a claim of another namespace"),
-        "{message}"
-    );
+    story.assert_message("8 in use by a claim of another namespace");
     assert!(!readable(&story.log).contains("other/"));
 }
 
@@ -265,8 +249,7 @@ fn the_winner_of_a_race_is_not_named() {
     story.step();
     story.step();
     assert_eq!(story.reason(), "LostRace");
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("a claim of another namespace has gpu-1;"), "{message}");
+    story.assert_message("a claim of another namespace has gpu-1;");
     assert!(!readable(&story.log).contains("other/"));
 }
 
@@ -299,10 +282,6 @@ fn who_comes_the_other_way_is_not_named() {
     story.until(Phase::Benchmarking);
     story.plugin_pods = Some(1);
     story.until(Phase::Completed);
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("a pod of another namespace got nvidia.com/gpu of n1"),
-        "{message}"
-    );
+    story.assert_message("a pod of another namespace got nvidia.com/gpu of n1");
     assert!(!readable(&story.log).contains("other/"));
 }

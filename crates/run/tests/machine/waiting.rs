@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
-use Verdict::{Error, Passed};
+use Verdict::Passed;
 use perfval_api::{Phase, Verdict, Word, meta};
 use perfval_run::Effect;
 use perfval_run::observed::DryRunResult;
@@ -164,12 +164,8 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
     story.wait(100).step();
     assert_eq!(story.phase(), Some(Deploying), "{}", story.reason());
     story.wait(30).step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Error), "DeploymentUnanswered")
-    );
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("failed calling webhook"), "{message}");
+    story.assert_error("DeploymentUnanswered");
+    story.assert_message("failed calling webhook");
 }
 
 #[test]
@@ -183,11 +179,7 @@ fn workers_that_a_queue_holds_are_waited_for_and_not_blamed() {
         (story.phase(), story.reason()),
         (Some(WaitingForReady), "InLine".into())
     );
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("queued behind its scheduling gate kueue.x-k8s.io/admission"),
-        "{message}"
-    );
+    story.assert_message("queued behind its scheduling gate kueue.x-k8s.io/admission");
     (story.queued, story.workers_ready) = (false, true);
     story.until(Completed);
     assert_eq!(story.verdict(), Some(Passed));
@@ -212,11 +204,7 @@ fn a_worker_that_was_deleted_is_not_measured_while_it_ends() {
     let mut stuck = waiting();
     stuck.wait(4000).step();
     stuck.until(Completed);
-    let message = stuck.status().message.unwrap_or_default();
-    assert!(
-        message.contains("worker w-old was deleted and is still there"),
-        "{message}"
-    );
+    stuck.assert_message("worker w-old was deleted and is still there");
 }
 
 #[test]
@@ -228,8 +216,7 @@ fn no_trial_opens_while_a_deleted_worker_ends() {
         story.step();
     }
     assert_eq!(story.status().state.trials.len(), 1);
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("worker w-old was deleted"), "{message}");
+    story.assert_message("worker w-old was deleted");
     story.leaving_worker = false;
     story.until(Completed);
     assert_eq!(story.verdict(), Some(Passed));
@@ -242,8 +229,7 @@ fn queued() -> Story {
     (story.queued, story.showing) = (true, Showing::Hang);
     story.wait(600).step();
     assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "InLine".into()));
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("of trial 1 is suspended"), "{message}");
+    story.assert_message("of trial 1 is suspended");
     story
 }
 
@@ -264,7 +250,7 @@ fn a_queue_that_never_lets_a_job_go_ends_the_run_without_blame() {
     let mut story = queued();
     story.wait(4000).step();
     story.until(Completed);
-    assert_eq!((story.verdict(), story.reason()), (Some(Error), "InLine".into()));
+    story.assert_error("InLine");
     let message = story.status().message.unwrap_or_default();
     assert!(
         message.contains("is suspended") && message.contains("timeouts.benchmark passed"),
@@ -285,12 +271,8 @@ fn a_job_that_a_queue_stops_after_its_start_is_not_measured_again_with_cached_pr
         story.queued = true;
         story.step();
         story.until(Completed);
-        assert_eq!(
-            (story.verdict(), story.reason()),
-            (Some(Error), "BenchmarkFailed".into())
-        );
-        let message = story.status().message.unwrap_or_default();
-        assert!(message.contains("is suspended after it had started"), "{message}");
+        story.assert_error("BenchmarkFailed");
+        story.assert_message("is suspended after it had started");
     }
 }
 
@@ -306,10 +288,7 @@ fn a_job_that_a_queue_stops_within_seconds_is_known_to_have_started() {
     story.step();
     story.queued = true;
     story.until(Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Error), "BenchmarkFailed".into())
-    );
+    story.assert_error("BenchmarkFailed");
 }
 
 #[test]

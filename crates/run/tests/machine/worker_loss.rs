@@ -179,11 +179,7 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
             (story.verdict(), story.reason().as_str()),
             (Some(Verdict::Inconclusive), "WorkerRestarted")
         );
-        let message = story.status().message.unwrap_or_default();
-        assert!(
-            message.contains("w0 restarted, and nobody saw its container end"),
-            "{message}"
-        );
+        story.assert_message("w0 restarted, and nobody saw its container end");
     }
 }
 

@@ -42,9 +42,14 @@ impl Amounts {
         all
     }
 
-    /// The amount of a resource.
+    /// The amount of a resource; zero if it is not listed.
     pub fn get(&self, resource: &str) -> Decimal {
-        self.find(resource).map_or(Decimal::ZERO, |index| self.0[index].1)
+        self.listed(resource).unwrap_or_default()
+    }
+
+    /// The amount of a resource, if it is listed.
+    pub fn listed(&self, resource: &str) -> Option<Decimal> {
+        self.find(resource).ok().map(|index| self.0[index].1)
     }
 
     /// Sets the amount of a resource.

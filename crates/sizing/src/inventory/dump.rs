@@ -1,4 +1,3 @@
-mod error;
 mod kinds;
 mod saved;
 
@@ -12,7 +11,6 @@ use perfval_api::PerfValidationStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::error::DumpError;
 pub use self::saved::Saved;
 use super::{ClaimUse, Interned, Node, PodUse, Slice};
 use crate::{OtherRun, holds_node};
@@ -116,6 +114,32 @@ impl Dump {
         }
         self.pods.extend(used);
     }
+}
+
+/// Reason why saved objects cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// Something that is no Kubernetes object.
+    #[error("{0:?} is no Kubernetes object: give what `kubectl get -o yaml` printed")]
+    NotAnObject(String),
+    /// An object that its kind does not allow.
+    #[error("{kind} {name} cannot be read: {why}")]
+    Malformed {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Error of the parser.
+        why: serde_json::Error,
+    },
+    /// A kind that every cluster has, or that others refer to, is not among the objects.
+    #[error("there is no {kind} in it{why}: save it again with `kubectl get {}`", kinds::all())]
+    Missing {
+        /// The kind.
+        kind: &'static str,
+        /// Object that refers to the missing one.
+        why: String,
+    },
 }
 
 /// The node of a run that holds one. Another version may have written the object; what cannot be read of it is not over.

@@ -50,17 +50,21 @@ impl PodUse {
 }
 
 fn plugin_devices(status: Option<&PodStatus>, interned: &mut Interned) -> Box<[(Arc<str>, Box<str>)]> {
-    let containers = status.into_iter().flat_map(|status| {
-        let lists = [&status.container_statuses, &status.init_container_statuses];
-        lists.into_iter().flatten().flatten()
-    });
-    let of_resources = containers.flat_map(|container| container.allocated_resources_status.iter().flatten());
+    let of_resources =
+        container_statuses(status).flat_map(|container| container.allocated_resources_status.iter().flatten());
     let mut devices = Vec::new();
     for of_resource in of_resources.filter(|of_resource| !of_resource.name.starts_with("claim:")) {
         let ids = of_resource.resources.iter().flatten();
         devices.extend(ids.map(|device| (interned.share(&of_resource.name), device.resource_id.as_str().into())));
     }
     devices.into()
+}
+
+fn container_statuses(status: Option<&PodStatus>) -> impl Iterator<Item = &ContainerStatus> {
+    status.into_iter().flat_map(|status| {
+        let lists = [&status.container_statuses, &status.init_container_statuses];
+        lists.into_iter().flatten().flatten()
+    })
 }
 
 fn named(node: Option<&str>) -> Option<&str> {
@@ -123,7 +127,8 @@ impl<'a> ReportedResources<'a> {
     /// resized.
     fn request(&self, container: &Container, can_resize: bool, texts: &mut Texts) -> Amounts {
         let mut request = Amounts::requests(container.resources.as_ref(), texts);
-        if let Some(status) = self.status_of(&container.name).filter(|_| can_resize) {
+        let status = container_statuses(self.status).find(|status| status.name == container.name);
+        if let Some(status) = status.filter(|_| can_resize) {
             let (has, promised) = (status.resources.as_ref(), status.allocated_resources.as_ref());
             self.resize(&mut request, has, promised, texts);
         }
@@ -143,7 +148,7 @@ impl<'a> ReportedResources<'a> {
         }
         request.retain(|name| {
             let is_known = matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
-            is_known && asked.iter().any(|(known, _)| known == name)
+            is_known && asked.listed(name).is_some()
         });
         request
     }
@@ -165,15 +170,6 @@ impl<'a> ReportedResources<'a> {
         } else {
             request.raise(&given);
         }
-    }
-
-    fn status_of(&self, container: &str) -> Option<&'a ContainerStatus> {
-        let status = self.status?;
-        let mut all = [&status.container_statuses, &status.init_container_statuses]
-            .into_iter()
-            .flatten()
-            .flatten();
-        all.find(|status| status.name == container)
     }
 
     fn served_by_claim(&self, container: &str) -> impl Iterator<Item = &'a ContainerExtendedResourceRequest> {

@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
-use crate::inventory::Amounts;
 use crate::our_pods::{OurPod, OurPods, Resources};
 
 /// The first of our pods that a `LimitRange` refuses, with the numbers.
@@ -26,7 +25,7 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
 pub fn tight(pod: &OurPod, field: &str) -> Option<String> {
     pod.containers().find_map(|resources| {
         resources.requests.iter().find_map(|(name, request)| {
-            let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
+            let limit = resources.limits.listed(name).filter(|limit| *limit < request)?;
             let (what, request, limit) = (pod.what, request.normalize(), limit.normalize());
             Some(format!(
                 "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in {field} or in the \
@@ -61,7 +60,7 @@ fn bounds(bounds: Bounds<'_>) -> impl Iterator<Item = (&str, &str, Decimal)> {
 
 /// Every bound on a limit wants one to be there.
 fn too_much(max: Bounds<'_>, Resources { requests, limits }: &Resources) -> Option<String> {
-    bounds(max).find_map(|(name, text, max)| match (find(requests, name), find(limits, name)) {
+    bounds(max).find_map(|(name, text, max)| match (requests.listed(name), limits.listed(name)) {
         (_, None) => Some(format!("{name} has a maximum of {text} and no limit is set")),
         (_, Some(limit)) if limit > max => Some(format!("limit of {name} is {limit}, and the maximum is {text}")),
         (Some(request), _) if request > max => {
@@ -72,7 +71,7 @@ fn too_much(max: Bounds<'_>, Resources { requests, limits }: &Resources) -> Opti
 }
 
 fn too_little(min: Bounds<'_>, Resources { requests, limits }: &Resources) -> Option<String> {
-    bounds(min).find_map(|(name, text, min)| match (find(requests, name), find(limits, name)) {
+    bounds(min).find_map(|(name, text, min)| match (requests.listed(name), limits.listed(name)) {
         (None, _) => Some(format!("{name} has a minimum of {text} and no request is set")),
         (Some(request), _) if request < min => {
             Some(format!("request of {name} is {request}, and the minimum is {text}"))
@@ -92,11 +91,4 @@ fn too_elastic(ratio: Bounds<'_>, Resources { requests, limits }: &Resources) ->
             format!("limit of {name} ({limit}) may be {text} times its request ({request}), and both have to be set")
         })
     })
-}
-
-fn find(amounts: &Amounts, name: &str) -> Option<Decimal> {
-    amounts
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, amount)| amount)
 }

@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
-use crate::our_pods::{OurPod, OurPods, most_workers};
+use crate::inventory::Amounts;
+use crate::our_pods::{OurPod, OurPods, Resources, most_workers};
 
 /// Resources for which a quota requires an amount in every container.
 const TO_BE_SET: [&str; 6] = [
@@ -42,8 +43,8 @@ pub struct Count {
 /// Resources of a run that quotas count.
 pub struct QuotaUser {
     pub pods: OurPods,
-    /// Claim of each worker.
-    pub claim: Option<QuotaClaim>,
+    /// Resources that the claim of each worker counts as, with their amounts.
+    pub claim: Vec<(String, i64)>,
     /// Priority class of all pods.
     pub priority_class: Option<String>,
 }
@@ -57,33 +58,28 @@ pub struct Other {
     pub gives_back: Count,
 }
 
-/// The claim of a worker, as quotas count it.
-pub struct QuotaClaim {
-    /// Resource and amount.
-    counts: Vec<(String, i64)>,
-}
-
-impl QuotaClaim {
-    /// A claim for this many devices of a class. A class with an extended resource counts as that resource too.
-    pub fn new(class: Option<&DeviceClass>, name: &str, devices: i64) -> Self {
-        let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
-        let counts = [
-            ("count/resourceclaims.resource.k8s.io".to_owned(), 1),
-            (format!("{name}.deviceclass.resource.k8s.io/devices"), devices),
-            (format!("requests.deviceclass.resource.kubernetes.io/{name}"), devices),
-        ];
-        let extended = extended.map(|extended| (format!("requests.{extended}"), devices));
+impl Count {
+    /// All pods of a run.
+    pub fn whole(workers: i64) -> Self {
         Self {
-            counts: counts.into_iter().chain(extended).collect(),
+            workers,
+            frontend_for: Some(workers),
+            trial_for: Some(workers),
         }
     }
+}
 
-    fn amount(&self, resource: &str) -> i64 {
-        let mut counts = self.counts.iter();
-        counts
-            .find(|(known, _)| known == resource)
-            .map_or(0, |(_, amount)| *amount)
-    }
+/// Resources that a claim for this many devices of a class counts as. A class with an extended resource counts as that
+/// resource too.
+pub fn claimed(class: Option<&DeviceClass>, name: &str, devices: i64) -> Vec<(String, i64)> {
+    let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
+    let counts = [
+        ("count/resourceclaims.resource.k8s.io".to_owned(), 1),
+        (format!("{name}.deviceclass.resource.k8s.io/devices"), devices),
+        (format!("requests.deviceclass.resource.kubernetes.io/{name}"), devices),
+    ];
+    let extended = extended.map(|extended| (format!("requests.{extended}"), devices));
+    counts.into_iter().chain(extended).collect()
 }
 
 /// The least that any quota leaves; none if no quota counts what a run makes.
@@ -102,12 +98,7 @@ fn resource_allowance(
     run: &QuotaUser,
     others: &[Other],
 ) -> Option<Allowance> {
-    let whole = |workers| Count {
-        workers,
-        frontend_for: Some(workers),
-        trial_for: Some(workers),
-    };
-    let own = |workers| counted(quota, resource, run, whole(workers));
+    let own = |workers| counted(quota, resource, run, Count::whole(workers));
     if own(1).is_zero() {
         return None;
     }
@@ -140,10 +131,10 @@ fn counted(quota: &ResourceQuota, resource: &str, user: &QuotaUser, count: Count
             Decimal::ZERO
         }
     };
-    let claimed = claim
-        .as_ref()
-        .filter(|_| is_unscoped(quota))
-        .map_or(0, |claim| claim.amount(resource));
+    let mut claimed = claim.iter().filter(|_| is_unscoped(quota));
+    let claimed = claimed
+        .find(|(known, _)| known == resource)
+        .map_or(0, |(_, amount)| *amount);
     let each = demand(&pods.worker).max(claimed.into());
     let frontend = count.frontend_for.map(|workers| demand(&pods.frontend_for(workers)));
     let trial = count.trial_for.map(|workers| demand(&pods.trial_for(workers)));
@@ -171,13 +162,18 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods, priority_class: Opti
 
 fn sets_amount(pod: &OurPod, resource: &str) -> bool {
     pod.containers().all(|container| {
-        let (amounts, name) = match resource.split_once('.') {
-            Some(("limits", name)) => (&container.limits, name),
-            Some(("requests", name)) => (&container.requests, name),
-            _ => (&container.requests, resource),
-        };
-        amounts.iter().any(|(known, _)| known == name)
+        let (amounts, name) = measured(container, resource);
+        amounts.listed(name).is_some()
     })
+}
+
+/// The amounts that a resource of a quota is about, and its name there.
+fn measured<'a>(resources: &'a Resources, resource: &'a str) -> (&'a Amounts, &'a str) {
+    match resource.split_once('.') {
+        Some(("limits", name)) => (&resources.limits, name),
+        Some(("requests", name)) => (&resources.requests, name),
+        _ => (&resources.requests, resource),
+    }
 }
 
 /// Amount of a resource that a pod counts against a quota.
@@ -186,11 +182,8 @@ fn demand(resource: &str, pod: &OurPod) -> Decimal {
         return Decimal::ONE;
     }
     let total = pod.total();
-    match resource.split_once('.') {
-        Some(("limits", name)) => total.limits.get(name),
-        Some(("requests", name)) => total.requests.get(name),
-        _ => total.requests.get(resource),
-    }
+    let (amounts, name) = measured(&total, resource);
+    amounts.get(name)
 }
 
 /// Returns true if a quota is for a pod like this, which has no deadline. A default class of the cluster is unknown. An

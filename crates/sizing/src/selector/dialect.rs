@@ -88,14 +88,7 @@ pub fn field_of_device(expression: &IdedExpr) -> Option<&str> {
 /// its own for each macro; the flat one has an expression that is optional already.
 fn mapped(id: u64, macro_: &str, optional: IdedExpr, name: IdedExpr, expression: IdedExpr) -> Expr {
     let ided = |expr| IdedExpr { id, expr };
-    let method = |target: IdedExpr, method: &str, args: Vec<IdedExpr>| {
-        let call = CallExpr {
-            func_name: method.to_owned(),
-            target: Some(Box::new(target)),
-            args,
-        };
-        ided(Expr::Call(call))
-    };
+    let method = |target: IdedExpr, name: &str, args| ided(method(target, name, args));
     let of_name = |(name, function): (&str, &str), args| method(ided(Expr::Ident(name.to_owned())), function, args);
     let of_macro = ided(Expr::Ident(format!("@optional{id}")));
     let value = method(of_macro.clone(), "value", Vec::new());
@@ -152,11 +145,7 @@ fn rewritten(IdedExpr { id, expr }: IdedExpr) -> Result<IdedExpr, String> {
             func_name,
             target: Some(target),
             args,
-        }) => Expr::Call(CallExpr {
-            func_name,
-            target: Some(Box::new(rewritten(*target)?)),
-            args: all(args)?,
-        }),
+        }) => method(rewritten(*target)?, &func_name, all(args)?),
         Expr::List(mut list) => {
             list.elements = all(list.elements)?;
             Expr::List(list)
@@ -199,6 +188,14 @@ fn call(func_name: &str, args: Vec<IdedExpr>) -> Expr {
     })
 }
 
+fn method(target: IdedExpr, func_name: &str, args: Vec<IdedExpr>) -> Expr {
+    Expr::Call(CallExpr {
+        func_name: func_name.to_owned(),
+        target: Some(Box::new(target)),
+        args,
+    })
+}
+
 /// `map[key]` or `map[?key]`; a domain of a device is always there.
 fn index(id: u64, operator: &str, args: Vec<IdedExpr>) -> Expr {
     let of_device = args.first().and_then(field_of_device);
@@ -210,11 +207,8 @@ fn index(id: u64, operator: &str, args: Vec<IdedExpr>) -> Expr {
         return domain;
     }
     let ided = |expr: Expr| IdedExpr { id, expr };
-    Expr::Call(CallExpr {
-        func_name: OPTIONAL.1.to_owned(),
-        target: Some(Box::new(ided(Expr::Ident(OPTIONAL.0.to_owned())))),
-        args: vec![ided(domain)],
-    })
+    let name = ided(Expr::Ident(OPTIONAL.0.to_owned()));
+    method(name, OPTIONAL.1, vec![ided(domain)])
 }
 
 fn domain(domains: Value, name: Value) -> ResolveResult {

@@ -55,12 +55,10 @@ pub fn message(
     reason: Reason,
     findings: &[&Finding],
 ) -> String {
-    let missing = status
-        .placement
-        .as_ref()
-        .and_then(|plan| missing::missing(plan, &status.state.plan));
+    let placement = status.placement.as_ref();
+    let missing = placement.and_then(|plan| missing::missing(plan, &status.state.plan));
     let missing = missing.as_ref().map(in_words);
-    let place = status.placement.as_ref().map_or(String::new(), |plan| {
+    let place = placement.map_or(String::new(), |plan| {
         format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
     });
     let change = status.state.comparison.as_ref().map(crate::history::in_words);
@@ -68,10 +66,8 @@ pub fn message(
     if verdict == Verdict::Passed {
         let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| shown(gate, judged)).collect();
         // A slow GPU is always reported, even if all gates are met.
-        let slow = status
-            .diagnosis
-            .iter()
-            .find(|finding| finding.cause == Cause::SlowWorker.as_str());
+        let mut found = status.diagnosis.iter();
+        let slow = found.find(|finding| finding.cause == Cause::SlowWorker.as_str());
         let parts: Vec<String> = [gates.join(", "), trials]
             .into_iter()
             .chain(slow.map(in_words))

@@ -206,16 +206,11 @@ fn throttled(gpu: &GpuSummary) -> Option<String> {
 
 /// A slowdown by heat or by the power brake is a slowdown by the hardware too: the other bit adds nothing.
 fn why(reasons: i64) -> String {
-    let named: Vec<&str> = REASONS
-        .iter()
-        .filter(|(bit, _)| reasons & bit != 0)
-        .map(|(_, name)| *name)
-        .collect();
-    let narrower = named.len() > 1;
-    let named: Vec<&str> = named
-        .into_iter()
-        .filter(|name| !(narrower && *name == "hardware slowdown"))
-        .collect();
+    let seen = REASONS.iter().filter(|(bit, _)| reasons & bit != 0);
+    let mut named: Vec<&str> = seen.map(|(_, name)| *name).collect();
+    if named.len() > 1 {
+        named.retain(|name| *name != "hardware slowdown");
+    }
     named.join(" and ")
 }
 

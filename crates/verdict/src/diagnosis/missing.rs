@@ -1,6 +1,6 @@
 //! GPUs that a node should have and has not.
 
-use perfval_api::{ExpectedBy, Finding, PlacementStatus, PlanDetails};
+use perfval_api::{Finding, PlacementStatus, PlanDetails};
 
 use super::cause::Cause;
 
@@ -15,9 +15,4 @@ pub fn missing(plan: &PlacementStatus, details: &PlanDetails) -> Option<Finding>
     let source = details.expected_by?.in_words();
     let evidence = format!("{node} has {healthy} of {expected} GPUs expected by {source}{faulty}");
     Some(Cause::GPUsMissing.finding(evidence))
-}
-
-/// Returns true if the run must not pass: the spec gives the expected number, so nothing is guessed.
-pub fn fails_run(details: &PlanDetails) -> bool {
-    details.expected_by == Some(ExpectedBy::Spec)
 }

@@ -254,11 +254,7 @@ pub fn balanced(workers: &[Worker<'_>]) -> bool {
         (Some(least), Some(most)) => *most <= *least * Decimal::TWO,
         _ => false,
     };
-    alike(workers.iter().map(|worker| worker.load.rate_per_second).collect())
-        && alike(
-            workers
-                .iter()
-                .filter_map(|worker| worker.load.seconds_per_request)
-                .collect(),
-        )
+    let rates = workers.iter().map(|worker| worker.load.rate_per_second);
+    let times = workers.iter().filter_map(|worker| worker.load.seconds_per_request);
+    alike(rates.collect()) && alike(times.collect())
 }

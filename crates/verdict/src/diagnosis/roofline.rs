@@ -6,42 +6,24 @@ use crate::gate::show;
 use crate::stats::decimal_median;
 use crate::workers::WorkerSummary;
 
-/// Published peaks of one product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Peaks {
-    /// Name as NVML reports it.
-    product: &'static str,
-    /// Dense bf16 arithmetic (10¹² operations per second).
-    tflops: i64,
-    /// Memory bandwidth (GB/s).
-    gb_per_second: i64,
-}
-
 /// NVIDIA's data sheets: H100 and H200 (2024), A100 (2021), L4 and L40S (2023), HGX B200 and GB200 (2024). Figures with
-/// sparsity are halved. A product that is not here is not guessed.
-const PEAKS: [Peaks; 13] = [
-    peaks("NVIDIA H100 80GB HBM3", 989, 3350),
-    peaks("NVIDIA H100 PCIe", 756, 2000),
-    peaks("NVIDIA H100 NVL", 835, 3900),
-    peaks("NVIDIA H200", 989, 4800),
-    peaks("NVIDIA H200 NVL", 835, 4800),
-    peaks("NVIDIA B200", 2250, 8000),
-    peaks("NVIDIA GB200", 2500, 8000),
-    peaks("NVIDIA A100-SXM4-80GB", 312, 2039),
-    peaks("NVIDIA A100 80GB PCIe", 312, 1935),
-    peaks("NVIDIA A100-SXM4-40GB", 312, 1555),
-    peaks("NVIDIA A100-PCIE-40GB", 312, 1555),
-    peaks("NVIDIA L40S", 362, 864),
-    peaks("NVIDIA L4", 121, 300),
+/// sparsity are halved. A product that is not here is not guessed. Each row: name as NVML reports it, dense bf16 arithmetic
+/// (10¹² operations per second), memory bandwidth (GB/s).
+const PEAKS: [(&str, i64, i64); 13] = [
+    ("NVIDIA H100 80GB HBM3", 989, 3350),
+    ("NVIDIA H100 PCIe", 756, 2000),
+    ("NVIDIA H100 NVL", 835, 3900),
+    ("NVIDIA H200", 989, 4800),
+    ("NVIDIA H200 NVL", 835, 4800),
+    ("NVIDIA B200", 2250, 8000),
+    ("NVIDIA GB200", 2500, 8000),
+    ("NVIDIA A100-SXM4-80GB", 312, 2039),
+    ("NVIDIA A100 80GB PCIe", 312, 1935),
+    ("NVIDIA A100-SXM4-40GB", 312, 1555),
+    ("NVIDIA A100-PCIE-40GB", 312, 1555),
+    ("NVIDIA L40S", 362, 864),
+    ("NVIDIA L4", 121, 300),
 ];
-
-const fn peaks(product: &'static str, tflops: i64, gb_per_second: i64) -> Peaks {
-    Peaks {
-        product,
-        tflops,
-        gb_per_second,
-    }
-}
 
 /// Performance that the engines reached, by their own estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,19 +41,16 @@ impl Reached {
         // Node labels write spaces as dashes.
         let plain = |name: &str| name.replace('-', " ");
         let product = plain(product?);
-        let peaks = PEAKS.iter().find(|peaks| plain(peaks.product) == product)?;
+        let (_, tflops, gb_per_second) = *PEAKS.iter().find(|(name, ..)| plain(name) == product)?;
         let work = || loads.iter().filter_map(|load| load.engine.as_ref());
         let percent = |values: Vec<Decimal>, peak: i64| {
             let middle = decimal_median(values)?;
             Some((middle * Decimal::ONE_HUNDRED / Decimal::from(peak)).round_dp(1))
         };
         Some(Self {
-            bandwidth_percent: percent(
-                work().filter_map(|work| work.gb_per_second).collect(),
-                peaks.gb_per_second,
-            )?,
-            arithmetic_percent: percent(work().filter_map(|work| work.tflops).collect(), peaks.tflops),
-            peaks: (peaks.tflops, peaks.gb_per_second),
+            bandwidth_percent: percent(work().filter_map(|work| work.gb_per_second).collect(), gb_per_second)?,
+            arithmetic_percent: percent(work().filter_map(|work| work.tflops).collect(), tflops),
+            peaks: (tflops, gb_per_second),
         })
     }
 

@@ -52,8 +52,8 @@ pub struct SpeedSpread {
 impl SpeedSpread {
     /// `None` unless the speed of every worker that served is known.
     pub fn new(loads: &[WorkerSummary]) -> Option<Self> {
-        let peers: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;
-        Self::from_speeds(&peers)
+        let peers = loads.iter().map(|load| load.speed.as_ref()?.peers);
+        Self::from_speeds(&peers.collect::<Option<Vec<_>>>()?)
     }
 
     /// The comparison of these workers.
@@ -63,15 +63,11 @@ impl SpeedSpread {
     }
 
     fn from_speeds(peers: &[AgainstPeers]) -> Option<Self> {
-        let widest = peers
-            .iter()
-            .map(|peers| (Decimal::ONE_HUNDRED - peers.percent).abs())
-            .max()?;
+        let distances = peers.iter().map(|peers| (Decimal::ONE_HUNDRED - peers.percent).abs());
+        let widest = distances.max()?;
         let found = slow_of(peers).into_iter().map(|slow| slow.percent);
-        let within = peers
-            .iter()
-            .filter_map(|peers| peers.within.to_f64())
-            .fold(0.0, f64::max);
+        let within = peers.iter().filter_map(|peers| peers.within.to_f64());
+        let within = within.fold(0.0, f64::max);
         let detectable = rounded(limit::surely_named(peers.len(), within), 1)?;
         Some(Self {
             slowest: peers.iter().map(|peers| peers.percent).chain(found).min()?,
@@ -79,10 +75,6 @@ impl SpeedSpread {
             detectable: Some(detectable).filter(|detectable| widest <= *detectable),
         })
     }
-}
-
-fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
-    load.speed.as_ref()?.peers
 }
 
 /// The workers whose speed next to their peers is known.
@@ -114,36 +106,28 @@ struct Slow {
 /// The slow workers, the slowest first. The median of the peers is slow itself once most of them are, so each worker is
 /// compared with the fastest one too.
 fn slow_of(peers: &[AgainstPeers]) -> Vec<Slow> {
-    let numbers: Option<Vec<(f64, f64)>> = peers
-        .iter()
-        .map(|peers| peers.percent.to_f64().zip(peers.within.to_f64()))
-        .collect();
-    let numbers = numbers.unwrap_or_default();
-    let relative_to_fastest = relative_to_fastest(&numbers);
+    let number = |peers: &AgainstPeers| peers.percent.to_f64().zip(peers.within.to_f64());
+    let numbers: Vec<(f64, f64)> = peers.iter().map(number).collect::<Option<_>>().unwrap_or_default();
+    let of_fastest = relative_to_fastest(&numbers);
     let beyond_fastest = |at: usize, within: f64| {
-        numbers.len() > 2 && 100.0 - relative_to_fastest[at] > limit::against_fastest(numbers.len(), within)
+        numbers.len() > 2 && 100.0 - of_fastest[at] > limit::against_fastest(numbers.len(), within)
     };
-    let many = numbers
-        .iter()
-        .enumerate()
-        .filter(|(at, (_, within))| beyond_fastest(*at, *within));
+    let each = numbers.iter().enumerate();
+    let many = each.filter(|(at, (_, within))| beyond_fastest(*at, *within));
     let most_are = many.count() * 2 > numbers.len();
     let slow = |(at, (percent, within)): (usize, &(f64, f64))| {
-        let relative_to_fastest = rounded(relative_to_fastest[at], 1).filter(|_| beyond_fastest(at, *within));
+        let of_fastest = rounded(of_fastest[at], 1).filter(|_| beyond_fastest(at, *within));
         let of_median =
             Some(peers[at].percent).filter(|_| 100.0 - percent > limit::against_median(numbers.len(), *within));
-        match (of_median, relative_to_fastest) {
-            (Some(percent), fastest) if fastest.is_none() || !most_are => Some(Slow {
-                at,
-                percent,
-                relative_to_fastest: false,
-            }),
-            (_, fastest) => fastest.map(|percent| Slow {
-                at,
-                percent,
-                relative_to_fastest: true,
-            }),
-        }
+        let (percent, relative_to_fastest) = match (of_median, of_fastest) {
+            (Some(percent), fastest) if fastest.is_none() || !most_are => (percent, false),
+            (_, fastest) => (fastest?, true),
+        };
+        Some(Slow {
+            at,
+            percent,
+            relative_to_fastest,
+        })
     };
     let mut slow: Vec<Slow> = numbers.iter().enumerate().filter_map(slow).collect();
     slow.sort_by_key(|slow| slow.percent);
@@ -169,10 +153,8 @@ fn relative_to_fastest(numbers: &[(f64, f64)]) -> Vec<f64> {
 /// The slow ones of these workers, the slowest first.
 fn slow(compared: &[Compared]) -> Vec<(&Compared, Slow)> {
     let peers: Vec<AgainstPeers> = compared.iter().map(|compared| compared.peers).collect();
-    slow_of(&peers)
-        .into_iter()
-        .map(|slow| (&compared[slow.at], slow))
-        .collect()
+    let slow = slow_of(&peers).into_iter();
+    slow.map(|slow| (&compared[slow.at], slow)).collect()
 }
 
 /// Returns true if any of these workers is slow.

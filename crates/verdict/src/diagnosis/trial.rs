@@ -67,10 +67,8 @@ fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Op
         }
         let by_probe =
             Some("its liveness or startup probe ended it").filter(|_| later.ended_by == Some(EndedBy::Probe));
-        let exit = later
-            .last_exit
-            .as_ref()
-            .map(|how| format!("its container ended with {how}"));
+        let exit = later.last_exit.as_ref();
+        let exit = exit.map(|how| format!("its container ended with {how}"));
         let how: Vec<String> = by_probe.map(str::to_owned).into_iter().chain(exit).collect();
         let how = if how.is_empty() {
             String::new()
@@ -154,13 +152,8 @@ pub fn miss(
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
     let text = missed().map(JudgedGate::in_words).collect::<Vec<_>>().join("; ");
     // Answers that are too short show no slow hardware.
-    let missed_gates = || {
-        spec.gates
-            .iter()
-            .zip(judged)
-            .filter(|(_, judged)| judged.counts_as_miss)
-    };
-    let is_slow = missed_gates().any(|(gate, _)| gate.metric != Metric::OutputSequenceLength);
+    let mut gates = spec.gates.iter().zip(judged);
+    let is_slow = gates.any(|(gate, judged)| judged.counts_as_miss && gate.metric != Metric::OutputSequenceLength);
     let shared = shared(workers, judged, reached).filter(|_| is_slow);
     // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
     let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
@@ -195,14 +188,9 @@ pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Re
 /// from its gate (percent). All others may wait for it, and catch up later at no better rate.
 fn held_up_enough(workers: &[Worker<'_>], below: Option<Decimal>) -> bool {
     longest_still(workers).is_some_and(|worker| {
-        let (still, all) = (
-            Decimal::from(worker.load.still_seconds),
-            Decimal::from(worker.load.seconds),
-        );
-        let part = (still * Decimal::ONE_HUNDRED)
-            .checked_div(all)
-            .unwrap_or(Decimal::ONE_HUNDRED);
-        below.is_none_or(|below| below <= part * Decimal::TWO)
+        let still = Decimal::from(worker.load.still_seconds) * Decimal::ONE_HUNDRED;
+        let percent = still.checked_div(worker.load.seconds.into());
+        below.is_none_or(|below| below <= percent.unwrap_or(Decimal::ONE_HUNDRED) * Decimal::TWO)
     })
 }
 

@@ -2,10 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
 
-use super::idle::{idle_seconds, idle_through};
 use super::{Field, GpuReading, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark};
 use crate::number::MOST;
-use crate::workers::{MeasuredPhase, WorkerSeries};
+use crate::workers::{MeasuredPhase, Sample, Scrape, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
 /// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
@@ -41,15 +40,35 @@ pub fn summarize(
 
 /// The median time between two pages that differ; unknown without a third one. The first may have been there for long.
 fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
-    let seconds: BTreeSet<i64> = gpus
-        .iter()
-        .flat_map(|gpu| &gpu.samples)
-        .map(|sample| sample.0)
-        .collect();
+    let samples = gpus.iter().flat_map(|gpu| &gpu.samples);
+    let seconds: BTreeSet<i64> = samples.map(|sample| sample.0).collect();
     let seconds: Vec<i64> = seconds.into_iter().collect();
     let mut gaps: Vec<i64> = seconds.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
     gaps.get(gaps.len() / 2).copied()
+}
+
+/// The seconds in which every worker was seen with nothing to do. A second in which one of them did not answer, or was not
+/// asked, does not count.
+fn idle_seconds(workers: &[WorkerSeries]) -> BTreeSet<i64> {
+    let each = workers.iter().map(seconds_of);
+    each.reduce(|all, one| &all & &one).unwrap_or_default()
+}
+
+fn seconds_of(worker: &WorkerSeries) -> BTreeSet<i64> {
+    let mut before = None;
+    let idle = |Sample(second, scrape): &Sample| {
+        let Scrape::Reading(now) = scrape else { return None };
+        let counters = (now.started, now.finished);
+        let moved = before.replace(counters).is_some_and(|before| before != counters);
+        (now.in_flight == 0 && !moved).then_some(*second)
+    };
+    worker.samples.iter().filter_map(idle).collect()
+}
+
+/// Returns true if the workers had no requests from `from` to `to`.
+fn idle_through(idle: &BTreeSet<i64>, from: i64, to: i64) -> bool {
+    from <= to && (from..=to).all(|second| idle.contains(&second))
 }
 
 /// Times of a trial.
@@ -63,11 +82,8 @@ struct TrialTimes {
 impl TrialTimes {
     fn summary(&self, series: &GpuSeries) -> GpuSummary {
         let samples = series.samples.as_slice();
-        let loaded: Vec<GpuSample> = samples
-            .iter()
-            .copied()
-            .filter(|sample| self.is_loaded(*sample))
-            .collect();
+        let loaded = samples.iter().copied().filter(|sample| self.is_loaded(*sample));
+        let loaded: Vec<GpuSample> = loaded.collect();
         let mean = |field| mean(loaded.iter().filter_map(|sample| sample.1.get(field)));
         let most = |field| loaded.iter().filter_map(|sample| sample.1.get(field)).max();
         let watts = mean(Field::Power).map(|milliwatts| (milliwatts + 500) / 1000);
@@ -124,11 +140,8 @@ impl TrialTimes {
     }
 
     fn held_back(&self, samples: &[GpuSample]) -> Option<Mark> {
-        let of_phase: Vec<GpuSample> = samples
-            .iter()
-            .copied()
-            .filter(|sample| self.phase.contains(sample.0))
-            .collect();
+        let of_phase = samples.iter().filter(|sample| self.phase.contains(sample.0));
+        let of_phase: Vec<GpuSample> = of_phase.copied().collect();
         let held = [
             Field::ThermalViolation,
             Field::BoardLimitViolation,

@@ -1,11 +1,13 @@
 //! Requests by the seconds in which they began.
 
 use std::collections::BTreeMap;
+use std::io::{self, BufRead};
 
-use super::line::MeasuredRequest;
+use super::line::{MeasuredRequest, ReadLine, next};
 use super::sketch::Sketch;
-use super::times::{CdfPoint, Distribution, Quantiles, RequestTimes, WEEK};
+use super::times::{CdfPoint, Distribution, Quantiles, RequestTimes};
 use crate::aiperf::record::Number;
+use crate::number::WEEK;
 
 /// Most points over time: a trial of two minutes has one for each second, a longer one for each 2 s, 4 s and so on.
 const MOST: i64 = 120;
@@ -16,17 +18,12 @@ const SHARES: [i64; 27] = [
     995, 999, 1000,
 ];
 
-/// The three times of the requests of some seconds.
-#[derive(Clone, Debug, Default)]
-struct Bin {
-    first: Sketch,
-    between: Sketch,
-    whole: Sketch,
-}
+/// Times of the requests of some seconds: to the first token, between tokens, and of the whole request.
+type Bin = [Sketch; 3];
 
 /// Bins of equal length on the wall clock: which request is read first makes no difference.
 #[derive(Clone, Debug)]
-pub struct Bins {
+struct Bins {
     /// Length of one (s).
     every: i64,
     by_number: BTreeMap<i64, Bin>,
@@ -47,16 +44,34 @@ impl Default for Bins {
     }
 }
 
+impl RequestTimes {
+    /// Reads a record of requests line by line: of hundreds of thousands it has gigabytes.
+    pub fn read(mut lines: impl BufRead) -> io::Result<Self> {
+        let (mut bins, mut unread, mut line) = (Bins::default(), 0, Vec::new());
+        loop {
+            match next(&mut lines, &mut line)? {
+                ReadLine::Measured(request) => bins.add(&request),
+                ReadLine::PassedOver => {}
+                ReadLine::NotUnderstood => unread += 1,
+                ReadLine::End => {
+                    let all = bins.finish();
+                    return Ok(Self { unread, ..all });
+                }
+            }
+        }
+    }
+}
+
 impl Bins {
-    pub fn add(&mut self, request: &MeasuredRequest) {
+    fn add(&mut self, request: &MeasuredRequest) {
         let times = &request.times;
-        let [first, between, whole] = [
+        let times = [
             times.time_to_first_token,
             times.inter_token_latency,
             times.request_latency,
         ]
         .map(microseconds);
-        if [first, between, whole] == [None; 3] {
+        if times == [None; 3] {
             return;
         }
         self.count += 1;
@@ -66,12 +81,12 @@ impl Bins {
             self.widen();
         }
         let bin = self.by_number.entry(self.number(request.began_ns)).or_default();
-        bin.first.extend(first);
-        bin.between.extend(between);
-        bin.whole.extend(whole);
+        for (sketch, time) in bin.iter_mut().zip(times) {
+            sketch.extend(time);
+        }
     }
 
-    pub fn finish(mut self) -> RequestTimes {
+    fn finish(mut self) -> RequestTimes {
         let none = RequestTimes {
             every: 1,
             ..RequestTimes::default()
@@ -81,13 +96,14 @@ impl Bins {
         }
         let zero = self.first_ns.div_euclid(SECOND);
         let seconds = self.last_ns.div_euclid(SECOND) - zero;
+        let [first, between, whole] = [0, 1, 2].map(|which| self.distribution(zero, which));
         let drawn = RequestTimes {
             count: self.count,
             seconds,
             every: self.every,
-            time_to_first_token: self.distribution(zero, |bin| &mut bin.first),
-            inter_token_latency: self.distribution(zero, |bin| &mut bin.between),
-            request_latency: self.distribution(zero, |bin| &mut bin.whole),
+            time_to_first_token: first,
+            inter_token_latency: between,
+            request_latency: whole,
             ..none
         };
         if seconds <= WEEK { drawn } else { timeless(drawn) }
@@ -101,15 +117,18 @@ impl Bins {
     fn widen(&mut self) {
         self.every *= 2;
         for (number, bin) in std::mem::take(&mut self.by_number) {
-            self.by_number.entry(number.div_euclid(2)).or_default().merge(bin);
+            let wider = self.by_number.entry(number.div_euclid(2)).or_default();
+            for (sketch, other) in wider.iter_mut().zip(bin) {
+                sketch.merge(other);
+            }
         }
     }
 
-    fn distribution(&mut self, zero: i64, of: fn(&mut Bin) -> &mut Sketch) -> Distribution {
+    fn distribution(&mut self, zero: i64, which: usize) -> Distribution {
         let mut all = Sketch::default();
         let mut over_time = Vec::new();
         for (number, bin) in &mut self.by_number {
-            let sketch = std::mem::take(of(bin));
+            let sketch = std::mem::take(&mut bin[which]);
             let [median, p90, p99] = [500, 900, 990].map(|share| sketch.at_most(share));
             if let (Some(median), Some(p90), Some(p99)) = (median, p90, p99) {
                 // The first bin may begin before the first request.
@@ -137,14 +156,6 @@ fn timeless(mut times: RequestTimes) -> RequestTimes {
         distribution.over_time.clear();
     }
     times
-}
-
-impl Bin {
-    fn merge(&mut self, other: Self) {
-        self.first.merge(other.first);
-        self.between.merge(other.between);
-        self.whole.merge(other.whole);
-    }
 }
 
 /// A time that a request can take.

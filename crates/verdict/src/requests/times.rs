@@ -4,10 +4,8 @@ use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::number::bounded;
+use crate::number::{WEEK, bounded};
 
-/// Longest that a request or a trial takes (s): a week.
-pub(super) const WEEK: i64 = 7 * 24 * 3600;
 /// Most points of one line that are taken over from a result.
 const MOST_POINTS: usize = 1000;
 

@@ -2,10 +2,13 @@
 
 use perfval_api::{DeviceStatus, WorkerPod};
 
-use crate::diagnosis::peers::Worker;
+use crate::diagnosis::cause::{Cause, Explained};
+use crate::diagnosis::peers::{self, Worker};
 use crate::diagnosis::speed::gpu_in_words;
+use crate::diagnosis::trial::changed;
 use crate::frame::TrialRecord;
 use crate::gate::Share;
+use crate::node_cpu::NodeCpu;
 use crate::norms::Norm;
 
 /// Everything known at the end of a trial.
@@ -32,4 +35,21 @@ impl Evidence<'_> {
     pub(super) fn gpu_of(&self, worker: &Worker<'_>) -> String {
         gpu_in_words(worker, self.after, self.devices)
     }
+}
+
+/// Use of the node's CPUs in this trial, where they were full.
+pub fn cpu_shortage(record: &TrialRecord) -> Option<String> {
+    let cpu = record.node_cpu.as_ref().filter(|cpu| cpu.is_full());
+    cpu.map(NodeCpu::in_words)
+}
+
+/// Loss of a worker, by its pod or else by its own metrics.
+pub(super) fn lost(evidence: Evidence<'_>, workers: &[Worker<'_>]) -> Option<Explained> {
+    let shortage = cpu_shortage(evidence.record);
+    let changed = changed(evidence.before, evidence.after, shortage.as_deref());
+    changed.or_else(|| match (peers::gone(workers)?, shortage) {
+        // Its pod does not show yet how it ended; the next look at the pods will.
+        ((Cause::WorkerCrashed, gone), Some(shortage)) => Some((Cause::NodeCPUPressure, format!("{gone}; {shortage}"))),
+        (gone, _) => Some(gone),
+    })
 }

@@ -3,8 +3,7 @@
 use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
 
-use super::evidence::Evidence;
-use super::lost::{cpu_shortage, lost};
+use super::evidence::{Evidence, cpu_shortage, lost};
 use crate::aiperf::{BothEnds, Report};
 use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::decay;
@@ -145,12 +144,8 @@ impl ReportedTrial<'_> {
 
     /// Nothing is missed but tails of latencies, and the same gates hold for nine of ten requests.
     fn tail(self) -> Option<String> {
-        let missed = self
-            .spec
-            .gates
-            .iter()
-            .zip(self.judged)
-            .filter(|(_, judged)| judged.counts_as_miss);
+        let gates = self.spec.gates.iter().zip(self.judged);
+        let missed = gates.filter(|(_, judged)| judged.counts_as_miss);
         let texts: Option<Vec<String>> = missed.map(|(gate, judged)| self.tail_of(gate, judged)).collect();
         texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "))
     }

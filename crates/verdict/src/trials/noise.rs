@@ -41,13 +41,8 @@ impl Noise {
         // A run that judges the trials of an earlier one again has them twice.
         let itself = status.state.judged_run;
         let comparable = |entry: &&EarlierRun| entry.environment.as_ref() == Some(&digest) && Some(entry.run) != itself;
-        let earlier = status
-            .state
-            .history
-            .iter()
-            .filter(comparable)
-            .filter_map(RunThroughput::earlier);
-        let earlier: Vec<RunThroughput> = earlier.collect();
+        let earlier = status.state.history.iter().filter(comparable);
+        let earlier: Vec<RunThroughput> = earlier.filter_map(RunThroughput::earlier).collect();
         let now = RunThroughput::now(&Numbers::new(status))?;
         if earlier.len() < EARLIER_RUNS {
             return None;

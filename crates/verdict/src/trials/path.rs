@@ -1,7 +1,7 @@
 use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialState};
 
 use super::finished::finished;
-use super::of_a_run::ruling;
+use super::of_a_run::{deciding, ruling};
 use super::rule::evidence;
 use super::wald::{Ruling, healthy_above};
 
@@ -40,8 +40,7 @@ pub fn path(spec: &PerfValidationSpec, trials: &[TrialState]) -> Path {
     let steps = trials.iter().filter_map(|trial| {
         let outcome = trial.outcome?;
         so_far.push(trial.clone());
-        let deciding: Vec<TrialState> = so_far.iter().filter(|trial| !trial.soak).cloned().collect();
-        let (by_outcomes, by_distances) = evidence(&finished(&deciding));
+        let (by_outcomes, by_distances) = evidence(&finished(&deciding(&so_far)));
         Some(PathStep {
             trial: trial.number,
             outcome,

@@ -1,3 +1,5 @@
+use crate::stats::count;
+
 /// Pass rate of a healthy deployment: the worst window of the published runs passed 2 of 3 trials
 /// (NVIDIA/aicr `inference-perf-fluctuation.md`), so at least 60 %.
 pub const HEALTHY_PASS_RATE: f64 = 0.60;
@@ -37,17 +39,14 @@ pub(super) fn sequential(passes: usize, misses: usize, error_bound_percent: i32)
 
 /// The logarithm of how much likelier these outcomes are of a healthy deployment than of a degraded one.
 pub(super) fn evidence(passes: usize, misses: usize) -> f64 {
-    let weight = |times: usize, healthy: f64, degraded: f64| {
-        f64::from(u32::try_from(times).unwrap_or(u32::MAX)) * (healthy / degraded).ln()
-    };
+    let weight = |times: usize, healthy: f64, degraded: f64| count(times) * (healthy / degraded).ln();
     weight(passes, HEALTHY_PASS_RATE, DEGRADED_PASS_RATE)
         + weight(misses, 1.0 - HEALTHY_PASS_RATE, 1.0 - DEGRADED_PASS_RATE)
 }
 
 /// Boundary for failing a run by one of several gates: each has its part of the error.
 pub(super) fn degraded_below(error_bound_percent: i32, gates: usize) -> f64 {
-    let gates = f64::from(u32::try_from(gates.max(1)).unwrap_or(u32::MAX));
-    let error = f64::from(error_bound_percent.clamp(1, 49)) / 100.0 / gates;
+    let error = f64::from(error_bound_percent.clamp(1, 49)) / 100.0 / count(gates.max(1));
     ((1.0 - error) / error).ln()
 }
 

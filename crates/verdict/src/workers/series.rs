@@ -191,7 +191,7 @@ impl WorkerSeries {
     }
 
     /// The samples with counters, with their second.
-    pub(super) fn readings(&self) -> impl DoubleEndedIterator<Item = (i64, Reading)> {
+    pub fn readings(&self) -> impl DoubleEndedIterator<Item = (i64, Reading)> {
         self.samples.iter().filter_map(|Sample(second, scrape)| match scrape {
             Scrape::Reading(reading) => Some((*second, *reading)),
             Scrape::Nothing(_) => None,

@@ -226,12 +226,8 @@ fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Ela
 fn time_and_batch(windows: &[Option<Window>]) -> Option<(f64, f64)> {
     let tokens: f64 = windows.iter().flatten().map(|window| window.tokens).sum();
     let weighted = |of: fn(&Window) -> f64| {
-        windows
-            .iter()
-            .flatten()
-            .map(|window| window.tokens * of(window))
-            .sum::<f64>()
-            / tokens
+        let weighted = windows.iter().flatten().map(|window| window.tokens * of(window));
+        weighted.sum::<f64>() / tokens
     };
     (tokens > 0.0).then(|| (weighted(|window| window.token_ms), weighted(|window| window.batch)))
 }

@@ -7,8 +7,7 @@ use super::measured::MeasuredPhase;
 use super::pace::{Pace, Unit};
 use super::speed::{WorkerSpeed, speeds};
 use super::stillness::stillness;
-use super::work::EngineWork;
-use super::{Reading, Silence, WorkerSeries};
+use super::{Engine, Reading, Silence, WorkerSeries};
 
 /// Work of one worker in the measured phase of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +127,11 @@ fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
                 busy_ms = busy_ms
                     .zip(now.busy_ms.zip(then.busy_ms))
                     .map(|(sum, (now, then)): (i64, _)| sum.saturating_add((now - then).max(0)));
-                let growth = growth.get_or_insert(Growth::new(Unit::finest(&now)));
+                let growth = growth.get_or_insert(Growth {
+                    unit: Unit::finest(&now),
+                    sum: 0,
+                    best: Decimal::ZERO,
+                });
                 growth.add(second - since, &then, &now);
             }
         }
@@ -166,14 +169,6 @@ struct Growth {
 }
 
 impl Growth {
-    fn new(unit: Unit) -> Self {
-        Self {
-            unit,
-            sum: 0,
-            best: Decimal::ZERO,
-        }
-    }
-
     fn add(&mut self, seconds: i64, then: &Reading, now: &Reading) {
         let Some((then, now)) = self.unit.count(then).zip(self.unit.count(now)) else {
             return;
@@ -189,5 +184,39 @@ impl Growth {
             mean: (Decimal::from(self.sum) / seconds).round_dp(1),
             best: self.best.round_dp(1),
         }
+    }
+}
+
+/// Work of an engine in the measured phase, by its own counters. Uncounted work is absent.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EngineWork {
+    /// Arithmetic (10¹² operations per second), by the engine's own estimate.
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    pub tflops: Option<Decimal>,
+    /// Memory traffic (GB/s), by the engine's own estimate.
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    pub gb_per_second: Option<Decimal>,
+}
+
+impl EngineWork {
+    /// The work between the first and the last sample of the phase; `None` where the engine counts none of it.
+    fn new(series: &WorkerSeries, phase: MeasuredPhase) -> Option<Self> {
+        let mut inside = series.readings().filter(|(second, _)| phase.contains(*second));
+        let (since, then) = inside.next()?;
+        let (second, now) = inside.next_back()?;
+        let seconds = Decimal::from(second - since);
+        // vLLM has the counter always and moves it only with `--enable-mfu-metrics`: 0 is no measurement.
+        let thousands_per_second = |of: fn(&Engine) -> Option<i64>| {
+            let more = of(&now.engine)? - of(&then.engine)?;
+            let per_second = Decimal::from(more).checked_div(seconds)?;
+            let rate = per_second.checked_div(Decimal::ONE_THOUSAND)?;
+            (more > 0).then(|| rate.round_dp(1))
+        };
+        let work = Self {
+            tflops: thousands_per_second(|engine| engine.gflop),
+            gb_per_second: thousands_per_second(|engine| engine.moved_mb),
+        };
+        (work != Self::default()).then_some(work)
     }
 }

@@ -6,14 +6,13 @@ use perfval_api::{Environment, GateResult, PerfValidationSpec, PerfValidationSta
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::environment::digest;
-use perfval_verdict::gate::Share;
 use perfval_verdict::norms::{Norm, Norms};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
-use crate::{balanced, pods, sample, spec};
+use crate::{balanced, evidence, pods, sample, spec};
 
 fn norm(tokens_per_second: i64) -> Norm {
     Norm {
@@ -51,13 +50,8 @@ fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, norm: Option<&
     let pods = &pods()[..workers.len()];
     let record = sample("success", workers);
     let evidence = Evidence {
-        record: &record,
-        before: pods,
-        after: pods,
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &[],
-        product: None,
         norm,
+        ..evidence(&record, pods)
     };
     judge(evidence, spec)
 }
@@ -278,13 +272,8 @@ fn a_trial_that_errors_decide_is_not_explained_by_the_baseline() {
     let record = sample("partial-10pct-503", workers(&[12; 4]));
     let (spec, norm, pods) = (with_gate(&json!({})), norm(100), pods());
     let evidence = Evidence {
-        record: &record,
-        before: &pods,
-        after: &pods,
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &[],
-        product: None,
         norm: Some(&norm),
+        ..evidence(&record, &pods)
     };
     let trial = judge(evidence, &spec);
     assert_eq!((trial.outcome, trial.below_baseline), (TrialOutcome::Miss, None));

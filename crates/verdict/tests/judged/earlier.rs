@@ -2,8 +2,8 @@
 
 use chrono::DateTime;
 use perfval_api::{
-    DecodeSpeed, DeviceStatus, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus,
-    PlacementStatus, PlanDetails, RunStatus, TrialOutcome, TrialState, Verdict,
+    DecodeSpeed, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
+    PlanDetails, RunStatus, TrialOutcome, TrialState, Verdict,
 };
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -14,7 +14,7 @@ use perfval_verdict::workers::WorkerSpeed;
 use perfval_verdict::{environment, history};
 use rust_decimal::Decimal;
 
-use crate::{pods, sample, spec, spend_the_latency_in_workers, worker};
+use crate::{device, evidence, pods, sample, spec, spend_the_latency_in_workers, worker};
 
 fn environment() -> Environment {
     Environment {
@@ -69,11 +69,7 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
         state: Box::new(OperatorState {
             environment: Some(self::environment()),
             plan: PlanDetails {
-                device_ids: vec![DeviceStatus {
-                    pool: "n1".into(),
-                    name: "a".into(),
-                    uuid: Some("GPU-a".into()),
-                }],
+                device_ids: vec![device("a")],
                 ..PlanDetails::default()
             },
             history: (1..).zip(earlier).map(entry).collect(),
@@ -98,13 +94,9 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
     spend_the_latency_in_workers(&mut record);
     let pods = &pods()[..1];
     let evidence = Evidence {
-        record: &record,
-        before: pods,
-        after: pods,
         share: Share { gpus: 1, node_gpus: 8 },
         devices: &status.state.plan.device_ids,
-        product: None,
-        norm: None,
+        ..evidence(&record, pods)
     };
     let judged = judge(evidence, spec);
     let number = 1 + i64::try_from(status.state.trials.len()).expect("few");

@@ -3,11 +3,10 @@
 use perfval_api::{GateResult, RouterMode, Severity, TrialOutcome, WorkerLoss, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome};
-use perfval_verdict::gate::Share;
-use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::trial::{JudgedTrial, judge};
 use perfval_verdict::workers::WorkerSummary;
 
-use super::{balanced, first_cause, judged, odd_one, pods, record, sample, spec, worker};
+use super::{balanced, causes, evidence, first_cause, judged, odd_one, pods, record, sample, seen, spec, worker};
 
 #[test]
 fn workers_that_changed_void_a_trial_and_explain_its_errors() {
@@ -31,10 +30,7 @@ fn workers_that_changed_void_a_trial_and_explain_its_errors() {
         (&both, Cause::WorkerCrashed),
     ] {
         let verdict = judged(&sample("success", balanced()), after);
-        assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
-            (TrialOutcome::Invalid, Some(cause))
-        );
+        assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(cause)));
         assert_eq!(verdict.worker_loss, cause.worker_loss());
     }
     let verdict = judged(&sample("partial-dead-worker-least-loaded", balanced()), &restarted);
@@ -104,9 +100,12 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
         (worker("c", 2, 32), "worker c (GPU n1/c) took 16 s for a request"),
     ] {
         let verdict = out_of_time(odd_one(odd, peer), &pods());
-        let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(verdict.outcome, TrialOutcome::Miss, "{explained}");
-        assert_eq!(causes, [Cause::WorkerStall, Cause::BenchmarkTimeout], "{explained}");
+        assert_eq!(
+            causes(&verdict),
+            [Cause::WorkerStall, Cause::BenchmarkTimeout],
+            "{explained}"
+        );
         let evidence = &verdict.findings[0].1.evidence;
         assert!(evidence.contains(explained), "{evidence}");
         assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
@@ -139,14 +138,8 @@ fn a_trial_out_of_time_is_invalid_where_no_worker_stalled() {
         (odd_one(refuses, peer), gone, Cause::WorkerRestarted),
     ] {
         let verdict = out_of_time(workers, &after);
-        assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
-            (TrialOutcome::Invalid, Some(cause))
-        );
-        let timeout = verdict
-            .findings
-            .iter()
-            .any(|(cause, _)| *cause == Cause::BenchmarkTimeout);
+        assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(cause)));
+        let timeout = causes(&verdict).contains(&Cause::BenchmarkTimeout);
         assert!(timeout, "{:?}", verdict.findings);
     }
 }
@@ -155,16 +148,10 @@ fn a_trial_out_of_time_is_invalid_where_no_worker_stalled() {
 fn a_worker_that_was_given_nothing_voids_a_trial() {
     let idle = odd_one(worker("c", 0, 0), |name| worker(name, 10, 32));
     let verdict = judged(&sample("success", idle), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Invalid, Some(Cause::UnevenService))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(Cause::UnevenService)));
 
     let verdict = judged(&sample("success", Vec::new()), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Pass, Some(Cause::WorkersNotSampled))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Pass, Some(Cause::WorkersNotSampled)));
 }
 
 #[test]
@@ -177,15 +164,9 @@ fn a_process_that_restarted_voids_a_trial_even_before_its_pod_shows_it() {
         |name| worker(name, 10, 32),
     );
     let verdict = judged(&sample("success", restarted.clone()), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Invalid, Some(Cause::WorkerCrashed))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(Cause::WorkerCrashed)));
     let verdict = judged(&sample("partial-dead-worker-least-loaded", restarted), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Miss, Some(Cause::DeadWorkerBlackHole))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Miss, Some(Cause::DeadWorkerBlackHole)));
 }
 
 #[test]
@@ -204,17 +185,7 @@ fn a_dead_worker_is_a_black_hole_only_if_the_router_feeds_the_idle_and_the_error
         let record = sample(name, refused(failures));
         let mut spec = spec();
         spec.dynamo_mut().router_mode = router;
-        let workers = pods();
-        let evidence = Evidence {
-            record: &record,
-            before: &workers,
-            after: &workers,
-            share: Share { gpus: 4, node_gpus: 8 },
-            devices: &[],
-            product: None,
-            norm: None,
-        };
-        let verdict = judge(evidence, &spec);
+        let verdict = judge(evidence(&record, &pods()), &spec);
         assert_eq!(verdict.outcome, TrialOutcome::Miss);
         first_cause(&verdict)
     };

@@ -1,15 +1,14 @@
 //! Evidence of the GPUs beside the other causes of a trial.
 
 use chrono::DateTime;
-use perfval_api::{DeviceStatus, PerfValidationStatus, TrialOutcome, TrialState};
+use perfval_api::{PerfValidationStatus, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::TrialRecord;
-use perfval_verdict::gate::Share;
 use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 
-use super::{balanced, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker};
+use super::{balanced, causes, device, evidence, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker};
 
 /// Worker `c` runs on a GPU that is too hot.
 fn hot(mut record: TrialRecord) -> TrialRecord {
@@ -29,25 +28,12 @@ fn hot(mut record: TrialRecord) -> TrialRecord {
 }
 
 fn judged(record: &TrialRecord) -> JudgedTrial {
-    let device = |name: &str| DeviceStatus {
-        pool: "n1".to_owned(),
-        name: name.to_owned(),
-        uuid: Some(format!("GPU-{name}")),
-    };
+    let (pods, devices) = (pods(), ["a", "b", "c", "d"].map(device));
     let evidence = Evidence {
-        record,
-        before: &pods(),
-        after: &pods(),
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &["a", "b", "c", "d"].map(device),
-        product: None,
-        norm: None,
+        devices: &devices,
+        ..evidence(record, &pods)
     };
     judge(evidence, &spec())
-}
-
-fn causes(trial: &JudgedTrial) -> Vec<Cause> {
-    trial.findings.iter().map(|(cause, _)| *cause).collect()
 }
 
 #[test]

@@ -12,9 +12,7 @@ mod slower;
 mod starved;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use perfval_api::{GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerPod};
+use perfval_api::{DeviceStatus, GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerPod};
 use perfval_verdict::aiperf;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
@@ -85,34 +83,42 @@ fn pods() -> Vec<WorkerPod> {
     ["a", "b", "c", "d"].map(pod).into()
 }
 
+/// A GPU that a worker of this name holds.
+fn device(name: &str) -> DeviceStatus {
+    DeviceStatus {
+        pool: "n1".to_owned(),
+        name: name.to_owned(),
+        uuid: Some(format!("GPU-{name}")),
+    }
+}
+
 fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
     TrialRecord {
-        nonce: "n".into(),
-        exit_code: 0,
-        outcome,
         workers,
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(outcome)
+    }
+}
+
+/// Evidence of a trial on four of eight GPUs, whose workers did not change.
+fn evidence<'a>(record: &'a TrialRecord, workers: &'a [WorkerPod]) -> Evidence<'a> {
+    Evidence {
+        record,
+        before: workers,
+        after: workers,
+        share: Share { gpus: 4, node_gpus: 8 },
+        devices: &[],
+        product: None,
+        norm: None,
     }
 }
 
 fn judged(record: &TrialRecord, after: &[WorkerPod]) -> JudgedTrial {
-    let share = Share { gpus: 4, node_gpus: 8 };
-    judge(
-        Evidence {
-            record,
-            before: &pods(),
-            after,
-            share,
-            devices: &[],
-            product: None,
-            norm: None,
-        },
-        &spec(),
-    )
+    let before = pods();
+    let evidence = Evidence {
+        after,
+        ..evidence(record, &before)
+    };
+    judge(evidence, &spec())
 }
 
 fn sample(name: &str, workers: Vec<WorkerSummary>) -> TrialRecord {
@@ -122,17 +128,36 @@ fn sample(name: &str, workers: Vec<WorkerSummary>) -> TrialRecord {
     record(Outcome::Report(Box::new(report)), workers)
 }
 
+fn report(record: &mut TrialRecord) -> &mut aiperf::Report {
+    match &mut record.outcome {
+        Outcome::Report(report) => report,
+        Outcome::Failure(failure) => panic!("a report, not {failure:?}"),
+    }
+}
+
+fn set(report: &mut aiperf::Report, metric: Metric, statistic: Statistic, value: i64) {
+    let statistics = report.metrics.entry(metric).or_default();
+    statistics.insert(statistic, value.into());
+}
+
+/// Outcome of a trial, and its first cause.
+fn seen(verdict: &JudgedTrial) -> (TrialOutcome, Option<Cause>) {
+    (verdict.outcome, first_cause(verdict))
+}
+
+fn causes(verdict: &JudgedTrial) -> Vec<Cause> {
+    verdict.findings.iter().map(|(cause, _)| *cause).collect()
+}
+
 fn first_cause(verdict: &JudgedTrial) -> Option<Cause> {
     verdict.findings.first().map(|(cause, _)| *cause)
 }
 
 /// As in every healthy run: nearly all of a request's time passes in a worker.
 fn spend_the_latency_in_workers(record: &mut TrialRecord) {
-    if let Outcome::Report(report) = &record.outcome {
-        let latency = report.value(Metric::RequestLatency, Statistic::Avg);
-        for worker in &mut record.workers {
-            worker.seconds_per_request = latency.map(|ms| ms / Decimal::from(1050));
-        }
+    let latency = report(record).value(Metric::RequestLatency, Statistic::Avg);
+    for worker in &mut record.workers {
+        worker.seconds_per_request = latency.map(|ms| ms / Decimal::from(1050));
     }
 }
 
@@ -168,12 +193,7 @@ fn every_recorded_export_gets_its_outcome() {
         let mut record = sample(name, balanced());
         spend_the_latency_in_workers(&mut record);
         let verdict = judged(&record, &pods());
-        assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
-            (outcome, cause),
-            "{name}: {:?}",
-            verdict.findings
-        );
+        assert_eq!(seen(&verdict), (outcome, cause), "{name}: {:?}", verdict.findings);
         assert_eq!(verdict.gates.len(), 2, "{name}: every gate is reported");
     }
 }
@@ -196,16 +216,10 @@ fn a_load_generator_that_reaches_nothing_blames_no_deployment() {
     let mut cut_off = record(Outcome::Failure(failure), unread);
     cut_off.scrape_errors = [("10.0.0.2".to_owned(), 30)].into();
     let verdict = judged(&cut_off, &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Invalid, Some(Cause::BenchmarkFailed))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(Cause::BenchmarkFailed)));
     cut_off.workers = balanced();
     let verdict = judged(&cut_off, &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Miss, Some(Cause::FrontendLost))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Miss, Some(Cause::FrontendLost)));
 }
 
 #[test]
@@ -220,10 +234,7 @@ fn a_run_in_which_everything_failed_is_a_miss_with_its_error() {
         }],
     };
     let verdict = judged(&record(Outcome::Failure(failure), Vec::new()), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Miss, Some(Cause::RequestErrors))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Miss, Some(Cause::RequestErrors)));
     assert_eq!(verdict.requests, Some((44, 44)));
     assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
     assert!(
@@ -247,10 +258,6 @@ fn a_generator_that_crashed_measured_nothing() {
         (Failure::TimedOut { seconds: 900 }, Cause::BenchmarkTimeout),
     ] {
         let verdict = judged(&record(Outcome::Failure(failure.clone()), Vec::new()), &pods());
-        assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
-            (TrialOutcome::Invalid, Some(cause)),
-            "{failure:?}"
-        );
+        assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(cause)), "{failure:?}");
     }
 }

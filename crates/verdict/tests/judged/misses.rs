@@ -3,36 +3,23 @@
 use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::aiperf;
 use perfval_verdict::diagnosis::cause::Cause;
-use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::Share;
-use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::trial::{JudgedTrial, judge};
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use super::{balanced, first_cause, judged, odd_one, pods, sample, spec, worker};
+use super::{balanced, causes, evidence, judged, odd_one, pods, report, sample, seen, set, spec, worker};
 
 /// The report of a recorded success, changed.
 fn changed_report(change: impl Fn(&mut aiperf::Report), workers: Vec<WorkerSummary>) -> JudgedTrial {
     let mut record = sample("success", workers);
-    let Outcome::Report(report) = &mut record.outcome else {
-        panic!("a report")
-    };
-    change(report);
+    change(report(&mut record));
     judged(&record, &pods())
-}
-
-fn set(report: &mut aiperf::Report, metric: Metric, statistic: Statistic, value: i64) {
-    report
-        .metrics
-        .entry(metric)
-        .or_default()
-        .insert(statistic, value.into());
 }
 
 #[test]
 fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
-    let causes = |verdict: &JudgedTrial| -> Vec<Cause> { verdict.findings.iter().map(|(cause, _)| *cause).collect() };
     let ttft_p99 = |value| {
         move |report: &mut aiperf::Report| {
             set(report, Metric::TimeToFirstToken, Statistic::P99, value);
@@ -188,18 +175,9 @@ fn short_answers_blame_no_hardware() {
     let mut spec = spec();
     let length = json!({"name": "length", "metric": "OutputSequenceLength", "operator": ">=", "threshold": "100000"});
     spec.gates = vec![serde_json::from_value(length).expect("a gate")];
-    let (record, workers) = (sample("success", balanced()), pods());
-    let evidence = Evidence {
-        record: &record,
-        before: &workers,
-        after: &workers,
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &[],
-        product: None,
-        norm: None,
-    };
-    let verdict = judge(evidence, &spec);
-    assert_eq!((verdict.outcome, first_cause(&verdict)), (TrialOutcome::Miss, None));
+    let record = sample("success", balanced());
+    let verdict = judge(evidence(&record, &pods()), &spec);
+    assert_eq!(seen(&verdict), (TrialOutcome::Miss, None));
 }
 
 #[test]
@@ -218,22 +196,10 @@ fn a_metric_that_is_not_reported_proves_nothing() {
     let goodput = json!({"name": "goodput", "metric": "Goodput", "operator": ">=", "threshold": "1"});
     spec.gates.push(serde_json::from_value(goodput).expect("a gate"));
     let record = sample("success", balanced());
-    let share = Share { gpus: 4, node_gpus: 8 };
     let workers = pods();
-    let evidence = Evidence {
-        record: &record,
-        before: &workers,
-        after: &workers,
-        share,
-        devices: &[],
-        product: None,
-        norm: None,
-    };
+    let evidence = evidence(&record, &workers);
     let verdict = judge(evidence, &spec);
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Invalid, Some(Cause::MetricMissing))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(Cause::MetricMissing)));
 
     spec.gates[2].mode = perfval_api::GateMode::Warn;
     assert_eq!(
@@ -261,12 +227,8 @@ fn every_cause_is_found_again_by_its_word_and_its_remedy() {
 fn a_throttled_frontend_is_named_with_the_requests_that_it_failed() {
     let causes = |frontend_ms: i64| {
         let mut record = sample("partial-10pct-503", balanced());
-        let Outcome::Report(report) = &mut record.outcome else {
-            panic!("a report")
-        };
-        report.frontend.request_ms = Some(frontend_ms.into());
-        let findings = judged(&record, &pods()).findings;
-        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+        report(&mut record).frontend.request_ms = Some(frontend_ms.into());
+        causes(&judged(&record, &pods()))
     };
     assert_eq!(causes(60_000), [Cause::RequestErrors, Cause::FrontendBound]);
     assert_eq!(causes(2_000), [Cause::RequestErrors]);
@@ -276,12 +238,8 @@ fn a_throttled_frontend_is_named_with_the_requests_that_it_failed() {
 fn a_missing_frontend_is_reported_before_its_failed_requests() {
     let causes = |kind: &str| {
         let mut record = sample("partial-10pct-503", balanced());
-        let Outcome::Report(report) = &mut record.outcome else {
-            panic!("a report")
-        };
-        report.errors[0].kind = kind.into();
-        let findings = judged(&record, &pods()).findings;
-        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+        report(&mut record).errors[0].kind = kind.into();
+        causes(&judged(&record, &pods()))
     };
     assert_eq!(
         causes("ServerDisconnectedError"),

@@ -37,7 +37,7 @@ fn ended(by: Option<EndedBy>, exit: &str) -> Vec<WorkerPod> {
     after
 }
 
-fn seen(verdict: &JudgedTrial) -> (TrialOutcome, Option<Cause>, Option<WorkerLoss>) {
+fn seen_with_loss(verdict: &JudgedTrial) -> (TrialOutcome, Option<Cause>, Option<WorkerLoss>) {
     (verdict.outcome, first_cause(verdict), verdict.worker_loss)
 }
 
@@ -54,7 +54,7 @@ fn a_worker_that_its_probe_ended_on_a_full_node_did_not_crash() {
     // With its gates met, with gates missed, and with a tenth of the requests failed.
     for name in ["success", "slow-worker-kv", "partial-10pct-503"] {
         let verdict = judged(&full(sample(name, balanced())), &by_probe);
-        assert_eq!(seen(&verdict), STARVED, "{name}");
+        assert_eq!(seen_with_loss(&verdict), STARVED, "{name}");
         let evidence = &verdict.findings[0].1.evidence;
         assert_eq!(
             *evidence,
@@ -69,7 +69,7 @@ fn a_worker_that_its_probe_ended_on_a_full_node_did_not_crash() {
         (EndedBy::Signal, "exit code 137 (Error)"),
     ] {
         let verdict = judged(&full(sample("success", balanced())), &ended(Some(by), exit));
-        assert_eq!(seen(&verdict), STARVED, "{exit}");
+        assert_eq!(seen_with_loss(&verdict), STARVED, "{exit}");
     }
 }
 
@@ -82,12 +82,15 @@ fn a_worker_that_crashed_is_not_excused_by_a_full_node() {
     );
     for exit in ["exit code 139 (Error)", "exit code 137 (OOMKilled)"] {
         let verdict = judged(&full(sample("success", balanced())), &ended(None, exit));
-        assert_eq!(seen(&verdict), crashed, "{exit}");
+        assert_eq!(seen_with_loss(&verdict), crashed, "{exit}");
     }
     // A crashed worker beside a worker that was ended: the crash counts, and its errors with it.
     let mut both = ended(Some(EndedBy::Probe), "exit code 0 (Completed)");
     both[0].restarts = 1;
-    assert_eq!(seen(&judged(&full(sample("success", balanced())), &both)), crashed);
+    assert_eq!(
+        seen_with_loss(&judged(&full(sample("success", balanced())), &both)),
+        crashed
+    );
     let verdict = judged(&full(sample("partial-10pct-503", balanced())), &both);
     assert_eq!(verdict.outcome, TrialOutcome::Miss);
 }
@@ -110,15 +113,18 @@ fn a_worker_that_its_probe_ended_beside_free_cpus_counts_as_crashed() {
     }
     // Without pressure the busy part decides.
     let old_kernel = on_node(healthy(), 99, None);
-    assert_eq!(seen(&judged(&old_kernel, &by_probe)), STARVED);
+    assert_eq!(seen_with_loss(&judged(&old_kernel, &by_probe)), STARVED);
 }
 
 #[test]
 fn a_full_node_alone_explains_nothing() {
     let verdict = judged(&full(sample("success", balanced())), &pods());
-    assert_eq!(seen(&verdict), (TrialOutcome::Pass, None, None));
+    assert_eq!(seen_with_loss(&verdict), (TrialOutcome::Pass, None, None));
     let verdict = judged(&full(sample("partial-10pct-503", balanced())), &pods());
-    assert_eq!(seen(&verdict), (TrialOutcome::Miss, Some(Cause::RequestErrors), None));
+    assert_eq!(
+        seen_with_loss(&verdict),
+        (TrialOutcome::Miss, Some(Cause::RequestErrors), None)
+    );
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn trials_without_a_report_are_excused_by_a_full_node_as_well() {
         },
     ] {
         let record = full(record(Outcome::Failure(failure.clone()), balanced()));
-        assert_eq!(seen(&judged(&record, &by_probe)), STARVED, "{failure:?}");
+        assert_eq!(seen_with_loss(&judged(&record, &by_probe)), STARVED, "{failure:?}");
     }
 }
 
@@ -164,7 +170,7 @@ fn a_worker_that_is_gone_on_a_full_node_is_not_yet_a_crash() {
     let verdict = judged(&sample("success", workers.clone()), &pods());
     assert_eq!(first_cause(&verdict), Some(Cause::WorkerCrashed));
     let verdict = judged(&full(sample("success", workers)), &pods());
-    assert_eq!(seen(&verdict), STARVED);
+    assert_eq!(seen_with_loss(&verdict), STARVED);
     let evidence = &verdict.findings[0].1.evidence;
     assert!(evidence.starts_with("worker c refused every connection"), "{evidence}");
     assert!(evidence.ends_with(WORDS), "{evidence}");

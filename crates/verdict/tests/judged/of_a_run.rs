@@ -6,14 +6,12 @@ use perfval_api::{
 };
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
-use perfval_verdict::frame::Outcome;
-use perfval_verdict::gate::Share;
-use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::trial::{JudgedTrial, judge};
 use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use super::{balanced, pods, sample, spec, worker};
+use super::{balanced, causes, evidence, pods, report, sample, set, spec, worker};
 
 /// Four workers; `c` decodes at this speed (percent of its peers').
 fn decoding(percent: i64) -> Vec<WorkerSummary> {
@@ -57,22 +55,10 @@ impl Story {
 
     fn judged_with(&self, workers: Vec<WorkerSummary>, values: &[(Metric, Statistic, i64)]) -> JudgedTrial {
         let mut record = sample("success", workers);
-        if let Outcome::Report(report) = &mut record.outcome {
-            for (metric, statistic, value) in values {
-                let statistics = report.metrics.entry(*metric).or_default();
-                statistics.insert(*statistic, (*value).into());
-            }
+        for (metric, statistic, value) in values {
+            set(report(&mut record), *metric, *statistic, *value);
         }
-        let evidence = Evidence {
-            record: &record,
-            before: &pods(),
-            after: &pods(),
-            share: Share { gpus: 4, node_gpus: 8 },
-            devices: &[],
-            product: None,
-            norm: None,
-        };
-        judge(evidence, &self.spec)
+        judge(evidence(&record, &pods()), &self.spec)
     }
 
     fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
@@ -238,8 +224,7 @@ fn a_pass_does_not_replace_what_explains_a_miss() {
 fn a_standstill_that_explains_a_miss_leaves_no_degradation_of_all() {
     let causes = |value: i64| {
         let story = Story::new(throughput());
-        let judged = story.judged(stopped("c"), Metric::OutputTokenThroughput, Statistic::Avg, value);
-        judged.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>()
+        causes(&story.judged(stopped("c"), Metric::OutputTokenThroughput, Statistic::Avg, value))
     };
     assert_eq!(causes(1200), [Cause::TransientStall], "20 % below, and 8 of 30 s");
     // Half of the throughput is not lost in a quarter of the time.

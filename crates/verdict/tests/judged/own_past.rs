@@ -1,7 +1,7 @@
 //! Gates on what a worker's own GPU did before.
 
 use chrono::DateTime;
-use perfval_api::{DecodeSpeed, DeviceStatus, GateResult, TrialOutcome, TrialState};
+use perfval_api::{DecodeSpeed, GateResult, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 
 use crate::earlier::{after, closed};
-use crate::{pods, sample, spec, spend_the_latency_in_workers, worker};
+use crate::{device, evidence, pods, sample, spec, spend_the_latency_in_workers, worker};
 
 /// A GPU that lost 18 % against its own past passed with a warning.
 #[test]
@@ -51,11 +51,6 @@ fn a_gate_on_the_own_past_fails_a_gpu_that_became_slow() {
 #[test]
 fn each_of_several_workers_has_its_own_past() {
     let mut status = after(&["10"; 6]);
-    let device = |name: &str| DeviceStatus {
-        pool: "n1".into(),
-        name: name.into(),
-        uuid: Some(format!("GPU-{name}")),
-    };
     status.placement.as_mut().expect("a placement").gpus = 2;
     status.state.plan.device_ids = ["a", "b"].map(device).into();
     status.state.worker_pods = pods()[..2].to_vec();
@@ -77,15 +72,11 @@ fn each_of_several_workers_has_its_own_past() {
     };
     let mut record = sample("success", vec![speed("a", 12), speed("b", 12)]);
     spend_the_latency_in_workers(&mut record);
-    let devices = status.state.plan.device_ids.clone();
+    let pods = &pods()[..2];
     let evidence = Evidence {
-        record: &record,
-        before: &pods()[..2],
-        after: &pods()[..2],
         share: Share { gpus: 2, node_gpus: 8 },
-        devices: &devices,
-        product: None,
-        norm: None,
+        devices: &status.state.plan.device_ids,
+        ..evidence(&record, pods)
     };
     let judged = judge(evidence, &spec());
     status.state.trials.push(TrialState {

@@ -1,15 +1,14 @@
 //! A worker whose engine decodes slower than its peers'.
 
-use perfval_api::{DeviceStatus, GateResult, PerfValidationSpec, TrialOutcome};
+use perfval_api::{GateResult, PerfValidationSpec, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::speed::{Compared, slower};
-use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::{AgainstPeers, EngineWork, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use crate::{balanced, pods, sample, spec};
+use crate::{balanced, causes, device, evidence, pods, sample, spec};
 
 /// Four balanced workers, and the speed in the metrics of `c`'s engine (percent of its peers', and the interval).
 fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
@@ -34,19 +33,11 @@ fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
 
 fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, product: Option<&str>) -> JudgedTrial {
     let record = sample("success", workers);
-    let device = |name: &str| DeviceStatus {
-        pool: "n1".into(),
-        name: name.into(),
-        uuid: Some(format!("GPU-{name}")),
-    };
+    let (pods, devices) = (pods(), ["a", "b", "c", "d"].map(device));
     let evidence = Evidence {
-        record: &record,
-        before: &pods(),
-        after: &pods(),
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &["a", "b", "c", "d"].map(device),
+        devices: &devices,
         product,
-        norm: None,
+        ..evidence(&record, &pods)
     };
     judge(evidence, spec)
 }
@@ -56,10 +47,6 @@ fn with_gate(metric: &str, threshold: &str) -> PerfValidationSpec {
     let mut spec = spec();
     spec.gates.push(serde_json::from_value(gate).expect("a gate"));
     spec
-}
-
-fn causes(trial: &JudgedTrial) -> Vec<Cause> {
-    trial.findings.iter().map(|(cause, _)| *cause).collect()
 }
 
 #[test]

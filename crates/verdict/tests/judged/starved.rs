@@ -3,21 +3,18 @@
 use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::aiperf::{ErrorKind, Report};
 use perfval_verdict::diagnosis::cause::Cause;
-use perfval_verdict::frame::{Outcome, TrialRecord};
-use perfval_verdict::trial::JudgedTrial;
+use perfval_verdict::frame::TrialRecord;
 use rust_decimal::Decimal;
 
-use super::{balanced, first_cause, judged, odd_one, pods, sample, worker};
+use super::{balanced, causes, judged, odd_one, pods, report, sample, seen, set, worker};
 
 /// A recorded export in which a request takes so long (ms), as AIPerf and as the frontend time it.
 fn timed(name: &str, aiperf: i64, frontend: i64, edit: impl Fn(&mut Report)) -> TrialRecord {
     let mut record = sample(name, balanced());
-    if let Outcome::Report(report) = &mut record.outcome {
-        let latency = report.metrics.entry(Metric::RequestLatency).or_default();
-        latency.insert(Statistic::Avg, aiperf.into());
-        report.frontend.request_ms = Some(frontend.into());
-        edit(report);
-    }
+    let report = report(&mut record);
+    set(report, Metric::RequestLatency, Statistic::Avg, aiperf);
+    report.frontend.request_ms = Some(frontend.into());
+    edit(report);
     record
 }
 
@@ -33,10 +30,6 @@ fn errors(kinds: &[(&str, Option<i64>, i64)]) -> impl Fn(&mut Report) {
         report.failed = report.errors.iter().map(|error| error.count).sum();
         report.succeeded -= report.failed;
     }
-}
-
-fn seen(verdict: &JudgedTrial) -> (TrialOutcome, Option<Cause>) {
-    (verdict.outcome, first_cause(verdict))
 }
 
 const STARVED: (TrialOutcome, Option<Cause>) = (TrialOutcome::Invalid, Some(Cause::GeneratorStarved));
@@ -104,7 +97,7 @@ fn requests_that_timed_out_in_a_starved_generator_are_not_errors_of_the_deployme
     // An answer of the frontend is the deployment's, and so is a time-out behind a worker that crashed or stalled.
     let miss = |record: &TrialRecord, after: &[perfval_api::WorkerPod], cause: Cause| {
         let verdict = judged(record, after);
-        let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
+        let causes = causes(&verdict);
         assert_eq!(verdict.outcome, TrialOutcome::Miss, "{causes:?}");
         assert!(causes.contains(&cause), "{causes:?}");
         assert!(!causes.contains(&Cause::FrontendBound), "{causes:?}");
@@ -138,14 +131,8 @@ fn a_frontend_is_not_blamed_for_time_that_passed_before_it() {
     for worker in &mut record.workers {
         worker.seconds_per_request = Some(Decimal::new(1773, 3));
     }
-    let causes = |record: &TrialRecord| -> Vec<Cause> {
-        let verdict = judged(record, &pods());
-        verdict.findings.iter().map(|(cause, _)| *cause).collect()
-    };
+    let causes = |record: &TrialRecord| causes(&judged(record, &pods()));
     assert_eq!(causes(&record), [Cause::RequestErrors]);
-    if let Outcome::Report(report) = &mut record.outcome {
-        let latency = report.metrics.entry(Metric::RequestLatency).or_default();
-        latency.insert(Statistic::Avg, Decimal::from(3_100));
-    }
+    set(report(&mut record), Metric::RequestLatency, Statistic::Avg, 3_100);
     assert!(causes(&record).contains(&Cause::FrontendBound));
 }

@@ -6,7 +6,7 @@ use perfval_verdict::trial::JudgedTrial;
 use perfval_verdict::workers::{Drift, Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 
-use super::{balanced, first_cause, judged, odd_one, pods, sample, worker};
+use super::{balanced, causes, first_cause, judged, odd_one, pods, sample, seen, worker};
 
 #[test]
 fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
@@ -56,7 +56,7 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
     ] {
         let verdict = judged(&sample("success", workers), &pods());
         assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
+            seen(&verdict),
             (TrialOutcome::Miss, Some(Cause::WorkerStall)),
             "{explained}"
         );
@@ -111,11 +111,7 @@ fn an_uneven_load_is_no_stalled_worker() {
         ("nobody to compare with", vec![worker("c", 2, 32)]),
     ] {
         let verdict = judged(&sample("success", workers), &pods());
-        assert_eq!(
-            (verdict.outcome, first_cause(&verdict)),
-            (TrialOutcome::Pass, None),
-            "{why}"
-        );
+        assert_eq!(seen(&verdict), (TrialOutcome::Pass, None), "{why}");
     }
 }
 
@@ -135,10 +131,7 @@ fn a_freeze_that_ended_is_reported_and_is_no_miss() {
         })
     };
     let verdict = judged(&sample("success", froze(0)), &pods());
-    assert_eq!(
-        (verdict.outcome, first_cause(&verdict)),
-        (TrialOutcome::Pass, Some(Cause::TransientStall))
-    );
+    assert_eq!(seen(&verdict), (TrialOutcome::Pass, Some(Cause::TransientStall)));
     let evidence = &verdict.findings[0].1.evidence;
     assert!(
         evidence.contains("worker c (GPU n1/c) stood still for 10 s with 32 requests"),
@@ -149,7 +142,7 @@ fn a_freeze_that_ended_is_reported_and_is_no_miss() {
 
     // What it held may have failed meanwhile.
     let verdict = judged(&sample("partial-10pct-503", froze(0)), &pods());
-    let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
+    let causes = causes(&verdict);
     assert_eq!(verdict.outcome, TrialOutcome::Miss);
     assert!(
         causes.contains(&Cause::RequestErrors) && causes.contains(&Cause::TransientStall),

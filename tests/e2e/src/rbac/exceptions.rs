@@ -55,23 +55,8 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         resource: "perfvalidations.perfvalidation.dev",
-        verbs: &["create", "get"],
-        why: "validations of a policy",
-    },
-    Exception {
-        resource: "perfvalidationpolicies/status.perfvalidation.dev",
-        verbs: &["patch"],
-        why: "status of a policy",
-    },
-    Exception {
-        resource: "perfbaselines.perfvalidation.dev",
-        verbs: &["create"],
-        why: "baselines of the environments of policies",
-    },
-    Exception {
-        resource: "perfbaselines/status.perfvalidation.dev",
-        verbs: &["patch"],
-        why: "status of a baseline",
+        verbs: &["get"],
+        why: NAMESAKE,
     },
     Exception {
         resource: "bindrequests.scheduling.run.ai",

@@ -1,6 +1,6 @@
 //! A deployment as its trials show it, from a seeded generator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
 use fastrand::Rng;
@@ -176,15 +176,8 @@ pub fn record(metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, workers: 
         ..Report::default()
     };
     TrialRecord {
-        nonce: String::new(),
-        exit_code: 0,
-        outcome: Outcome::Report(Box::new(report)),
         workers,
-        scrape_errors: BTreeMap::new(),
-        gpus: None,
-        node_cpu: None,
-        commit: None,
-        abridged: BTreeSet::new(),
+        ..TrialRecord::new(Outcome::Report(Box::new(report)))
     }
 }
 

@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
+/// Most outliers in a status, so that it stays below 32 KiB.
+pub const MOST_OUTLIERS: usize = 20;
+
 /// State of the selected nodes. It contains no list of all nodes; `NodePerformance` objects contain the verdict of each.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
@@ -23,6 +26,10 @@ pub struct PerfValidationPolicyStatus {
     /// validation has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
+    /// Environments of the measured nodes, at most 32, those with the most nodes first. Only nodes of one environment are compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["digest"]))]
+    pub environments: Vec<PolicyEnvironment>,
     /// Nodes that need attention, at most 20, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -57,6 +64,22 @@ pub struct PolicyNodes {
     pub running: i64,
     /// Due nodes that cannot be validated now: not Ready, too few free GPUs, or another validation is active.
     pub busy: i64,
+}
+
+/// Environment of nodes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyEnvironment {
+    /// Digest, as in `status.environment` of a `NodePerformance`.
+    pub digest: String,
+    /// Product name of the GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// Selected nodes whose newest measurement has this environment.
+    pub nodes: i64,
+    /// Name of its `PerfBaseline`. Absent until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
 }
 
 /// Node, or GPU of a node, that needs attention.
@@ -106,7 +129,7 @@ pub enum OutlierConfidence {
     Suspected,
     /// Runs in new deployments are slow too: two after a boot or among few nodes.
     Confirmed,
-    /// Confirmed, more than 4 % slower than in its own earlier runs, and wrong in at most 1 % of such reports. A reason to take
-    /// the node out of service.
+    /// Confirmed, and meets the limits of `comparison.act`: by default more than 4 % slower than in its own earlier runs, and at most
+    /// 1 % of such reports are wrong. A reason to take the node out of service.
     Actionable,
 }

@@ -113,7 +113,7 @@ async fn changes_do_not_pile_up_without_a_look() {
     assert!((0..MOST).all(change) && change(0) && !change(MOST));
     let too_many = Unread::Unknown("too many".to_owned());
     assert!(arrivals.fail(Instant::now(), too_many).now_or_never().is_none());
-    assert!(arrivals.lock().changed.is_empty());
+    assert!(arrivals.arrived.lock().changed.is_empty());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{CRD, KIND, OPERATOR_VERSION, VERSIONS};
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::installed::Installed;
+use crate::shared_reads::Installed;
 
 /// Time for which one answer serves all runs. A thousand new objects caused a thousand requests, and each answer took
 /// the API server 15 to 60 ms: the CRD has 1.6 MB.

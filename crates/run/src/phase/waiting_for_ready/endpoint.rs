@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Reason, RunFailure, Why, text};
+use perfval_api::{Finding, Reason, RunFailure, Why, text};
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
@@ -57,10 +57,11 @@ pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
 
 /// The endpoint serves.
 fn completed(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
-    // What kept it from answering is over.
-    pass.status
-        .diagnosis
-        .retain(|finding| !waits().any(|obstacle| obstacle.as_str() == finding.cause));
+    // What kept it from answering, and might pass, is over.
+    let mut waits = Obstacle::ALL.to_vec();
+    waits.retain(|obstacle| obstacle.response() == Response::Wait);
+    let is_over = |finding: &Finding| waits.iter().any(|obstacle| obstacle.as_str() == finding.cause);
+    pass.status.diagnosis.retain(|finding| !is_over(finding));
     pass.status.state.unanswered = None;
     benchmarking::begin(pass, pods)
 }
@@ -124,23 +125,11 @@ fn silent_for(pass: &Pass<'_>) -> Duration {
     ready.map_or(Duration::ZERO, |ready| pass.attended_since(ready))
 }
 
-/// The obstacles that may pass.
-fn waits() -> impl Iterator<Item = Obstacle> {
-    let all = Obstacle::ALL.iter().copied();
-    all.filter(|obstacle| obstacle.response() == Response::Wait)
-}
-
 /// Text of a refusal: a frontend without workers answers 404 and an empty body.
 fn refusal_text(body: &str) -> String {
     if body.trim().is_empty() {
-        String::new()
-    } else {
-        format!(": {}", quoted(body))
+        return String::new();
     }
-}
-
-/// An answer of the endpoint, cut short.
-fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(80).collect();
-    format!("{short:?}")
+    let short: String = body.chars().take(80).collect();
+    format!(": {short:?}")
 }

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use perfval_api::{
-    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, text,
-};
+use perfval_api::{Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Why, text};
 use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
@@ -88,7 +86,11 @@ fn confirmed(
             let seen = Some(text::bounded(&wrong));
             check_again(pass, wrong, seen)
         }
-        Unconfirmed::Unknown(why) => checking(pass, format!("it is not known whose GPUs the workers have: {why}")),
+        Unconfirmed::Unknown(why) => check_again(
+            pass,
+            format!("it is not known whose GPUs the workers have: {why}"),
+            None,
+        ),
     })
 }
 
@@ -98,19 +100,13 @@ fn was_seen(pass: &Pass<'_>, wrong: &str) -> bool {
     last.and_then(|check| check.wrong.as_deref()) == Some(&*text::bounded(wrong))
 }
 
-fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
-    check_again(pass, what, None)
-}
-
-fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<String>) -> Step {
-    let why = Why::new(Reason::Running, what);
+fn check_again(pass: &mut Pass<'_>, what: String, wrong: Option<String>) -> Step {
     pass.not_ready(Some(GpuCheck { wrong }));
     pass.look_again_in(COUNT_AGAIN);
-    Step::Wait(why)
+    Step::wait(Reason::Running, what)
 }
 
 pub(super) fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
-    let why = Why::new(Reason::PlacementBroken, wrong);
     pass.not_ready(None);
-    Step::End(Verdict::Error, why)
+    Step::error(Reason::PlacementBroken, wrong)
 }

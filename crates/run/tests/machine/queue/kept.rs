@@ -1,7 +1,7 @@
 //! Runs that keep a node, beside runs at work that give theirs back.
 
 use chrono::TimeDelta;
-use perfval_api::{Phase, Reason, Verdict};
+use perfval_api::{Phase, Reason};
 use perfval_run::queue::{self, Contender, Hold, Line, Turn};
 use perfval_sizing::{Fleet, Sizing};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
@@ -179,8 +179,5 @@ fn a_wait_for_a_kept_run_ends_with_the_time_limit_while_others_work_elsewhere() 
     let message = story.status().message.expect("a message");
     assert!(message.contains("perf/k") && !message.contains("perf/a"), "{message}");
     story.wait(70).step();
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "NodeBusy".into())
-    );
+    story.assert_error("NodeBusy");
 }

@@ -4,8 +4,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::ResourceExt as _;
 
-use super::error::DumpError;
-use super::{Dump, kinds};
+use super::{Dump, DumpError, kinds};
 use crate::inventory::{CacheVolume, Inventory};
 use crate::{Naming, OtherRun, Seen};
 
