@@ -140,9 +140,8 @@ pub struct PerfValidationSpec {
     /// Time-out of every wait of a run (Go durations, above 0s and up to 24h).
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Seconds after the end of the run at which the object deletes itself (0 to one year). Absent: never. It is safe
-    /// in a hook, a CI job or a workflow. Do not set it on objects that Argo CD with self-heal or Flux manages. They
-    /// create a deleted object again, and each new object starts a run, so the GPUs are measured forever.
+    /// Seconds after the end of the run at which the object deletes itself (0 to one year). Absent: never. Do not set it on objects
+    /// that Argo CD with self-heal or Flux manages. They create a deleted object again, and each new object starts a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
@@ -153,7 +152,7 @@ pub struct PerfValidationSpec {
     #[schemars(range(min = 0, max = 31_536_000))]
     pub kept_seconds_after_finished: Option<i64>,
     /// Number of earlier runs whose ConfigMap with the full results is kept, without the last run (0 to 100). The
-    /// operator deletes older ones once a run has saved its own. `status.history` still lists the last runs.
+    /// operator deletes older ones once a run has saved its own.
     #[serde(default = "number::<10>")]
     #[schemars(range(min = 0, max = 100))]
     pub results_history_limit: i32,

@@ -96,8 +96,8 @@ pub struct PerfBaselineSpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineEnvironment {
-    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of the model, the image, the settings, the
-    /// product, the driver and the number of GPUs.
+    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of the model, image, settings,
+    /// product, driver and number of GPUs.
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{12}$')")
         .message("write the 12 hex digits of status.environment of a NodePerformance"))]

@@ -173,8 +173,7 @@ pub struct GpuPerformance {
     /// Decode speed (percent of its own earlier runs in the same environment).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
-    /// Internal statistics of earlier runs, specific to the operator's version. They follow the GPU to another node. Do not depend
-    /// on them.
+    /// Internal statistics of earlier runs, specific to the operator's version. They follow the GPU to another node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<StatisticsText>,

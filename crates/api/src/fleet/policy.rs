@@ -154,7 +154,7 @@ fn default_time_zone() -> String {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
-    /// Times in cron's five fields (minute, hour, day, month, weekday), such as `0 1 * * *`. At each of them every node is
+    /// Times in cron's five fields, such as `0 1 * * *`. At each of them every node is
     /// due whose verdict is older.
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
@@ -291,11 +291,11 @@ impl Default for ReportRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActRule {
-    /// Loss against its own past below which no node is Actionable (1 to 50 percent).
+    /// Loss below which no node is Actionable (1 to 50 percent).
     #[serde(default = "number::<4>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Target for the share of wrong nodes among those that are Actionable (1 to 50 percent).
+    /// Target for the share of wrong ones among them (1 to 50 percent).
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,

@@ -57,7 +57,7 @@ pub struct Benchmark {
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
-    /// Seed of the synthetic prompts of the first trial (0 to 4294967295). Equal seeds give equal prompts. Each later
+    /// Seed of the synthetic prompts of the first trial (0 to 4294967295). Each later
     /// trial uses the next number, so that its prompts are not in the prefix cache.
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
@@ -109,7 +109,7 @@ pub struct Benchmark {
     )]
     pub extra_args: Vec<String>,
     /// Resources of the load generator. Without a request or limit of `cpu` it requests one CPU per 100 requests in
-    /// flight, at most 32. Too few CPUs make a trial invalid: two cores held 245 requests in flight, not 1024.
+    /// flight, at most 32. Too few CPUs make a trial invalid.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]

@@ -25,8 +25,7 @@ pub struct Gate {
     /// tokens, `SlowestWorkerPercent`, `OwnPastPercent`, `BaselinePercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
     /// Statistic of the metric. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have
-    /// `Avg` only. A percentile covers successful requests only, without those that timed out. The worst
-    /// `trials.maxFailedRequestsPercent` of a `P99` may therefore be missing.
+    /// `Avg` only. A percentile covers successful requests only, without those that timed out.
     #[serde(default)]
     pub statistic: Statistic,
     /// Good side of the threshold. The threshold itself is good.

@@ -67,9 +67,8 @@ pub struct PodSettings {
             .message("a run is no part of the cluster: write a PriorityClass of your own"),
     )]
     pub priority_class_name: Option<String>,
-    /// Pull secrets. None: the pods use secrets of the namespace. Dynamo's operator gives frontend and workers the
-    /// docker secrets for the image's registry; they run as the deployment's own service account. Pods of the trials
-    /// and the cache use the pull secrets of the namespace's default service account.
+    /// Pull secrets. None: the pods use secrets of the namespace. Frontend and workers get the docker secrets for
+    /// the image's registry, other pods those of the namespace's default service account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")

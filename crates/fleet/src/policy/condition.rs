@@ -79,7 +79,7 @@ pub(super) struct PolicySituation<'a> {
     pub(super) due: usize,
     /// Due nodes with fewer whole GPUs than a validation needs.
     pub(super) too_small: &'a [&'a str],
-    /// Due nodes of which a budget of zero allows no validation, by reason.
+    /// Due nodes that a budget of zero leaves without a validation, by reason.
     pub(super) blocked: &'a BTreeMap<DueReason, usize>,
     /// Cron texts and time zones that cannot be used.
     pub(super) errors: &'a [String],

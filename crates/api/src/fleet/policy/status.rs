@@ -26,7 +26,7 @@ pub struct PerfValidationPolicyStatus {
     /// validation has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
-    /// Environments of the measured nodes, at most 32, those with the most nodes first. Only nodes of one environment are compared.
+    /// At most 32 environments, those with the most nodes first. Only nodes of one environment are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["digest"]))]
     pub environments: Vec<PolicyEnvironment>,
@@ -70,14 +70,14 @@ pub struct PolicyNodes {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEnvironment {
-    /// Digest, as in `status.environment` of a `NodePerformance`.
+    /// Digest.
     pub digest: String,
     /// Product name of the GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Selected nodes whose newest measurement has this environment.
+    /// Its selected nodes.
     pub nodes: i64,
-    /// Name of its `PerfBaseline`. Absent until there is one.
+    /// Its `PerfBaseline`, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
 }
