@@ -137,7 +137,7 @@ pub struct PerfValidationSpec {
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,
-    /// Time-out of every wait of a run (Go durations, above 0s and up to 24h).
+    /// Time-out of every wait of a run (Go durations up to 24h; only `sizing` may be 0s).
     #[serde(default)]
     pub timeouts: Timeouts,
     /// Seconds after the end of the run at which the object deletes itself (0 to one year). Absent: never. Do not set it on objects

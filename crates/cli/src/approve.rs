@@ -60,7 +60,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         error => Error::from_call("approve PerfBaselines", error),
     })?;
     let effect = if duplicate.is_some() {
-        "the operator uses the oldest approved baseline of this environment"
+        "it has no effect while an older approved baseline of this environment exists: delete that one"
     } else {
         "the operator compares nodes with it from now on"
     };

@@ -155,6 +155,8 @@ fn probe(wanted: &PerfValidation, args: &CalibrateArgs) -> Result<PerfValidation
     object.status = None;
     let spec = &mut object.spec;
     spec.suspend = false;
+    // The next load is measured with the same object.
+    spec.ttl_seconds_after_finished = None;
     if let Some(node) = &args.node {
         spec.placement
             .node_selector

@@ -25,7 +25,8 @@ pub struct PriorSpread {
 pub fn prior(product: &str) -> PriorSpread {
     if ["H200", "H100"].iter().any(|part| product.contains(part)) {
         // 31 recorded trials on pairs of H200s in 4 deployments vary by 2.5 % in common and 1.6 % per GPU, with changes of the test
-        // set-up. Three deployments of one H100 differ by 1.3 %. Healthy nodes: assumed.
+        // set-up, which is why less is assumed. Three deployments of one H100 differ by 1.3 %. Healthy nodes: assumed. A stratum
+        // that varies more widens its own scale.
         PriorSpread {
             trial: 0.015,
             pass: 0.010,

@@ -96,8 +96,8 @@ pub struct PerfBaselineSpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineEnvironment {
-    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of the model, image, settings,
-    /// product, driver and number of GPUs.
+    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of model, revision,
+    /// image, settings, GPU product, driver, number of GPUs, Dynamo and AIPerf.
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{12}$')")
         .message("write the 12 hex digits of status.environment of a NodePerformance"))]
@@ -158,7 +158,7 @@ pub struct BaselineMetric {
     pub gpus: Option<i64>,
 }
 
-/// Standard deviation of one run.
+/// Standard deviation of healthy nodes.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineSpread {
@@ -177,7 +177,7 @@ pub struct PerfBaselineStatus {
     /// Newest revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<BaselineRevision>,
-    /// Revision that `spec.approvedRevision` names. Nodes are compared with it while `Approved` is True.
+    /// Last approved revision that exists. Nodes are compared with it while `Approved` is True.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<BaselineRevision>,
     /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster or slower

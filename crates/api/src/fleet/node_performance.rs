@@ -20,7 +20,7 @@ use crate::Verdict;
     plural = "nodeperformances",
     status = "NodePerformanceStatus",
     derive = "PartialEq",
-    doc = "Newest measured performance of the node with the same name. The operator writes it after each run and the node owns it, so it \
+    doc = "Newest measured performance of the node with the same name. The operator writes it after each run that measured, and the node owns it, so it \
            is deleted with the node.",
     shortname = "nodeperf",
     category = "perf",
@@ -104,7 +104,7 @@ pub struct NodePerformanceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// GPUs that the run used.
-    #[serde(default, rename = "gpuCount", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_count: Option<i64>,
     /// Output tokens per second of the whole deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -259,7 +259,7 @@ pub struct ComparisonRules {
     /// Limits for a report in `status.outliers`.
     #[serde(default)]
     pub report: ReportRule,
-    /// Limits for the confidence `Actionable`. A loss that is not reported is not acted on either.
+    /// Limits for the confidence `Actionable`. Only reported losses can be Actionable.
     #[serde(default)]
     pub act: ActRule,
     /// Comparison with other nodes.
@@ -295,7 +295,7 @@ pub struct ActRule {
     #[serde(default = "number::<4>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Target for the share of wrong ones among them (1 to 50 percent).
+    /// Target for the share of wrong Actionable outliers (1 to 50 percent).
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,

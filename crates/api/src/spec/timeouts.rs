@@ -10,7 +10,7 @@ use crate::rules;
 #[x_kube(validation = Rule::new("duration(self.endpointProbe) <= duration(self.endpointReady)")
     .message("one probe outlives the wait for the endpoint: write an endpointProbe of at most endpointReady"))]
 pub struct Timeouts {
-    /// Time-out for an allowed namespace and Dynamo's API (Go duration).
+    /// Time-out until the namespace is allowed and Dynamo's API is served (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
@@ -36,7 +36,7 @@ pub struct Timeouts {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub endpoint_ready: String,
-    /// Time-out of one probe request (Go duration). A cold first token took 42 s, so 30 s was too short.
+    /// Time-out of one probe request (Go duration). A cold first token took 42 s.
     #[serde(default = "default_endpoint_probe")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]

@@ -106,7 +106,7 @@ pub const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-opera
 pub enum RunPart {
     /// Takes the requests and passes them to the workers.
     Frontend,
-    /// Serve the model, each on a GPU of its own.
+    /// Serves the model on its own GPUs.
     Worker,
     /// Sends the requests and measures (AIPerf).
     Benchmark,

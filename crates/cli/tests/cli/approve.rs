@@ -79,9 +79,7 @@ async fn a_duplicate_shows_which_baseline_counts() {
     assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
     assert!(answer.err.contains(used), "{}", answer.err);
     assert!(
-        answer
-            .out
-            .contains("the operator uses the oldest approved baseline of this environment"),
+        answer.out.contains("it has no effect while an older approved baseline"),
         "{}",
         answer.out
     );

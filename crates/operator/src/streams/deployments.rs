@@ -23,8 +23,8 @@ use crate::stored::Stored;
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
 
-/// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one; when
-/// it comes or goes, the watch follows and every object that waits for Dynamo is woken.
+/// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one. When it comes, the
+/// watch begins, and objects in Pending are woken.
 pub(super) fn changes(
     watches: Watches,
     cluster: Cluster,
@@ -50,8 +50,7 @@ pub(super) fn changes(
     })
 }
 
-/// Stream of the CRD's presence, with an item for each change: by its uid, as a CRD that was replaced needs a new
-/// watch.
+/// Stream of the CRD's presence, with an item for each change of its uid, because a replaced CRD needs a new watch.
 fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
     let this = config().fields(&format!("metadata.name={CRD}"));
@@ -103,7 +102,7 @@ fn watch(
     stream::once(begin).flatten().boxed()
 }
 
-/// The newest version that the operator supports, once discovery has it: it is some seconds behind a new CRD.
+/// The newest version that the operator supports, once discovery has it. Discovery lags a new CRD by some seconds.
 async fn resource(cluster: &Cluster) -> ApiResource {
     loop {
         match cluster.served_dynamo().await {

@@ -12,7 +12,7 @@ use super::ReportError;
 /// Larger than anything AIPerf can have measured (31 years in ms); keeps all sums far from overflow.
 const ABSURD: f64 = 1e12;
 
-/// A JSON object whose values keep their text, so that a number is read exactly and every error contains its path.
+/// A JSON object whose values keep their text, so that 0.1 stays 0.1 and every error contains its path.
 pub(super) struct JsonObject<'a> {
     path: String,
     fields: BTreeMap<String, &'a RawValue>,
@@ -67,7 +67,7 @@ impl<'a> JsonObject<'a> {
         self.read(key, "true or false")
     }
 
-    /// A finite number, in the shortest form of its double: exactly the text that AIPerf wrote.
+    /// A finite number, in the shortest decimal form of its double.
     pub fn number(&self, key: &str) -> Result<Option<Decimal>, ReportError> {
         let Some(text) = self.fields.get(key).map(|raw| raw.get()) else {
             return Ok(None);

@@ -75,7 +75,7 @@ pub struct PolicyEnvironment {
     /// Product name of the GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Its selected nodes.
+    /// Number of its selected nodes.
     pub nodes: i64,
     /// Its `PerfBaseline`, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

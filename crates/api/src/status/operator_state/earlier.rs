@@ -22,7 +22,7 @@ pub struct EarlierRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms), mean of the same trials.
-    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Standard deviation of the output tokens per second between these trials (percent); absent after one trial, if the run
     /// found a cause, or if it only judged the trials of another run again.
@@ -106,7 +106,7 @@ pub struct PassedRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms), mean of the same trials.
-    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Number of these trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,10 +129,10 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_within: Option<String>,
     /// Change of the time to first token, 99th percentile (percent).
-    #[serde(default, rename = "ttftP99Percent", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_percent: Option<String>,
     /// Half of the same interval for this time (percentage points).
-    #[serde(default, rename = "ttftP99Within", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_within: Option<String>,
     /// Fields of the environment that differ or are unknown, so that the two runs cannot be compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

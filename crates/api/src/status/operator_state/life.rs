@@ -31,6 +31,6 @@ pub struct TimelineEntry {
 pub struct EarlierGpuTime {
     /// Time at which the last of them gave its GPUs back.
     pub until: DateTime<Utc>,
-    /// GPU seconds of that day (UTC).
+    /// GPU seconds on the day of `until` (UTC).
     pub seconds: i64,
 }

@@ -17,7 +17,7 @@ pub struct TrialState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms).
-    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Requests that failed or came back short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct TrialState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_loss: Option<WorkerLoss>,
     /// Use of the node's CPUs, if they were full during the trial. Present only in the last finished trial.
-    #[serde(default, rename = "cpuShortage", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_shortage: Option<String>,
 }
 
@@ -103,16 +103,16 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_token_throughput: Option<String>,
     /// Time to first token, median (ms).
-    #[serde(rename = "ttftP50Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p50_ms: Option<String>,
     /// Time to first token, 90th percentile (ms).
-    #[serde(rename = "ttftP90Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p90_ms: Option<String>,
     /// Time to first token, 99th percentile (ms).
-    #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Time to first token, largest (ms).
-    #[serde(rename = "ttftMaxMs", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_max_ms: Option<String>,
     /// Requests that failed or came back short (percent).
     #[serde(skip_serializing_if = "Option::is_none")]
