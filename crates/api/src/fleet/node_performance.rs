@@ -20,8 +20,8 @@ use crate::Verdict;
     plural = "nodeperformances",
     status = "NodePerformanceStatus",
     derive = "PartialEq",
-    doc = "Newest measured performance of the node with the same name. The operator writes it after each run that measured, and the node owns it, so it \
-           is deleted with the node.",
+    doc = "Newest measured performance of the node with the same name. The operator writes it after each run that \
+           measured, and the node owns it, so it is deleted with the node.",
     shortname = "nodeperf",
     category = "perf",
     selectable = ".status.verdict",

@@ -154,8 +154,7 @@ fn default_time_zone() -> String {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
-    /// Times in cron's five fields, such as `0 1 * * *`. At each of them every node is
-    /// due whose verdict is older.
+    /// Times in cron's five fields, such as `0 1 * * *`. At each of them every node is due whose verdict is older.
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,

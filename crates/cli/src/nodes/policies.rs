@@ -12,8 +12,8 @@ use perfval_fleet::policy::{PolicyReason, Selection};
 use crate::error::{Error, is_missing_kind};
 use crate::screen::Screen;
 
-/// Reasons of `Ready` with which a policy starts no validation.
-const STOPPED: [PolicyReason; 5] = [
+/// Reasons of `Ready` for which nodes wait.
+const WAITING: [PolicyReason; 5] = [
     PolicyReason::NoNodes,
     PolicyReason::BudgetZero,
     PolicyReason::NamespaceMissing,
@@ -72,8 +72,8 @@ impl Policies {
         let mut conditions = status.iter().flat_map(|status| &status.conditions);
         let ready = conditions.find(|condition| condition.type_ == READY);
         match (ready, status.and_then(|status| status.nodes)) {
-            (Some(ready), _) if STOPPED.map(PolicyReason::as_str).contains(&ready.reason.as_str()) => {
-                format!("policy {name} validates no node: {}", ready.reason)
+            (Some(ready), _) if WAITING.map(PolicyReason::as_str).contains(&ready.reason.as_str()) => {
+                format!("policy {name} has not validated it yet: {}", ready.reason)
             }
             (Some(_), Some(nodes)) => format!(
                 "policy {name} has not validated it yet (running: {}, busy: {})",

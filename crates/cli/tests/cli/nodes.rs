@@ -164,7 +164,7 @@ async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
         (
             "/status/conditions",
             ready("BudgetZero"),
-            "policy gpu-nodes validates no node: BudgetZero",
+            "policy gpu-nodes has not validated it yet: BudgetZero",
         ),
     ] {
         let mut policy = policy(&json!([]));

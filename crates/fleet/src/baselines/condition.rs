@@ -91,10 +91,11 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
         return ("False", "Duplicate", message);
     }
     let newest = situation.newest.map(|newest| newest.revision);
+    // Shifted nodes are not compared with it.
+    let is_used = situation.shift.is_some_and(|shift| !shift.is_environment);
+    let state = if is_used { "in use" } else { "approved" };
     match (situation.approved, situation.baseline.spec.approved_revision, newest) {
         (Some(approved), _, Some(newest)) if newest > approved.revision => {
-            let is_used = situation.shift.is_some_and(|shift| !shift.is_environment);
-            let state = if is_used { "in use" } else { "approved" };
             let message = format!(
                 "Revision {} is {state}, and the newer revision {newest} waits for approval: {command}",
                 approved.revision
@@ -110,7 +111,11 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
             );
             ("True", "Approved", message)
         }
-        (Some(approved), ..) => ("True", "Approved", format!("Revision {} is in use.", approved.revision)),
+        (Some(approved), ..) => (
+            "True",
+            "Approved",
+            format!("Revision {} is {state}.", approved.revision),
+        ),
         (None, Some(missing), Some(newest)) => {
             let message = format!(
                 "Revision {missing} does not exist, so the baseline is not used. Approve revision {newest}: {command}"
