@@ -211,8 +211,7 @@ reasons! {
     /// Some objects still existed, or could not be read, when `timeouts.cleanup` passed.
     TeardownUnconfirmed => TeardownUnconfirmed,
     // ── no run ──
-    /// This operator version cannot parse the object. The status is older than the object, except for `Ready`,
-    /// `Reconciling` and `Stalled`.
+    /// The operator cannot parse the object, or has no room for it. Only `Ready`, `Reconciling` and `Stalled` are current.
     SpecUnreadable => SpecUnreadable,
 }
 

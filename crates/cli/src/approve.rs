@@ -11,7 +11,7 @@ use crate::args::ApproveArgs;
 use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::table::Table;
+use crate::table::{Table, dash};
 
 /// Shows a revision beside the approved one, and approves it.
 pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> Result<u8, Error> {
@@ -118,32 +118,39 @@ fn page(
     let environment = &baseline.spec.environment;
     let product = environment.product.as_deref().unwrap_or("GPUs");
     let before = approved.filter(|approved| approved.revision != revision.revision);
+    // Without an earlier revision there is neither its column nor a change.
+    let row = |name: &str, earlier: Option<String>, now: Option<String>, change: Option<String>| {
+        let mut cells = vec![name.to_owned(), dash(now)];
+        if before.is_some() {
+            cells.insert(1, dash(earlier));
+            cells.push(change.unwrap_or_default());
+        }
+        cells
+    };
     let head = |revision: &BaselineRevision| format!("REVISION {}", revision.revision);
-    let mut table = Table::headed(row(
-        "",
-        before.map(head),
-        Some(head(revision)),
-        Some("CHANGE".to_owned()),
-    ));
-    let counts = |revision: &BaselineRevision| [revision.nodes, revision.gpus, revision.excluded_nodes];
-    let counts_before = before.map_or([None; 3], counts);
-    for (at, name) in ["nodes", "GPUs", "nodes left out"].into_iter().enumerate() {
-        let text = |number: Option<i64>| number.map(|number| number.to_string());
-        let cell_before = before.map(|_| text(counts_before[at]).unwrap_or_default());
-        table.row(row(name, cell_before, text(counts(revision)[at]), None));
+    let change = Some("CHANGE".to_owned());
+    let mut table = Table::new(row("", before.map(head), Some(head(revision)), change));
+    let counts = |revision: &BaselineRevision| {
+        [
+            ("nodes", revision.nodes),
+            ("GPUs", revision.gpus),
+            ("nodes left out", revision.excluded_nodes),
+        ]
+    };
+    for (at, (name, count)) in counts(revision).into_iter().enumerate() {
+        let text = |count: Option<i64>| count.map(|number| number.to_string());
+        let earlier = before.and_then(|before| counts(before)[at].1);
+        table.row(row(name, text(earlier), text(count), None));
     }
     for metric in &revision.metrics {
-        let metric_before = before.and_then(|before| before.metrics.iter().find(|other| other.name == metric.name));
-        let column = |value: fn(&BaselineMetric) -> Option<String>| {
-            before.map(|_| metric_before.and_then(value).unwrap_or_default())
-        };
-        let name = metric.name.as_str();
-        let change = metric_before.and_then(|before| change_percent(parse(&before.centre)?, parse(&metric.centre)?));
+        let earlier = before.and_then(|before| before.metrics.iter().find(|other| other.name == metric.name));
+        let change = earlier.and_then(|earlier| change_percent(parse(&earlier.centre)?, parse(&metric.centre)?));
         let change = change.map(|change| format!("{change:+.1}%"));
-        let centre = |metric: &BaselineMetric| Some(metric.centre.clone());
-        table.row(row(name, column(centre), centre(metric), change));
+        let centre = |metric: &BaselineMetric| metric.centre.clone();
+        let name = metric.name.as_str();
+        table.row(row(name, earlier.map(centre), Some(centre(metric)), change));
         let spread = |metric: &BaselineMetric| Some(format!("{}%", metric.spread.as_ref()?.node_percent));
-        table.row(row("spread of nodes", column(spread), spread(metric), None));
+        table.row(row("spread of nodes", earlier.and_then(spread), spread(metric), None));
     }
     let created = revision.created_at.format("%Y-%m-%d %H:%M UTC");
     format!(
@@ -153,15 +160,4 @@ fn page(
         revision.revision,
         table.on(columns)
     )
-}
-
-/// Cells of a row; without an earlier revision there is neither its column nor a change.
-fn row(name: &str, before: Option<String>, now: Option<String>, change: Option<String>) -> Vec<String> {
-    let dash = |cell: Option<String>| cell.filter(|cell| !cell.is_empty()).unwrap_or_else(|| "-".to_owned());
-    let mut cells = vec![name.to_owned()];
-    match before {
-        Some(before) => cells.extend([dash(Some(before)), dash(now), change.unwrap_or_default()]),
-        None => cells.push(dash(now)),
-    }
-    cells
 }

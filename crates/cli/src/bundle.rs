@@ -25,6 +25,7 @@ use crate::session::Session;
 use crate::{results, size};
 
 use archive::Archive;
+use objects::EventSubject;
 
 /// Lines of each log.
 const LINES: i64 = 5000;
@@ -38,6 +39,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     let mut archive = Archive::new(&format!("perfval-{name}"), screen.now());
     add_versions(session, &mut archive).await;
     let mut value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
+    let subject = EventSubject::new(&value);
     if let Some(status) = &object.status {
         // The stored state has its tables as one text, in which neither people nor the redactor find anything.
         value["status"]["operatorState"] = json!(*status.state);
@@ -49,7 +51,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         value,
         &object,
     );
-    add_children(session, &object, &mut archive).await;
+    add_children(session, &object, subject, &mut archive).await;
     add_results(session, &object, &mut archive).await;
     add_logs(session, &object, args, &mut archive).await?;
     Box::pin(add_size(session, &object, &mut archive)).await;
@@ -94,11 +96,11 @@ async fn add_versions(session: &Session, archive: &mut Archive) {
     );
 }
 
-async fn add_children(session: &Session, object: &PerfValidation, archive: &mut Archive) {
-    let mut listed = vec![objects::EventSubject::from_validation(object)];
+async fn add_children(session: &Session, object: &PerfValidation, subject: EventSubject, archive: &mut Archive) {
+    let mut listed = vec![subject];
     for kind in &objects::CHILDREN {
         let items = objects::listed_objects(session, object, kind, &listed).await;
-        listed.extend(items.iter().flatten().map(objects::EventSubject::from_object));
+        listed.extend(items.iter().flatten().map(EventSubject::new));
         add_list(archive, kind.plural, items, object);
     }
     // Last, when the objects of the events are known.
@@ -150,13 +152,14 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
             }
         };
         for (key, text) in saved.data.into_iter().flatten() {
+            let file = format!("results/{run}/{key}");
             if key.ends_with(LOG) {
                 let settings = Settings::default();
                 let text = clean(&Run::new(object, &settings), &text);
-                archive.add(&format!("results/{run}/{key}"), &what, text.into_bytes());
-                continue;
+                archive.add(&file, &what, text.into_bytes());
+            } else {
+                add_json(archive, &file, &what, text.as_bytes(), object);
             }
-            add_json(archive, &format!("results/{run}/{key}"), &what, text.as_bytes(), object);
         }
         for (key, packed) in saved.binary_data.into_iter().flatten() {
             let mut text = Vec::new();

@@ -3,23 +3,25 @@
 mod knee;
 mod outcome;
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, PostParams};
-use kube::runtime::wait::await_condition;
-use perfval_api::{Gate, PerfValidation, TrialRule, Verdict};
+use kube::runtime::wait::{self, await_condition};
+use perfval_api::{PerfValidation, TrialRule, Verdict};
 use serde_json::{Value, json};
 
 use self::knee::{LoadPoint, SearchStep, whole};
 use self::outcome::{MeasuredRun, calibrated, line, measured, print};
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, CommonCase};
 use crate::error::Error;
 use crate::follow;
 use crate::lifecycle::ask_for_rerun;
-use crate::run::in_its_namespace;
+use crate::run::{in_its_namespace, with_flags};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{exit, manifest};
@@ -28,6 +30,8 @@ use crate::{exit, manifest};
 const BELOW_THE_KNEE: f64 = 0.8;
 /// Trials of each run at the recommended load.
 const TRIALS: i32 = 2;
+/// Between two attempts to watch the validation.
+const PAUSE: Duration = Duration::from_secs(2);
 const SUFFIX: &str = "-calibrate";
 
 /// Measures loads until the knee is known, then the recommended load, and prints the manifest.
@@ -58,6 +62,7 @@ pub async fn run(
     screen.say("IN FLIGHT/GPU  TOK/S/GPU  TTFT-P99\n")?;
 
     let mut points: Vec<LoadPoint> = Vec::new();
+    let mut nodes = BTreeSet::new();
     let knee = loop {
         let load = match knee::next_step(&points, args.from, args.to) {
             SearchStep::Measure(load) => load,
@@ -78,11 +83,14 @@ pub async fn run(
         let Some(measured) = measure(screen, session, &name, load).await? else {
             return Ok(interrupted(screen, session, &name));
         };
-        screen.say(&line(load, &measured))?;
         points.push(LoadPoint {
             load,
             throughput: measured.throughput,
         });
+        nodes.insert(measured.node);
+        if nodes.len() == 2 {
+            screen.note("The loads run on different nodes, which may differ in speed: give one with --node.");
+        }
     };
 
     let load = whole(f64::from(knee) * BELOW_THE_KNEE).max(1);
@@ -103,7 +111,6 @@ pub async fn run(
         let Some(measured) = measure(screen, session, &name, load).await? else {
             return Ok(interrupted(screen, session, &name));
         };
-        screen.say(&line(load, &measured))?;
         runs.push(measured);
     }
     let manifest = calibrated(text, &wanted.spec, load, &runs)?;
@@ -123,15 +130,10 @@ fn can_be_written(output: Option<&Path>) -> Result<(), Error> {
 
 /// The manifest as it is written, and as the API server would store it.
 fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
-    if path == Path::new("-") {
-        return Err(Error::BadInput(
-            "calibrate reads the manifest twice: give a file".to_owned(),
-        ));
-    }
-    let object = manifest::read(path)?;
-    let text = fs::read_to_string(path).map_err(Error::file(path))?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| manifest::no_yaml(&path.display().to_string(), &error))?;
+    let from = path.display().to_string();
+    let text = manifest::text(path)?;
+    let object = manifest::parse(&text, &from)?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| manifest::no_yaml(&from, &error))?;
     let written = documents
         .into_iter()
         .find(|document| document["kind"] == "PerfValidation");
@@ -140,40 +142,26 @@ fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
 
 /// The validation that measures: one trial of the least load, with a gate that every run meets.
 fn probe(wanted: &PerfValidation, args: &CalibrateArgs) -> Result<PerfValidation, Error> {
-    let mut object = wanted.clone();
-    let name = match (&args.name, &wanted.metadata.name) {
-        (Some(name), _) => name.clone(),
-        (None, Some(name)) => format!("{name}{SUFFIX}"),
-        (None, None) => {
-            return Err(Error::BadInput(
-                "the manifest has no metadata.name: write one, or give --name".to_owned(),
-            ));
-        }
+    let suffixed = || wanted.metadata.name.as_ref().map(|name| format!("{name}{SUFFIX}"));
+    let flags = CommonCase {
+        name: args.name.clone().or_else(suffixed),
+        node: args.node.clone(),
+        ..CommonCase::default()
     };
-    object.metadata.name = Some(name);
+    let mut object = with_flags(wanted.clone(), &flags)?;
     object.metadata.annotations = None;
     object.status = None;
     let spec = &mut object.spec;
     spec.suspend = false;
     // The next load is measured with the same object.
     spec.ttl_seconds_after_finished = None;
-    if let Some(node) = &args.node {
-        spec.placement
-            .node_selector
-            .insert("kubernetes.io/hostname".to_owned(), node.clone());
-    }
     spec.benchmark.concurrency_per_gpu = args.from;
     spec.benchmark.soak = None;
-    spec.gates = vec![gate(
-        json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}),
-    )?];
+    let gates = json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}]);
+    spec.gates = serde_json::from_value(gates).map_err(|error| Error::Render(error.to_string()))?;
     spec.trials.rule = TrialRule::Single;
     spec.trials.min = None;
     Ok(object)
-}
-
-fn gate(gate: Value) -> Result<Gate, Error> {
-    serde_json::from_value(gate).map_err(|error| Error::Render(error.to_string()))
 }
 
 async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValidation, Error> {
@@ -190,17 +178,22 @@ async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValida
     }
 }
 
-/// Waits for the end of the run that was requested last; `None` after Ctrl-C.
+/// Waits for the end of the run that was requested last, and prints its numbers; `None` after Ctrl-C.
 async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<MeasuredRun>, Error> {
-    // An object that is gone ends the wait too.
-    let over = await_condition(session.validations(), name, |object: Option<&PerfValidation>| {
-        object.is_none_or(follow::is_over)
-    });
-    tokio::select! {
-        waited = over => {
-            waited.map_err(|error| Error::Unreachable { call: "watch PerfValidations".to_owned(), why: error.to_string() })?;
+    loop {
+        // An object that is gone ends the wait too.
+        let is_over = |object: Option<&PerfValidation>| object.is_none_or(follow::is_over);
+        let over = Box::pin(await_condition(session.validations(), name, is_over));
+        tokio::select! {
+            waited = over => match waited {
+                Ok(_) => break,
+                Err(wait::Error::ProbeFailed(error)) => if let Some(note) = follow::retried(error)? {
+                    screen.note(&note);
+                    tokio::time::sleep(PAUSE).await;
+                },
+            },
+            Some(()) = screen.interrupts.next() => return Ok(None),
         }
-        Some(()) = screen.interrupts.next() => return Ok(None),
     }
     let object = session.get(name).await?;
     let status = object.status.unwrap_or_default();
@@ -210,14 +203,16 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
         return Err(Error::NotMeasured {
             code,
             why: format!(
-                "the run with {load} requests in flight per GPU ended {verdict} ({}): {}; `{}` explains it",
+                "the run with {load} requests in flight per GPU ended {verdict} ({}): {}; {} explains it",
                 status.reason.as_deref().unwrap_or("unknown"),
                 status.message.as_deref().unwrap_or_default(),
                 session.command("describe", name)
             ),
         });
     }
-    measured(&status).map(Some)
+    let measured = measured(&status)?;
+    screen.say(&line(load, &measured))?;
+    Ok(Some(measured))
 }
 
 async fn no_knee(

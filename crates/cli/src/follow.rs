@@ -68,7 +68,7 @@ pub async fn to_the_end(
 pub async fn follow(
     screen: &mut Screen,
     session: &Session,
-    object: PerfValidation,
+    mut object: PerfValidation,
     timeout: Option<Duration>,
 ) -> Result<End, Error> {
     screen.hear();
@@ -78,7 +78,6 @@ pub async fn follow(
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut shown = Shown::new(screen);
     let mut live = Live::new(session);
-    let mut object = object;
     let mut listed = false;
     shown.show(screen, &object, &live)?;
     loop {
@@ -109,7 +108,10 @@ pub async fn follow(
                     shown.finish();
                     return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
                 }
-                Some(Err(error)) => interrupted(screen, &mut shown, error)?,
+                Some(Err(error)) => if let Some(note) = retried(error)? {
+                    shown.finish();
+                    screen.note(&note);
+                },
                 None => return Err(Error::Vanished(name)),
             },
             interrupt = screen.interrupts.next(), if !screen.deaf() => if interrupt.is_some() {
@@ -141,23 +143,22 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Restarts a watch that breaks off; a watch that is not allowed ends.
-fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) -> Result<(), Error> {
+/// Note about a watch that broke off and is tried again; `None` if only its events were too old.
+///
+/// # Errors
+///
+/// A watch that is not allowed is not tried again.
+pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
     let error = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => Error::from_call("read PerfValidations", error),
-        // Events that are too old: the watcher lists again.
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(()),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(None),
     };
     match error {
-        Error::Unreachable { why, .. } => {
-            shown.finish();
-            screen.note(&format!(
-                "The cluster does not answer ({why}); trying again. The run does not depend on it."
-            ));
-            Ok(())
-        }
+        Error::Unreachable { why, .. } => Ok(Some(format!(
+            "The cluster does not answer ({why}); trying again. The run does not depend on it."
+        ))),
         fatal => Err(fatal),
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::{GetArgs, Output};
 use crate::draw::age;
@@ -19,49 +19,21 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Resu
         Some(name) => vec![session.get(name).await?],
         None => session.list(args.all_namespaces).await?,
     };
-    match args.output {
-        Output::Table | Output::Wide if objects.is_empty() => {
-            let of = if args.all_namespaces {
-                "any namespace".to_owned()
-            } else {
-                format!("namespace {}", session.namespace)
-            };
-            screen.note(&format!("No PerfValidations in {of}."));
-        }
-        Output::Table | Output::Wide => {
-            let wide = args.output == Output::Wide;
-            let table = table(&objects, wide, args.all_namespaces, screen.now())?;
-            screen.say(&table.on(screen.columns()))?;
-        }
-        Output::Name => {
-            let names = objects
-                .iter()
-                .map(|object| format!("perfvalidation.perfvalidation.dev/{}\n", object.name_any()));
-            screen.say(&names.collect::<String>())?;
-        }
-        Output::Json | Output::Yaml => {
-            let printed = objects.iter().map(printable).collect::<Result<Vec<_>, _>>()?;
-            let value = match (&args.name, printed) {
-                (Some(_), mut one) => one.swap_remove(0),
-                (None, items) => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}),
-            };
-            let text = match args.output {
-                Output::Yaml => output::yaml(&value)?,
-                _ => output::json(&value)?,
-            };
-            screen.say(&text)?;
-        }
+    if let Some(text) = output::objects(&objects, args.name.is_none(), args.output)? {
+        screen.say(&text)?;
+    } else if objects.is_empty() {
+        let of = if args.all_namespaces {
+            "any namespace".to_owned()
+        } else {
+            format!("namespace {}", session.namespace)
+        };
+        screen.note(&format!("No PerfValidations in {of}."));
+    } else {
+        let wide = args.output == Output::Wide;
+        let table = table(&objects, wide, args.all_namespaces, screen.now())?;
+        screen.say(&table.on(screen.columns()))?;
     }
     Ok(0)
-}
-
-/// As kubectl prints it: without what only the API server reads.
-fn printable(object: &PerfValidation) -> Result<Value, Error> {
-    let mut value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
-    if let Some(meta) = value["metadata"].as_object_mut() {
-        meta.remove("managedFields");
-    }
-    Ok(value)
 }
 
 /// One row for each object.
@@ -82,7 +54,7 @@ fn table(objects: &[PerfValidation], wide: bool, namespaces: bool, now: DateTime
         namespace.into_iter().chain([name.to_owned()]).collect::<Vec<_>>()
     };
     let head = shown.iter().map(|column| column.name.clone());
-    let mut table = Table::headed(own("NAMESPACE", "NAME").into_iter().chain(head));
+    let mut table = Table::new(own("NAMESPACE", "NAME").into_iter().chain(head));
     for object in objects {
         let value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
         let cells = shown

@@ -107,6 +107,7 @@ async fn carry_out(
     open: impl AsyncFn(&Target) -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let target = &cli.target;
+    let namespace = target.namespace.as_deref();
     match cli.verb {
         Verb::Judge(args) => judge::run(screen, &args),
         Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
@@ -117,21 +118,15 @@ async fn carry_out(
             Ok(0)
         }
         Verb::Presets(args) => preset::run(screen, &args),
-        Verb::Init(args) => init::run(screen, &args, target.namespace.as_deref()),
+        Verb::Init(args) => init::run(screen, &args, namespace),
         Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
         Verb::Nodes(args) => Box::pin(nodes::run(screen, &open(target).await?, &args)).await,
         Verb::Approve(args) => Box::pin(approve::run(screen, &open(target).await?, &args)).await,
         Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
         Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
         Verb::Watch(args) => Box::pin(follow::run(screen, &open(target).await?, &args)).await,
-        Verb::Run(args) => {
-            let namespace = target.namespace.as_deref();
-            Box::pin(run::run(screen, &args, namespace, async || open(target).await)).await
-        }
-        Verb::Calibrate(args) => {
-            let namespace = target.namespace.as_deref();
-            Box::pin(calibrate::run(screen, &args, namespace, async || open(target).await)).await
-        }
+        Verb::Run(args) => Box::pin(run::run(screen, &args, namespace, async || open(target).await)).await,
+        Verb::Calibrate(args) => Box::pin(calibrate::run(screen, &args, namespace, async || open(target).await)).await,
         Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
         Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,
         Verb::Resume(args) => Box::pin(lifecycle::resume(screen, &open(target).await?, &args)).await,

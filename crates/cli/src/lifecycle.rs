@@ -34,9 +34,8 @@ pub async fn ask_for_rerun(
     object: &PerfValidation,
 ) -> Result<PerfValidation, Error> {
     let token = screen.now().timestamp_millis().to_string();
-    let changed = session
-        .patch(object, &json!({"metadata": {"annotations": {meta::RERUN: token}}}))
-        .await?;
+    let change = json!({"metadata": {"annotations": {meta::RERUN: token}}});
+    let changed = session.patch(object, &change).await?;
     if object.spec.suspend {
         screen.note(&format!(
             "It is suspended: it runs once {} lets it.",
@@ -85,12 +84,8 @@ pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> 
 pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let name = object.name_any();
-    session
-        .patch(
-            &object,
-            &json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}}),
-        )
-        .await?;
+    let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}});
+    session.patch(&object, &change).await?;
     let status = object.status.as_ref();
     if status.is_some_and(|status| status.phase == Some(Phase::Completed) && condition::is_true(status, CLEANED_UP)) {
         screen.say(&format!(
@@ -121,9 +116,8 @@ pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -
         ))?;
         return Ok(0);
     }
-    session
-        .patch(&object, &json!({"metadata": {"annotations": {meta::NO_CLEANUP: null}}}))
-        .await?;
+    let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: null}}});
+    session.patch(&object, &change).await?;
     screen.say(&format!("what {name} kept is removed; its verdict and results stay\n"))?;
     Ok(0)
 }

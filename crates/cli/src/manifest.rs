@@ -15,13 +15,12 @@ const MANIFEST_BYTES: u64 = 3 << 20;
 
 /// The one `PerfValidation` of a file, as the API server would store it.
 pub fn read(path: &Path) -> Result<PerfValidation, Error> {
-    let from = path.display().to_string();
-    let bytes = input::bytes(path, MANIFEST_BYTES)?;
-    if bytes.len() as u64 > MANIFEST_BYTES {
-        return Err(no_yaml(&from, &format!("larger than {MANIFEST_BYTES} bytes")));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| no_yaml(&from, &error))?;
-    parse(&text, &from)
+    parse(&text(path)?, &path.display().to_string())
+}
+
+/// Text of a manifest.
+pub fn text(path: &Path) -> Result<String, Error> {
+    input::text(path, MANIFEST_BYTES, |why| no_yaml(&path.display().to_string(), why))
 }
 
 /// Error of a text that is no YAML. `from`: its source.

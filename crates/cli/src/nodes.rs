@@ -13,7 +13,6 @@ use perfval_api::Verdict;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, OutlierConfidence};
 use perfval_fleet::margin::own_past_margin;
 use perfval_report::FleetReport;
-use serde_json::{Value, json};
 
 use never::unmeasured;
 use policies::Policies;
@@ -45,7 +44,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         }
     };
     // Other outputs show no outliers.
-    let shows_outliers = args.html.is_some() || matches!(args.output, Output::Table | Output::Wide);
+    let shows_outliers = matches!(args.output, Output::Table | Output::Wide);
     let mut policies = if shows_outliers {
         Policies::read(screen, client).await
     } else {
@@ -64,8 +63,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
             row.name_any(),
         )
     });
+    if let Some(text) = output::objects(&rows, true, args.output)? {
+        screen.say(&text)?;
+        return Ok(0);
+    }
+    let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
     if let Some(path) = &args.html {
-        let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
         let page = FleetReport::new(&rows, never, screen.now())
             .with_policies(&policies.all)
             .with_nodes(nodes.as_deref().unwrap_or_default())
@@ -74,39 +77,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         screen.say(&format!("{} is written\n", path.display()))?;
         return Ok(0);
     }
-    match args.output {
-        Output::Table | Output::Wide => {
-            let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
-            if rows.is_empty() && never.is_empty() {
-                screen.note("No node has GPUs or a measurement.");
-                return Ok(0);
-            }
-            let table = table((&rows, &policies), &never, args.output == Output::Wide, screen);
-            screen.say(&table.on(screen.columns()))?;
-        }
-        Output::Name => {
-            let names = rows
-                .iter()
-                .map(|row| format!("nodeperformance.perfvalidation.dev/{}\n", row.name_any()));
-            screen.say(&names.collect::<String>())?;
-        }
-        Output::Json | Output::Yaml => {
-            let items = rows.iter().map(printable).collect::<Result<Vec<_>, _>>()?;
-            let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items});
-            let text = match args.output {
-                Output::Yaml => output::yaml(&list)?,
-                _ => output::json(&list)?,
-            };
-            screen.say(&text)?;
-        }
+    if rows.is_empty() && never.is_empty() {
+        screen.note("No node has GPUs or a measurement.");
+        return Ok(0);
     }
+    let table = table((&rows, &policies), &never, args.output == Output::Wide, screen);
+    screen.say(&table.on(screen.columns()))?;
     Ok(0)
-}
-
-fn printable(row: &NodePerformance) -> Result<Value, Error> {
-    let mut row = row.clone();
-    row.metadata.managed_fields = None;
-    serde_json::to_value(row).map_err(|error| Error::Render(error.to_string()))
 }
 
 /// Place of a node: misses first, then confirmed outliers, nodes without a reliable result, and suspected outliers. In each group the
@@ -145,7 +122,7 @@ fn table(
         &[]
     };
     let head = usual.iter().chain(more).chain(&["REASON"]);
-    let mut table = Table::headed(head.map(|&name| name.to_owned()));
+    let mut table = Table::new(head.copied());
     let percent = |value: Option<i64>| dash(value.map(|value| format!("{value}%")));
     let measured = rows
         .iter()

@@ -1,8 +1,10 @@
 //! Answers for scripts.
 
+use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::args::Format;
+use crate::args::{Format, Output};
 use crate::error::Error;
 
 /// An answer in a format for scripts; `None` where people read it.
@@ -14,7 +16,40 @@ pub fn in_format(answer: &impl Serialize, format: Format) -> Result<Option<Strin
     }
 }
 
-pub fn json(answer: &impl Serialize) -> Result<String, Error> {
+/// One object or a list of them in a format for scripts, as kubectl prints them; `None` where people read them.
+pub fn objects<K>(objects: &[K], is_list: bool, output: Output) -> Result<Option<String>, Error>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    match output {
+        Output::Table | Output::Wide => Ok(None),
+        Output::Json => json(&printable(objects, is_list)?).map(Some),
+        Output::Yaml => yaml(&printable(objects, is_list)?).map(Some),
+        Output::Name => {
+            let kind = format!("{}.{}", K::kind(&()).to_lowercase(), K::group(&()));
+            let names = objects.iter().map(|object| format!("{kind}/{}\n", object.name_any()));
+            Ok(Some(names.collect()))
+        }
+    }
+}
+
+/// Without fields that only the API server reads.
+fn printable(objects: &[impl Serialize], is_list: bool) -> Result<Value, Error> {
+    let mut items = Vec::new();
+    for object in objects {
+        let mut value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
+        if let Some(meta) = value["metadata"].as_object_mut() {
+            meta.remove("managedFields");
+        }
+        items.push(value);
+    }
+    if is_list {
+        return Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}));
+    }
+    Ok(items.pop().unwrap_or_default())
+}
+
+fn json(answer: &impl Serialize) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(answer).map_err(|error| Error::Render(error.to_string()))?;
     Ok(text + "\n")
 }

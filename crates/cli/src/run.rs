@@ -61,7 +61,7 @@ fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
 }
 
 /// The object of a manifest, with name, size and node of the flags.
-fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<PerfValidation, Error> {
+pub fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<PerfValidation, Error> {
     if let Some(name) = &flags.name {
         object.metadata.name = Some(name.clone());
     }

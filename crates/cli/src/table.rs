@@ -19,15 +19,10 @@ pub struct Table {
 
 impl Table {
     /// A table with a head.
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self::headed(head.map(str::to_owned))
-    }
-
-    /// The same with any number of columns.
-    pub fn headed(head: impl IntoIterator<Item = String>) -> Self {
+    pub fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             headed: true,
-            rows: vec![head.into_iter().collect()],
+            rows: vec![head.into_iter().map(Into::into).collect()],
         }
     }
 

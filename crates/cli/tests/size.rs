@@ -65,12 +65,7 @@ fn manifest(placement: &Value) -> tempfile::NamedTempFile {
 #[test]
 fn the_table_shows_every_node_with_gpus_and_the_plan() {
     let answer = size(DUMP, &["--from", "-"]);
-    assert_eq!(
-        (answer.code, answer.complaint.as_str()),
-        (Some(0), ""),
-        "{}",
-        answer.out
-    );
+    assert_eq!((answer.code, answer.complaint.as_str()), (Some(0), ""), "{answer:?}");
     for line in [
         "NODE    BY             GPUS   FREE   USABLE   WHY",
         "gpu-1   DRA            8      5      5        5 of 8 GPUs free (",
@@ -125,8 +120,7 @@ fn a_manifest_decides_on_the_plan() {
     assert_eq!(table.code, Some(1));
     assert!(
         table.out.contains("no plan (Saturated): no node for 8 GPUs or more:"),
-        "{}",
-        table.out
+        "{table:?}"
     );
 }
 
@@ -207,8 +201,7 @@ fn what_is_missing_or_broken_is_named() {
     assert_eq!(no_class.code, Some(0), "{no_class:?}");
     assert!(
         no_class.out.contains("the DeviceClass gpu.nvidia.com is missing"),
-        "{}",
-        no_class.out
+        "{no_class:?}"
     );
     assert!(no_class.out.contains("plan: 3 of 8 GPUs on gpu-3"), "{}", no_class.out);
 }

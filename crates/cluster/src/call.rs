@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kube::api::{Api, ListParams, PostParams};
-use kube::core::{Request, Resource};
+use kube::core::{PartialObjectMeta, Request, Resource, request};
 use perfval_api::meta::FIELD_MANAGER;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-pub(crate) use crate::read::{Read, Unread, read, seen};
+pub(crate) use crate::read::{Read, Unread, read, seen, unless_absent};
 use crate::{CallFailure, Cluster, json_list, page};
 
 /// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
@@ -22,8 +23,13 @@ const LOOK: Duration = Duration::from_mins(1);
 /// Objects per page of a list, as `kubectl` requests them. Pages of 250 need no less memory (`just bench`): 71 to 86
 /// MiB both.
 const PAGE: u32 = 500;
+/// Bytes of a list whose objects are kept. The pods of a run have some hundred KB, but a tenant may label 400 of 1 MB.
+const LIST_BYTES: usize = 32 << 20;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;
+
+/// Builds the request for a page.
+type BuildList = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
 
 tokio::task_local! {
     /// When the look that the current call belongs to is over.
@@ -44,9 +50,8 @@ pub(crate) fn look_left() -> Duration {
 
 /// The limit of a call, and its failure.
 fn bound(limit: Duration) -> (Duration, CallFailure) {
-    let left = LOOK_ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now()));
-    match left {
-        Ok(left) if left < limit => (left, CallFailure::LookOver { after: LOOK }),
+    match look_left() {
+        left if left < limit => (left, CallFailure::LookOver { after: LOOK }),
         _ => (limit, CallFailure::TimedOut { after: limit }),
     }
 }
@@ -76,10 +81,41 @@ impl Cluster {
     where
         K: Resource + DeserializeOwned,
     {
-        self.list_reduced(api.resource_url(), params, |object: K| {
-            Some(without_managed_fields(object))
-        })
-        .await
+        self.list_whole(api, params).await.map(|listed| listed.items)
+    }
+
+    /// The same with its version. It fails beyond [`LIST_BYTES`].
+    pub(crate) async fn list_whole<K>(&self, api: &Api<K>, params: ListParams) -> Result<Listed<K>, CallFailure>
+    where
+        K: Resource + DeserializeOwned,
+    {
+        let reduce = |bytes: &mut usize, object: Box<RawValue>| {
+            *bytes += object.get().len();
+            Some(if *bytes > LIST_BYTES {
+                Err(page::too_long("a list", LIST_BYTES))
+            } else {
+                let object = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError);
+                object.map(without_managed_fields)
+            })
+        };
+        let Listed { items, version } = self.list_versioned(api.resource_url(), params, 0, reduce).await?;
+        let items = items
+            .into_iter()
+            .collect::<kube::Result<_>>()
+            .map_err(CallFailure::Call)?;
+        Ok(Listed { items, version })
+    }
+
+    /// A consistent list of metadata, in pages: annotations may have 256 KiB in each object.
+    pub(crate) async fn list_metadata<T>(
+        &self,
+        url: &str,
+        params: ListParams,
+        mut reduce: impl FnMut(PartialObjectMeta) -> Option<T>,
+    ) -> Result<Vec<T>, CallFailure> {
+        let reduce = |(): &mut (), object| reduce(object);
+        let listed = self.list_as(Request::list_metadata, url, params, (), reduce).await;
+        listed.map(|listed| listed.items)
     }
 
     /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
@@ -87,51 +123,50 @@ impl Cluster {
         &self,
         url: &str,
         params: ListParams,
-        reduce: impl FnMut(K) -> Option<T>,
+        mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, CallFailure> {
-        let listed = self.list_at(url, params, reduce).await;
+        let reduce = |(): &mut (), object: K| reduce(object);
+        let listed = self.list_versioned(url, params, (), reduce).await;
         listed.map(|listed| listed.items)
     }
 
-    /// The same with its version.
-    pub(crate) async fn list_at<K: DeserializeOwned, T>(
+    /// The same with its version. `state` is that of `reduce`. Each attempt has a copy, so that the pages of an expired list leave
+    /// nothing in it.
+    pub(crate) async fn list_versioned<K: DeserializeOwned, T, S: Clone>(
         &self,
         url: &str,
         params: ListParams,
-        mut reduce: impl FnMut(K) -> Option<T>,
+        state: S,
+        reduce: impl FnMut(&mut S, K) -> Option<T>,
+    ) -> Result<Listed<T>, CallFailure> {
+        self.list_as(Request::list, url, params, state, reduce).await
+    }
+
+    async fn list_as<K: DeserializeOwned, T, S: Clone>(
+        &self,
+        build: BuildList,
+        url: &str,
+        params: ListParams,
+        state: S,
+        mut reduce: impl FnMut(&mut S, K) -> Option<T>,
     ) -> Result<Listed<T>, CallFailure> {
         let mut restarts = 0;
         loop {
-            match self.pages(url, params.clone(), &mut reduce).await {
+            let mut state = state.clone();
+            let reduce = |object: K| reduce(&mut state, object);
+            match self.pages(build, url, params.clone(), reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
         }
     }
 
-    /// A consistent list that is reduced with a state, which `reduce` owns. Each attempt has a copy of `reduce`, so that
-    /// the pages of an expired list leave nothing in the state.
-    pub(crate) async fn list_reduced_anew<K: DeserializeOwned, T>(
-        &self,
-        url: &str,
-        params: ListParams,
-        reduce: impl FnMut(K) -> Option<T> + Clone,
-    ) -> Result<Vec<T>, CallFailure> {
-        let mut restarts = 0;
-        loop {
-            let mut attempt = reduce.clone();
-            match self.pages(url, params.clone(), &mut attempt).await {
-                Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
-                done => return done.map(|listed| listed.items),
-            }
-        }
-    }
-
     async fn pages<K: DeserializeOwned, T>(
         &self,
+        build: BuildList,
         url: &str,
         params: ListParams,
-        reduce: &mut impl FnMut(K) -> Option<T>,
+        mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Listed<T>, CallFailure> {
         let mut params = match params.limit {
             Some(_) => params,
@@ -139,9 +174,8 @@ impl Cluster {
         };
         let (mut items, mut buffer) = (Vec::new(), Vec::new());
         loop {
-            let request = Request::new(url)
-                .list(&params)
-                .map_err(|error| CallFailure::Call(kube::Error::BuildRequest(error)))?;
+            let request = build(&Request::new(url), &params);
+            let request = request.map_err(|error| CallFailure::Call(kube::Error::BuildRequest(error)))?;
             let answer = page::request(&self.client, request, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
@@ -171,7 +205,7 @@ pub(crate) fn creation(dry_run: bool) -> PostParams {
 }
 
 /// An object without `managedFields`, half of its bytes.
-pub(crate) fn without_managed_fields<K: Resource>(mut object: K) -> K {
+fn without_managed_fields<K: Resource>(mut object: K) -> K {
     object.meta_mut().managed_fields = None;
     object
 }
@@ -194,6 +228,6 @@ pub(crate) struct Listed<T> {
 fn shorter(params: ListParams) -> Result<ListParams, CallFailure> {
     match params.limit {
         Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
-        _ => Err(CallFailure::Call(page::too_long())),
+        _ => Err(CallFailure::Call(page::too_long("one object", page::PAGE_BYTES))),
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use crate::call::{Listed, PATIENCE, Read, Unread, look_left, read, seen};
-use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, key};
+use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, object_key};
 use crate::{CallFailure, Cluster};
 
 /// Length of a watch (s). A connection that is silently dead is noticed after it and [`PATIENCE`].
@@ -51,8 +51,8 @@ impl Cluster {
         let [of_slices, of_nodes, of_pods, of_claims] = &mut interned;
         let (taint_rules, slices, nodes) = futures::join!(
             self.device_taint_rules(),
-            list(self, |slice| Counted::read(slice, of_slices)),
-            list(self, |node| Counted::read(node, of_nodes)),
+            list(self, |slice| Counted::reduce(slice, of_slices)),
+            list(self, |node| Counted::reduce(node, of_nodes)),
         );
         // A pod may refer to a claim that serves it, so the claim must not be older.
         let (pods, promises) = futures::join!(list(self, |pod| PodUse::read(pod, of_pods)), self.bind_requests());
@@ -103,7 +103,7 @@ impl Cluster {
         let _turn = self.shared.devices.lock().await;
         let (mut of_slices, mut of_claims) = (Interned::default(), Interned::default());
         let (slices, node_object) = futures::join!(
-            list(self, |slice| Counted::read(slice, &mut of_slices)),
+            list(self, |slice| Counted::reduce(slice, &mut of_slices)),
             self.one_node(node)
         );
         let devices = Inventory {
@@ -162,7 +162,7 @@ async fn follow_all(cluster: &Cluster, kinds: &Kinds) {
 
 async fn follow_kind<T: Counted>(cluster: &Cluster, arrivals: &Arrivals<T>, lists: &Mutex<()>) {
     loop {
-        arrivals.begin();
+        arrivals.begin_list();
         let mut began = Instant::now();
         match follow_a_list(cluster, arrivals, lists, &mut began).await {
             Ok(()) => {
@@ -188,8 +188,8 @@ async fn follow_a_list<T: Counted>(
     let mut version = {
         let _turn = lists.lock().await;
         *began = Instant::now();
-        let listed = list(cluster, |object| T::read(object, &mut interned)).await?;
-        arrivals.list(listed.items);
+        let listed = list(cluster, |object| T::reduce(object, &mut interned)).await?;
+        arrivals.replace(listed.items);
         interned.keep_held_by(2);
         listed.version
     };
@@ -205,10 +205,10 @@ async fn follow_a_list<T: Counted>(
 }
 
 /// Lists a kind.
-async fn list<T: Counted>(cluster: &Cluster, mut read_one: impl FnMut(&T::Object) -> Option<T>) -> Read<Listed<T>> {
+async fn list<T: Counted>(cluster: &Cluster, mut reduce: impl FnMut(&T::Object) -> Option<T>) -> Read<Listed<T>> {
     let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
-    let reduce = |object: T::Object| read_one(&object);
-    let listed = cluster.list_at(&url, T::selection(), reduce).await;
+    let reduce = |(): &mut (), object: T::Object| reduce(&object);
+    let listed = cluster.list_versioned(&url, T::selection(), (), reduce).await;
     read(&format!("list {}", T::PLURAL), listed)
 }
 
@@ -240,7 +240,7 @@ async fn watch<T: Counted>(
         Err(expired) if expired.code() == Some(410) => return Ok(true),
         begun => read(&call, begun)?,
     };
-    arrivals.follow();
+    arrivals.begin_watch();
     let mut events = pin!(events);
     let silence = Duration::from_secs(u64::from(WATCH)) + PATIENCE;
     loop {
@@ -253,12 +253,12 @@ async fn watch<T: Counted>(
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                T::copy(&object, &cluster.copies);
-                arrivals.change(key(&object), T::read(&object, interned))?;
+                T::update_copy(&object, &cluster.copies);
+                arrivals.add_change(object_key(&object), T::reduce(&object, interned))?;
                 advance(&object, version);
             }
             WatchEvent::Deleted(object) => {
-                arrivals.change(key(&object), None)?;
+                arrivals.add_change(object_key(&object), None)?;
                 advance(&object, version);
             }
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,

@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::{AbortHandle, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use self::arrivals::{Arrivals, Counted, key};
+pub(crate) use self::arrivals::{Arrivals, Counted, object_key};
 use crate::read::Unread;
 
 /// Time without a look after which the inventory is dropped, at the latest after twice this: an operator without runs needs no
@@ -87,20 +87,20 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     /// A look has asked for all kinds.
-    fn want(&self, asked: Instant, inventory: &mut Inventory) {
-        self.slices.want(asked, &mut inventory.slices);
-        self.nodes.want(asked, &mut inventory.nodes);
-        self.pods.want(asked, &mut inventory.pods);
-        self.claims.want(asked, &mut inventory.claims);
+    fn request(&self, asked: Instant, inventory: &mut Inventory) {
+        self.slices.request(asked, &mut inventory.slices);
+        self.nodes.request(asked, &mut inventory.nodes);
+        self.pods.request(asked, &mut inventory.pods);
+        self.claims.request(asked, &mut inventory.claims);
         self.note_use();
     }
 
-    /// Takes what has arrived into the inventory.
-    fn take(&self, inventory: &mut Inventory) {
-        self.slices.take(&mut inventory.slices);
-        self.nodes.take(&mut inventory.nodes);
-        self.pods.take(&mut inventory.pods);
-        self.claims.take(&mut inventory.claims);
+    /// Merges what has arrived into the inventory.
+    fn merge_into(&self, inventory: &mut Inventory) {
+        self.slices.merge_into(&mut inventory.slices);
+        self.nodes.merge_into(&mut inventory.nodes);
+        self.pods.merge_into(&mut inventory.pods);
+        self.claims.merge_into(&mut inventory.claims);
     }
 
     fn note_use(&self) {
@@ -158,7 +158,7 @@ impl LookTurn {
         }
         kinds.note_use();
         // All kinds: too many changes that wait would end a watch.
-        kinds.take(inventory);
+        kinds.merge_into(inventory);
         inventory.nodes.present().map(Vec::as_slice)
     }
 
@@ -181,13 +181,13 @@ impl LookTurn {
             }
         };
         let kinds = &followed.kinds;
-        kinds.want(asked, inventory);
+        kinds.request(asked, inventory);
         // With one thread the task has its turn now.
         yield_now().await;
         // A kind that is not there by then is unknown.
         let _ = timeout(limit, kinds.settled()).await;
         // The watches have no common order, and one may be behind. A plan counts once two looks have shown it, two seconds apart.
-        kinds.take(inventory);
+        kinds.merge_into(inventory);
     }
 
     /// Returns true if the kinds of [`add`](Self::add) were listed after a look asked for them.

@@ -33,6 +33,7 @@ mod written_results;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::channel::mpsc::UnboundedReceiver;
@@ -42,7 +43,8 @@ use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
 use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::Run;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 
 pub use change::Change;
 pub use clock::TimeSource;
@@ -67,6 +69,8 @@ pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 
 /// Number of logs of up to 10 MiB in memory at once, with their parsed and packed forms, in a container of 128 MiB.
 const LONG_LOGS: usize = 2;
+/// Age at which the version of the API server is read again.
+const VERSION_LASTS: Duration = Duration::from_mins(10);
 
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
 #[derive(Clone)]
@@ -74,7 +78,7 @@ pub struct Cluster {
     client: Client,
     recorder: EventRecorder,
     probes: Probes,
-    version: Arc<OnceCell<String>>,
+    version: Arc<Mutex<Option<(Instant, String)>>>,
     installed: LastInstalled,
     holders: LastHolders,
     counters: Arc<Counters>,
@@ -143,13 +147,17 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Version of the API server, such as `v1.36.4`; read once.
+    /// Version of the API server, such as `v1.36.4`, at most [`VERSION_LASTS`] old: a control plane is upgraded under the operator.
     pub async fn version(&self) -> Result<String, CallFailure> {
-        let ask = || async {
-            let info = self.bounded(self.client.apiserver_version()).await?;
-            Ok(info.git_version)
-        };
-        self.version.get_or_try_init(ask).await.cloned()
+        let mut known = self.version.lock().await;
+        if let Some((asked, version)) = &*known
+            && asked.elapsed() < VERSION_LASTS
+        {
+            return Ok(version.clone());
+        }
+        let info = self.bounded(self.client.apiserver_version()).await?;
+        *known = Some((Instant::now(), info.git_version.clone()));
+        Ok(info.git_version)
     }
 
     /// Returns true if a completion of this run's endpoint waits for a pass.

@@ -24,6 +24,7 @@ use crate::followed::LookTurn;
 const AT_ONCE: usize = 8;
 
 /// Everything that the planner reads.
+#[derive(Default)]
 pub struct Look {
     /// All runs that hold or want a node.
     pub line: Seen<Line>,
@@ -103,10 +104,7 @@ impl Cluster {
         if namespaces.is_empty() {
             return Look {
                 line,
-                classes: BTreeMap::new(),
-                namespaces: BTreeMap::new(),
-                volumes: BTreeMap::new(),
-                turn: None,
+                ..Look::default()
             };
         }
         // Holders are read last, after everything that may make a device free.
@@ -131,8 +129,8 @@ impl Cluster {
             line,
             classes,
             namespaces,
-            volumes: BTreeMap::new(),
             turn: Some(turn),
+            ..Look::default()
         }
     }
 

@@ -8,7 +8,9 @@ use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_run::time;
 use perfval_sizing::Seen;
 
+use crate::act::delete::delete_params;
 use crate::call::{creation, read, seen};
+use crate::error::unless_late;
 use crate::{CallFailure, Cluster};
 
 impl Cluster {
@@ -58,6 +60,7 @@ impl Cluster {
     /// Deletes the object of an earlier node of the same name. An absent object is no failure.
     pub async fn delete_node_performance(&self, name: &str, uid: &str) -> Result<(), CallFailure> {
         let api: Api<NodePerformance> = Api::all(self.client.clone());
-        self.delete_exactly(&api, name, uid).await
+        let deleted = self.bounded(api.delete(name, &delete_params(uid, None))).await;
+        unless_late(deleted).map(|_| ())
     }
 }

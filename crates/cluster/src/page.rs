@@ -8,7 +8,7 @@ use kube::core::Status;
 use serde::de::Error as _;
 
 /// Longest page in memory. A page of 500 pods of a real cluster has 4 MB, but the API server admits pods of 1.5 MB.
-const PAGE_BYTES: usize = 8 << 20;
+pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
 /// Requests a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth of the
 /// CPU of a look (`just bench`). A refusal is an error. `None`: the page has more than [`PAGE_BYTES`].
@@ -18,7 +18,7 @@ pub(crate) async fn request<'b>(
     buffer: &'b mut Vec<u8>,
 ) -> kube::Result<Option<&'b [u8]>> {
     let json = HeaderValue::from_static("application/json");
-    request.headers_mut().insert(ACCEPT, json);
+    request.headers_mut().entry(ACCEPT).or_insert(json);
     let response = client.send(request.map(Body::from)).await?;
     let code = response.status();
     let mut body = response.into_body();
@@ -46,11 +46,9 @@ fn refusal(body: &[u8], code: u16) -> Status {
     })
 }
 
-/// Failure of a list in which a single object is longer than a page may be.
-pub(crate) fn too_long() -> kube::Error {
-    kube::Error::SerdeError(serde_json::Error::custom(format!(
-        "one object has more than {PAGE_BYTES} bytes"
-    )))
+/// Failure of a list with more bytes than memory is kept for.
+pub(crate) fn too_long(part: &str, bytes: usize) -> kube::Error {
+    kube::Error::SerdeError(serde_json::Error::custom(format!("{part} has more than {bytes} bytes")))
 }
 
 #[cfg(test)]

@@ -38,6 +38,13 @@ struct Sent {
     answer: Option<ProbeAnswer>,
 }
 
+impl Sent {
+    /// Returns true if it is a probe of this run's endpoint, and not of an earlier run of the object.
+    fn is_for(&self, run: &Run<'_>) -> bool {
+        self.request.service == frontend_service(&run.id())
+    }
+}
+
 impl Probes {
     pub(crate) fn new(
         access: EndpointAccess,
@@ -87,8 +94,7 @@ impl Probes {
     /// The state of this run's probe; an answer is given once.
     pub(crate) fn take(&self, run: &Run<'_>) -> Probe {
         let mut sent = self.sent.lock();
-        let service = frontend_service(&run.id());
-        let Some(current) = sent.get_mut(run.uid()).filter(|sent| sent.request.service == service) else {
+        let Some(current) = sent.get_mut(run.uid()).filter(|sent| sent.is_for(run)) else {
             return Probe::Idle;
         };
         match current.answer.take() {
@@ -102,19 +108,13 @@ impl Probes {
 
     /// Returns true if a completion of this run's endpoint waits for a pass.
     pub(crate) fn has_completion(&self, run: &Run<'_>) -> bool {
-        let service = frontend_service(&run.id());
-        self.sent.lock().get(run.uid()).is_some_and(|sent| {
-            sent.request.service == service && matches!(sent.answer, Some(ProbeAnswer::Completion(_)))
-        })
+        let is_completed = |sent: &Sent| sent.is_for(run) && matches!(sent.answer, Some(ProbeAnswer::Completion(_)));
+        self.sent.lock().get(run.uid()).is_some_and(is_completed)
     }
 
     /// Returns true if no probe of this run's endpoint is under way or answered.
     pub(crate) fn is_idle(&self, run: &Run<'_>) -> bool {
-        let service = frontend_service(&run.id());
-        self.sent
-            .lock()
-            .get(run.uid())
-            .is_none_or(|sent| sent.request.service != service)
+        self.sent.lock().get(run.uid()).is_none_or(|sent| !sent.is_for(run))
     }
 
     /// Ends what a phase that does not probe any more has left.

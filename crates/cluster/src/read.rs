@@ -27,6 +27,15 @@ pub(crate) fn read<T>(call: &str, answer: Result<T, CallFailure>) -> Read<T> {
     })
 }
 
+/// Returns `None` if the object does not exist.
+pub(crate) fn unless_absent<T>(read: Read<T>) -> Read<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Unread::Absent) => Ok(None),
+        Err(unknown) => Err(unknown),
+    }
+}
+
 /// A read, as decisions see it.
 pub(crate) fn seen<T>(read: Read<T>) -> Seen<T> {
     match read {

@@ -22,9 +22,7 @@ impl Cluster {
     /// The object as it is now; `None` if it is gone, or another one has its name.
     pub async fn whole(&self, run: &Run<'_>) -> Result<Option<PerfValidation>, CallFailure> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
-        // A list needs no right beyond those of a watch.
-        let params = ListParams::default().fields(&format!("metadata.name={}", run.name()));
-        let found = self.list(&api, params).await?.pop();
+        let found = self.list(&api, named(run.name())).await?.pop();
         Ok(found.filter(|object| object.uid().as_deref() == Some(run.uid())))
     }
 
@@ -56,9 +54,7 @@ impl Cluster {
         let refused = |failure| Error::unwritten_status(namespace, name, failure);
         let resource = ApiResource::erase::<PerfValidation>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
-        // A list needs no right beyond those of a watch.
-        let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        let found = self.list(&api, params).await.map_err(refused)?.pop();
+        let found = self.list(&api, named(name)).await.map_err(refused)?.pop();
         let Some(found) = found.filter(|found| found.metadata.uid == object.uid) else {
             return Ok(());
         };
@@ -71,4 +67,9 @@ impl Cluster {
         let written = self.write_status::<PerfValidation, _>(&api, seen, &status).await;
         unless_late(written).map(|_| ()).map_err(refused)
     }
+}
+
+/// Selects one object. A list needs no right beyond those of a watch.
+fn named(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
 }

@@ -15,13 +15,8 @@ const ROOM: usize = 4096;
 
 /// The queue of Events.
 pub struct Announcer {
-    queue: mpsc::Sender<Announcement>,
-    waiting: Mutex<mpsc::Receiver<Announcement>>,
-}
-
-struct Announcement {
-    object: ObjectReference,
-    event: Event,
+    queue: mpsc::Sender<(ObjectReference, Event)>,
+    waiting: Mutex<mpsc::Receiver<(ObjectReference, Event)>>,
 }
 
 impl Default for Announcer {
@@ -38,8 +33,7 @@ impl Announcer {
     /// Hands over Events on a run's object; they are published in this order.
     pub fn announce(&self, cluster: &Cluster, run: &Run<'_>, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            let object = run.object.object_ref(&());
-            if self.queue.try_send(Announcement { object, event }).is_err() {
+            if self.queue.try_send((run.object.object_ref(&()), event)).is_err() {
                 cluster.count_lost_event();
             }
         }
@@ -48,11 +42,11 @@ impl Announcer {
     /// Publishes until `last` is cancelled, and then the rest.
     pub async fn publish_until(&self, cluster: &Cluster, last: CancellationToken) {
         let mut waiting = self.waiting.lock().await;
-        while let Some(Some(next)) = last.run_until_cancelled(waiting.recv()).await {
-            cluster.publish(&next.object, &next.event).await;
+        while let Some(Some((object, event))) = last.run_until_cancelled(waiting.recv()).await {
+            cluster.publish(&object, &event).await;
         }
-        while let Ok(next) = waiting.try_recv() {
-            cluster.publish(&next.object, &next.event).await;
+        while let Ok((object, event)) = waiting.try_recv() {
+            cluster.publish(&object, &event).await;
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn refused(error: &perfval_cluster::Error, spec: &PerfValidationSpec) -> Eve
 pub fn panicked(said: &str, spec: &PerfValidationSpec) -> Event {
     let said = Redactor::new(spec).redact(said);
     let note = format!(
-        "the operator panicked on this object: {said}; it tries again every 30 s and goes on with other objects; report the bug with \
+        "the operator panicked on this object: {said}; it tries again within 30 s and goes on with other objects; report the bug with \
          `kubectl perfval bundle`"
     );
     PANICKED.warning(note)

@@ -116,7 +116,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
 
-    /// File for the passes under way, on a volume that outlives the container. An object in whose pass the process dies twice is set aside
+    /// With leader election: file of passes under way, on a volume that outlives the container. An object whose pass ends the process twice is set aside
     #[arg(long, env = "PERFVAL_IN_FLIGHT_FILE")]
     pub in_flight_file: Option<PathBuf>,
 

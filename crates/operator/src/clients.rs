@@ -30,7 +30,7 @@ pub(crate) struct Clients {
 
 /// The client of a process that does not lead: for the lease itself, and for the check of its own rights.
 pub(crate) fn unfenced(config: Config, counting: &Counting, clock: &ServerClock) -> Result<Client, Error> {
-    let builder = ClientBuilder::try_from(without_retries(config)).map_err(|source| Error::Client { source })?;
+    let builder = ClientBuilder::try_from(without_retries(config)).map_err(Error::Client)?;
     Ok(builder.with_layer(clock).with_layer(counting).build())
 }
 
@@ -56,8 +56,8 @@ impl Clients {
         let mut watching = config.clone();
         watching.read_timeout = Some(silence);
         let builder = |config: Config| {
-            let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
-            Ok::<_, Error>(builder.with_layer(clock))
+            let builder = ClientBuilder::try_from(config).map_err(Error::Client);
+            builder.map(|builder| builder.with_layer(clock))
         };
         // Each attempt passes the fence, also after the wait of a retry.
         let retry = RetryLayer::new(RetryPolicy::server_retry());

@@ -124,13 +124,12 @@ impl Context {
             let next = after.phase.map_or("", Phase::as_str);
             info!(next, reason = after.reason, message = after.message, "phase over");
             if let Some(since) = status::phase_started_at(before) {
-                self.metrics.left(left, time::until(self.cluster.now(), since));
+                let lasted = time::until(self.cluster.now(), since);
+                self.metrics.left(left, lasted);
+                if (left, after.phase) == (Phase::Sizing, Some(Phase::Deploying)) {
+                    self.metrics.placed(lasted);
+                }
             }
-        }
-        if (before.phase, after.phase) == (Some(Phase::Sizing), Some(Phase::Deploying))
-            && let Some(since) = status::phase_started_at(before)
-        {
-            self.metrics.placed(time::until(self.cluster.now(), since));
         }
         self.metrics.trials(before, after);
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {
@@ -138,11 +137,12 @@ impl Context {
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
         }
         let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
-        if !is_over(before) && is_over(after) {
+        let ends = !is_over(before) && is_over(after);
+        if ends {
             self.ended.notify_one();
             self.measured.add(written, after);
         }
-        if frees || (!is_over(before) && is_over(after)) {
+        if frees || ends {
             self.queue.wake();
         }
     }

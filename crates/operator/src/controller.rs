@@ -181,31 +181,20 @@ async fn report_set_aside(run: &Run<'_>, context: &Context) {
 }
 
 fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {
-    let reason = error.change().name;
+    let (reason, class) = (error.change().name, error.class());
     context.metrics.failed(reason);
-    match error.class() {
+    let error = error as &dyn std::error::Error;
+    match class {
         Class::Conflict => {
-            debug!(
-                reason,
-                error = error as &dyn std::error::Error,
-                "another client wrote; looking again"
-            );
+            debug!(reason, error, "another client wrote; looking again");
             ("conflict", Action::requeue(context.setbacks.pause(uid)))
         }
         Class::Transient => {
-            warn!(
-                reason,
-                error = error as &dyn std::error::Error,
-                "pass failed; trying again"
-            );
+            warn!(reason, error, "pass failed; trying again");
             ("transient", Action::requeue(TRANSIENT))
         }
         Class::Permanent => {
-            warn!(
-                reason,
-                error = error as &dyn std::error::Error,
-                "pass failed; a user has to act"
-            );
+            warn!(reason, error, "pass failed; a user has to act");
             ("permanent", Action::requeue(PERMANENT))
         }
     }

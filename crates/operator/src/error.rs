@@ -16,40 +16,22 @@ pub enum Error {
     },
     /// A log was started before.
     #[error("the log cannot be started")]
-    LogTaken {
-        /// Error of the subscriber.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    LogTaken(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Signal handlers cannot be installed.
     #[error("SIGTERM and SIGINT cannot be listened for")]
-    Signals {
-        /// Error of the runtime.
-        source: std::io::Error,
-    },
+    Signals(#[source] std::io::Error),
     /// The answer cannot be written.
     #[error("the answer cannot be written to standard output")]
-    Answer {
-        /// Error of the file system.
-        source: std::io::Error,
-    },
+    Answer(#[source] std::io::Error),
     /// The asynchronous runtime cannot start.
     #[error("the runtime cannot be started")]
-    Runtime {
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Runtime(#[source] std::io::Error),
     /// No kubeconfig, or a broken one.
     #[error("no access to a cluster: run in a pod with a service account, or set KUBECONFIG")]
-    Kubeconfig {
-        /// Error in the configuration.
-        source: kube::config::InferConfigError,
-    },
+    Kubeconfig(#[source] kube::config::InferConfigError),
     /// The client cannot be built from the configuration.
     #[error("the Kubernetes client cannot be built")]
-    Client {
-        /// Error of the client.
-        source: kube::Error,
-    },
+    Client(#[source] kube::Error),
     /// The HTTP address is taken, or belongs to another machine.
     #[error("{flag} {address} cannot be listened on: choose a free one")]
     Listen {
@@ -70,10 +52,7 @@ pub enum Error {
     },
     /// The HTTP server ended.
     #[error("the server of /healthz and /metrics ended")]
-    Serve {
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Serve(#[source] std::io::Error),
     /// Another process holds the lease now, or it could not be renewed in time.
     #[error("leadership of lease {lease} is lost ({why}): exiting, so that two leaders never work at once")]
     LeaseLost {

@@ -35,7 +35,7 @@ pub const PANICKED: EventWord = EventWord {
     name: "PassPanicked",
     word: Word::OperatorBug,
     why: "This object reaches a bug of the operator. The passes of other objects go on.",
-    remedy: "report the bug with `kubectl perfval bundle`; the operator tries again every 30 s, and an edit of the spec may avoid the bug",
+    remedy: "report the bug with `kubectl perfval bundle`; the operator tries again within 30 s, and an edit of the spec may avoid the bug",
 };
 
 /// The process died in passes of an object.

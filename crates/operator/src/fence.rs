@@ -6,14 +6,13 @@
 //! shows it; there, as everywhere, the resourceVersions and uids in the writes refuse decisions on old copies.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::{Either, Ready, ready};
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use kube::client::Body;
 use parking_lot::Mutex;
-use tower::{BoxError, Layer, Service};
+use tower::filter::{Filter, Predicate};
+use tower::{BoxError, Layer};
 
 use crate::moment::Moment;
 
@@ -68,21 +67,11 @@ impl Fence {
 }
 
 impl<S> Layer<S> for Fence {
-    type Service = Fenced<S>;
+    type Service = Filter<S, Self>;
 
-    fn layer(&self, inner: S) -> Fenced<S> {
-        Fenced {
-            inner,
-            fence: self.clone(),
-        }
+    fn layer(&self, inner: S) -> Filter<S, Self> {
+        Filter::new(inner, self.clone())
     }
-}
-
-/// A client with a fence.
-#[derive(Clone)]
-pub struct Fenced<S> {
-    inner: S,
-    fence: Fence,
 }
 
 /// Reason why a call was not made.
@@ -93,28 +82,14 @@ pub struct Fenced<S> {
 )]
 struct TooOld;
 
-impl<S, B> Service<Request<Body>> for Fenced<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future =
-        Either<futures::future::MapErr<S::Future, fn(S::Error) -> BoxError>, Ready<Result<Response<B>, BoxError>>>;
+impl Predicate<Request<Body>> for Fence {
+    type Request = Request<Body>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        use futures::TryFutureExt as _;
-        if self.fence.lets_through(request.method()) {
-            Either::Left(self.inner.call(request).map_err(Into::into as fn(S::Error) -> BoxError))
+    fn check(&mut self, request: Request<Body>) -> Result<Request<Body>, BoxError> {
+        if self.lets_through(request.method()) {
+            Ok(request)
         } else {
-            Either::Right(ready(Err(TooOld.into())))
+            Err(TooOld.into())
         }
     }
 }

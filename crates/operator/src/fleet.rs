@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt as _};
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{store, store::Writer};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::watcher;
 use kube::{Client, Resource};
 use perfval_api::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::context::Context;
-use crate::streams::WATCH;
+use crate::streams;
 
 /// Keeps the `NodePerformance`s up to date and follows policies and baselines for as long as this process leads. Only an operator of
 /// all namespaces does: the objects are cluster-wide.
@@ -51,9 +51,8 @@ async fn watch<K>(client: Client, writer: Writer<K>, changed: impl Fn())
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let config = watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX));
     let strip = |object: &mut K| object.meta_mut().managed_fields = None;
-    watcher(Api::<K>::all(client), config)
+    watcher(Api::<K>::all(client), streams::config())
         .default_backoff()
         .modify(strip)
         .reflect(writer)

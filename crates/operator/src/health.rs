@@ -68,7 +68,7 @@ pub async fn serve(
     has_metrics: bool,
     end: CancellationToken,
 ) -> Result<(), Error> {
-    let metrics = if has_metrics { get(metrics) } else { get(elsewhere) };
+    let metrics = if has_metrics { get(page) } else { get(elsewhere) };
     let router = Router::new()
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
@@ -77,7 +77,7 @@ pub async fn serve(
     axum::serve(listener, router)
         .with_graceful_shutdown(end.cancelled_owned())
         .await
-        .map_err(|source| Error::Serve { source })
+        .map_err(Error::Serve)
 }
 
 async fn ready(State(health): State<Health>) -> impl IntoResponse {
@@ -85,10 +85,6 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
         None => (StatusCode::OK, "ok".to_owned()),
         Some(obstacle) => (StatusCode::SERVICE_UNAVAILABLE, obstacle),
     }
-}
-
-async fn metrics(State(health): State<Health>) -> impl IntoResponse {
-    page(&health).await
 }
 
 async fn elsewhere() -> impl IntoResponse {
@@ -99,13 +95,12 @@ async fn elsewhere() -> impl IntoResponse {
 }
 
 /// The page of metrics. It unpacks every object, so another thread makes it: passes would wait for this one.
-pub(crate) async fn page(health: &Health) -> impl IntoResponse + use<> {
+pub(crate) async fn page(State(health): State<Health>) -> impl IntoResponse {
     // The page keeps its turn also if the client leaves meanwhile.
     let turn = health.page.clone().lock_owned().await;
-    let (objects, metrics) = (health.objects.clone(), health.metrics.clone());
     let page = apart(move || {
         let _turn = turn;
-        objects.scraped(&metrics)
+        health.objects.scraped(&health.metrics)
     });
     let (status, kind, text) = match page.await {
         Ok(text) => (

@@ -29,36 +29,18 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Actions that the lease allows a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseAction {
-    /// Take it: it is free, or its holder is silent.
-    Acquire,
-    /// This process holds it: renew it.
-    Renew,
-    /// Another process holds it, at least until then.
-    Yield(Instant),
-}
-
-/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on the local clock from
-/// the time at which the record's change was seen, as client-go does: the clocks of two machines are never compared.
-pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> LeaseAction {
-    let Some(lease) = lease else {
-        return LeaseAction::Acquire;
-    };
-    match lease.holder_identity.as_deref() {
-        None | Some("") => LeaseAction::Acquire,
-        Some(holder) if holder == me => LeaseAction::Renew,
-        Some(_) => {
-            let seconds = lease.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
-            let expiry = first_seen + seconds.map_or(DURATION, Duration::from_secs);
-            if now >= expiry {
-                LeaseAction::Acquire
-            } else {
-                LeaseAction::Yield(expiry)
-            }
-        }
+/// Time until which another process holds a lease; `None` if `me` may write it. The record was first seen, unchanged since, at
+/// `first_seen`. Expiry is counted on the local clock from then on, as client-go does: the clocks of two machines are never
+/// compared.
+fn held_until(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> Option<Instant> {
+    let lease = lease?;
+    let holder = lease.holder_identity.as_deref().unwrap_or_default();
+    if holder.is_empty() || holder == me {
+        return None;
     }
+    let seconds = lease.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
+    let expiry = first_seen + seconds.map_or(DURATION, Duration::from_secs);
+    (now < expiry).then_some(expiry)
 }
 
 /// One candidate for one Lease object.
@@ -77,14 +59,6 @@ pub struct Candidate {
     clock: TimeSource,
     /// Suspects whose deaths are counted in the record.
     suspects: Suspects,
-}
-
-/// Result of an attempt.
-enum Attempt {
-    Held,
-    /// Another process holds it, at least until then.
-    Waiting(Instant),
-    Failed(String),
 }
 
 impl Candidate {
@@ -126,9 +100,9 @@ impl Candidate {
         loop {
             let now = Instant::now();
             let next = match self.attempt().await {
-                Attempt::Held => break,
-                Attempt::Waiting(until) => until.min(now + RETRY),
-                Attempt::Failed(why) => {
+                Ok(None) => break,
+                Ok(Some(until)) => until.min(now + RETRY),
+                Err(why) => {
                     warn!(lease = self.lease, why, "the lease cannot be had yet");
                     now + RETRY
                 }
@@ -151,9 +125,9 @@ impl Candidate {
                 return self.lost(&format!("not renewed for {} s", renewed.elapsed().as_secs()));
             }
             let why = match timeout(left, self.attempt()).await {
-                Ok(Attempt::Held) => continue,
-                Ok(Attempt::Waiting(_)) => return self.lost("another process holds it"),
-                Ok(Attempt::Failed(why)) => why,
+                Ok(Ok(None)) => continue,
+                Ok(Ok(Some(_))) => return self.lost("another process holds it"),
+                Ok(Err(why)) => why,
                 Err(_) => "no answer".to_owned(),
             };
             if renewed.elapsed() >= RENEW_DEADLINE {
@@ -166,10 +140,9 @@ impl Candidate {
     /// Gives the lease back, so that a successor need not wait for its expiry.
     pub async fn release(&mut self) {
         self.tenure.end();
-        let Some((lease, _)) = self.seen.take().filter(|(lease, _)| holder(lease) == Some(&self.me)) else {
+        let Some((mut released, _)) = self.seen.take().filter(|(lease, _)| holder(lease) == Some(&self.me)) else {
             return;
         };
-        let mut released = lease;
         self.suspects.annotate(&mut released.metadata);
         if let Some(spec) = &mut released.spec {
             spec.holder_identity = Some(String::new());
@@ -194,23 +167,21 @@ impl Candidate {
         }
     }
 
-    async fn attempt(&mut self) -> Attempt {
+    /// Acquires or renews the lease: `None`. Otherwise another process has it until the returned time.
+    async fn attempt(&mut self) -> Result<Option<Instant>, String> {
         // A record counts from the beginning of its writing: it is at least as fresh.
         let began = Moment::now();
-        match timeout(RETRY * 2, self.try_once()).await {
-            Ok(Ok(None)) => {
-                self.tenure.renewed(began);
-                Attempt::Held
-            }
-            Ok(Ok(Some(until))) => Attempt::Waiting(until),
-            Ok(Err(error)) => Attempt::Failed(error.to_string()),
-            Err(_) => Attempt::Failed(format!("no answer within {} s", (RETRY * 2).as_secs())),
+        let answer = timeout(RETRY * 2, self.try_once()).await;
+        let answer = answer.map_err(|_| format!("no answer within {} s", (RETRY * 2).as_secs()))?;
+        let until = answer.map_err(|error| error.to_string())?;
+        if until.is_none() {
+            self.tenure.renewed(began);
         }
+        Ok(until)
     }
 
-    /// Reads the record, and writes it if the lease may be taken: `None`. Otherwise another process has it until the
-    /// returned time. A holder does not read what it wrote itself, unless another process wrote since. Any other conflict is a
-    /// failure, and the next look shows the holder.
+    /// Reads the record, and writes it if the lease may be taken. A holder does not read what it wrote itself, unless another
+    /// process wrote since. Any other conflict is a failure, and the next look shows the holder.
     async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
         let known = self.written.take();
         let is_known = known.is_some();
@@ -225,7 +196,7 @@ impl Candidate {
         };
         self.seen = current.clone().map(|lease| (lease, first_seen));
         let spec = current.as_ref().and_then(|lease| lease.spec.as_ref());
-        if let LeaseAction::Yield(until) = evaluate(spec, &self.me, first_seen, now) {
+        if let Some(until) = held_until(spec, &self.me, first_seen, now) {
             debug!(lease = self.lease, wait = ?(until - now), "held by another process");
             return Ok(Some(until));
         }

@@ -42,6 +42,8 @@ pub mod stored;
 pub mod streams;
 pub mod suspects;
 pub mod sweeper;
+#[cfg(test)]
+mod test_object;
 pub mod unreadable;
 pub mod version;
 
@@ -73,7 +75,7 @@ fn operate(args: cli::RunArgs) -> Result<(), Error> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|source| Error::Runtime { source })?
+        .map_err(Error::Runtime)?
         .block_on(process::run(args))
 }
 
@@ -81,7 +83,7 @@ fn operate(args: cli::RunArgs) -> Result<(), Error> {
 fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Answer { source }),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Answer(error)),
         _ => Ok(()),
     }
 }

@@ -31,5 +31,5 @@ pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {
     } else {
         log.try_init()
     };
-    started.map_err(|source| Error::LogTaken { source })
+    started.map_err(Error::LogTaken)
 }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use kube::ResourceExt;
 use parking_lot::Mutex;
 use perfval_run::{Observed, Run};
 use perfval_sizing::Seen;
@@ -27,22 +26,18 @@ impl Looks {
             || is_unread(&seen.children);
         let is_over = run.phase().is_none_or(perfval_api::Phase::is_over);
         let mut looks = self.0.lock();
-        match seen.began.filter(|_| !is_over) {
-            Some(began) if !is_unknown => {
-                looks.insert(run.uid().to_owned(), began);
-            }
-            Some(_) => {}
-            None => {
-                looks.remove(run.uid());
-            }
+        let Some(began) = seen.began.filter(|_| !is_over) else {
+            looks.remove(run.uid());
+            return;
+        };
+        if !is_unknown {
+            looks.insert(run.uid().to_owned(), began);
         }
     }
 
     /// The object is gone.
-    pub fn forget(&self, object: &impl ResourceExt) {
-        if let Some(uid) = object.uid() {
-            self.0.lock().remove(&uid);
-        }
+    pub fn forget(&self, uid: &str) {
+        self.0.lock().remove(uid);
     }
 
     /// Forgets objects that are not among these, after a new list.

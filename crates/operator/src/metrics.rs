@@ -1,7 +1,6 @@
 //! Metrics that the operator exports to Prometheus: docs/metrics.md.
 
 mod fleet;
-mod labels;
 mod last;
 mod newest;
 mod objects;
@@ -16,7 +15,7 @@ use std::time::Duration;
 use perfval_api::fleet::{NodePerformanceStatus, PerfValidationPolicyStatus};
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialOutcome, Verdict};
 use perfval_cluster::Counts;
-use prometheus_client::encoding::text;
+use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -25,9 +24,19 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use self::fleet::FleetSeries;
-use self::labels::{Labels, Request};
 use self::objects::ObjectSeries;
 use crate::version::{REVISION, VERSION};
+
+/// Labels with words of the code, as name and value: their number is bounded.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// Labels of a call of the API server.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Request {
+    verb: &'static str,
+    resource: &'static str,
+    code: String,
+}
 
 /// Every series of the operator.
 pub struct OperatorMetrics {
@@ -69,54 +78,39 @@ impl OperatorMetrics {
         let mut registry = Registry::with_prefix(series::PREFIX);
         let fleet = Arc::new(FleetSeries::new(each_object));
         registry.register_collector(Box::new(fleet.clone()));
-        let all = Self {
-            registry: Registry::default(),
-            reconciles: Family::new_with_constructor(|| Histogram::new(PASS_SECONDS)),
-            errors: Family::default(),
-            phases: Family::new_with_constructor(|| Histogram::new(PHASE_SECONDS)),
-            runs: Family::default(),
-            trials: Family::default(),
-            queue_wait: Histogram::new(WAIT_SECONDS),
-            requests: Family::default(),
-            watch_errors: Family::default(),
-            missing_rights: Gauge::default(),
-            unreadable: Gauge::default(),
-            orphans: Gauge::default(),
-            late_objects: Counter::default(),
-            api_timeouts: Counter::default(),
-            lost_events: Counter::default(),
-            leader: Gauge::default(),
-            planned: Gauge::default(),
+        let into = &mut registry;
+        // In the order of the page.
+        let mut all = Self {
+            reconciles: series::RECONCILE_DURATION.register(into, histograms(|| Histogram::new(PASS_SECONDS))),
+            errors: series::RECONCILE_ERRORS.register(into, Family::default()),
+            phases: series::PHASE_DURATION.register(into, histograms(|| Histogram::new(PHASE_SECONDS))),
+            runs: series::RUNS.register(into, Family::default()),
+            trials: series::TRIALS.register(into, Family::default()),
+            queue_wait: series::QUEUE_WAIT.register(into, Histogram::new(WAIT_SECONDS)),
+            requests: series::API_REQUESTS.register(into, Family::default()),
+            api_timeouts: series::API_TIMEOUTS.register(into, Counter::default()),
+            watch_errors: series::WATCH_ERRORS.register(into, Family::default()),
+            missing_rights: series::MISSING_RIGHTS.register(into, Gauge::default()),
+            unreadable: series::UNREADABLE.register(into, Gauge::default()),
+            orphans: series::ORPHANS.register(into, Gauge::default()),
+            late_objects: series::LATE_OBJECTS.register(into, Counter::default()),
+            lost_events: series::LOST_EVENTS.register(into, Counter::default()),
+            leader: series::LEADER.register(into, Gauge::default()),
+            planned: series::PLANNED_RUNS.register(into, Gauge::default()),
             fleet,
             each_object,
             length: AtomicUsize::default(),
+            registry,
         };
+        let build = Info::new([("version", VERSION), ("revision", REVISION)]);
+        all.registry.register(series::BUILD.base, series::BUILD.help, build);
         for phase in objects::active_phases() {
             drop(all.phases.get_or_create(&[("phase", phase.as_str())]));
         }
         for outcome in [TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid] {
             drop(all.trials.get_or_create(&trial_label(outcome)));
         }
-        let build = Info::new([("version", VERSION), ("revision", REVISION)]);
-        let into = &mut registry;
-        series::RECONCILE_DURATION.register(into, all.reconciles.clone());
-        series::RECONCILE_ERRORS.register(into, all.errors.clone());
-        series::PHASE_DURATION.register(into, all.phases.clone());
-        series::RUNS.register(into, all.runs.clone());
-        series::TRIALS.register(into, all.trials.clone());
-        series::QUEUE_WAIT.register(into, all.queue_wait.clone());
-        series::API_REQUESTS.register(into, all.requests.clone());
-        series::API_TIMEOUTS.register(into, all.api_timeouts.clone());
-        series::WATCH_ERRORS.register(into, all.watch_errors.clone());
-        series::MISSING_RIGHTS.register(into, all.missing_rights.clone());
-        series::UNREADABLE.register(into, all.unreadable.clone());
-        series::ORPHANS.register(into, all.orphans.clone());
-        series::LATE_OBJECTS.register(into, all.late_objects.clone());
-        series::LOST_EVENTS.register(into, all.lost_events.clone());
-        series::LEADER.register(into, all.leader.clone());
-        series::PLANNED_RUNS.register(into, all.planned.clone());
-        series::BUILD.register(into, build);
-        Self { registry, ..all }
+        all
     }
 
     /// A pass is over.
@@ -245,6 +239,10 @@ impl OperatorMetrics {
             Err(error) => format!("# not encoded: {error}\n"),
         }
     }
+}
+
+fn histograms(new: fn() -> Histogram) -> Family<Labels<1>, Histogram> {
+    Family::new_with_constructor(new)
 }
 
 fn trial_label(outcome: TrialOutcome) -> Labels<1> {

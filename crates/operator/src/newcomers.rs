@@ -128,6 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_object;
 
     fn object(uid: &str) -> Stored {
         in_phase(uid, None)
@@ -135,13 +136,7 @@ mod tests {
 
     fn in_phase(uid: &str, phase: Option<&str>) -> Stored {
         let status = phase.map(|phase| json!({"phase": phase, "observedGeneration": 1}));
-        serde_json::from_value(json!({
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-            "metadata": {"name": "run", "namespace": "perf", "uid": uid},
-            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
-            "status": status,
-        }))
-        .expect("well-formed")
+        test_object::object(&json!({"uid": uid}), &json!(status))
     }
 
     #[tokio::test(start_paused = true)]

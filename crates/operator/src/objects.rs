@@ -41,31 +41,22 @@ type UnfinishedLists = HashMap<Option<String>, HashSet<String>>;
 
 /// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
 pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<WatchScope>) {
-    let (bell, _) = broadcast::channel(BACKLOG);
-    let watched: Arc<[Option<String>]> = namespaces.clone().into();
-    let (stores, scopes): (Vec<_>, Vec<_>) = namespaces
-        .into_iter()
-        .map(|namespace| {
-            let (reader, writer) = store();
-            (
-                reader.clone(),
-                WatchScope {
-                    namespace,
-                    reader,
-                    writer,
-                },
-            )
-        })
-        .unzip();
-    (
-        Objects {
-            stores: stores.into(),
-            namespaces: watched,
-            unfinished: Arc::default(),
-            bell,
-        },
-        scopes,
-    )
+    let scope = |namespace: &Option<String>| {
+        let (reader, writer) = store();
+        WatchScope {
+            namespace: namespace.clone(),
+            reader,
+            writer,
+        }
+    };
+    let scopes: Vec<WatchScope> = namespaces.iter().map(scope).collect();
+    let objects = Objects {
+        stores: scopes.iter().map(|scope| scope.reader.clone()).collect(),
+        namespaces: namespaces.into(),
+        unfinished: Arc::default(),
+        bell: broadcast::Sender::new(BACKLOG),
+    };
+    (objects, scopes)
 }
 
 impl Objects {
@@ -76,16 +67,20 @@ impl Objects {
             .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
     }
 
-    /// Waits for the first list of every namespace. Returns whether the run of any object is not over.
-    pub(crate) async fn any_active(&self) -> bool {
+    /// Waits for the first list of every namespace. Returns false if a watch has ended, as it does with this process.
+    pub(crate) async fn wait_until_listed(&self) -> bool {
         for store in self.stores.iter() {
-            // It fails without its watch, when this process ends.
             if store.wait_until_ready().await.is_err() {
                 return false;
             }
         }
+        true
+    }
+
+    /// Waits for the first list of every namespace. Returns true if the run of any object is not over.
+    pub(crate) async fn any_active(&self) -> bool {
         let is_active = |object: &Stored| object.phase().is_some_and(|phase| !phase.is_over());
-        self.stores.iter().any(|store| store.find(is_active).is_some())
+        self.wait_until_listed().await && self.stores.iter().any(|store| store.find(is_active).is_some())
     }
 
     /// The namespaces that are looked after; `None` is all of them.
@@ -95,21 +90,22 @@ impl Objects {
 
     /// Text for a scraper, with every object that can be read.
     pub fn scraped(&self, metrics: &OperatorMetrics) -> String {
-        let all = self.stores.iter().flat_map(Store::state);
-        metrics.unreadable(all.filter(|object| !object.is_readable()).count());
+        metrics.unreadable(self.all().filter(|object| !object.is_readable()).count());
         metrics.text(self.readable().filter_map(|object| object.unpack().ok()))
     }
 
     /// Every object that can be read, as last seen.
     pub(crate) fn readable(&self) -> impl Iterator<Item = Arc<Stored>> {
-        let all = self.stores.iter().flat_map(Store::state);
-        all.filter(|object| object.is_readable())
+        self.all().filter(|object| object.is_readable())
     }
 
     /// Every object with an outline, as last seen: also those for which the store has no room, because they exist all the same.
     pub(crate) fn outlined(&self) -> impl Iterator<Item = Arc<Stored>> {
-        let all = self.stores.iter().flat_map(Store::state);
-        all.filter(|object| object.has_outline())
+        self.all().filter(|object| object.has_outline())
+    }
+
+    fn all(&self) -> impl Iterator<Item = Arc<Stored>> {
+        self.stores.iter().flat_map(Store::state)
     }
 
     /// Times for which the last runs of all objects had GPUs, if they are over.
@@ -142,8 +138,7 @@ impl Objects {
     pub(crate) fn uids(&self) -> HashSet<String> {
         // Before the stores: a list that ends between the two reads is in its store by then.
         let mut uids: HashSet<String> = self.unfinished.lock().values().flatten().cloned().collect();
-        let all = self.stores.iter().flat_map(Store::state);
-        uids.extend(all.filter_map(|object| object.meta().uid.clone()));
+        uids.extend(self.all().filter_map(|object| object.meta().uid.clone()));
         uids
     }
 
@@ -160,20 +155,9 @@ impl Objects {
             .await;
     }
 
-    /// Has every object looked at whose run is not over.
-    pub fn wake_active(&self) {
-        let active: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| !phase.is_over()).collect();
-        self.wake_in(&active);
-    }
-
-    /// Triggers a look at every object in one of these phases.
-    pub fn wake_in(&self, phases: &[Phase]) {
-        let waiting = |object: &Stored| object.phase().is_some_and(|phase| phases.contains(&phase));
-        for object in self
-            .stores
-            .iter()
-            .flat_map(|store| store.state_filter(|object| waiting(object)))
-        {
+    /// Triggers a look at every object in such a phase.
+    pub fn wake_in(&self, is_such: impl Fn(Phase) -> bool) {
+        for object in self.all().filter(|object| object.phase().is_some_and(&is_such)) {
             self.wake(ObjectRef::from_obj(&*object));
         }
     }
@@ -200,15 +184,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_object;
 
     fn object(phase: &str) -> Stored {
-        serde_json::from_value(json!({
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-            "metadata": {"name": phase.to_lowercase(), "namespace": "perf", "uid": phase},
-            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
-            "status": {"phase": phase},
-        }))
-        .expect("an object has metadata")
+        let metadata = json!({"name": phase.to_lowercase(), "uid": phase});
+        test_object::object(&metadata, &json!({"phase": phase}))
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 //! a trial comes after a quiet time and has its pass at once. With eight passes at once and then one every 8 s, pods that start
 //! took all of them, and a run of the lab was 12 s longer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use kube::ResourceExt;
@@ -36,6 +36,7 @@ const JOB_PASSES: u32 = 3;
 pub struct PassPace(Mutex<HashMap<(String, String), Last>>);
 
 struct Last {
+    uid: String,
     phase: Option<Phase>,
     /// Version of the object.
     version: Option<String>,
@@ -51,14 +52,15 @@ struct Last {
 }
 
 impl Last {
-    fn new(phase: Option<Phase>, version: Option<String>) -> Self {
-        let shortest = match phase {
+    fn new(run: &Run<'_>) -> Self {
+        let shortest = match run.phase() {
             Some(Phase::CleaningUp) => SHORTEST_OF_REMOVAL,
             _ => SHORTEST,
         };
         Self {
-            phase,
-            version,
+            uid: run.uid().to_owned(),
+            phase: run.phase(),
+            version: run.object.resource_version(),
             at: Instant::now(),
             pause: shortest,
             shortest,
@@ -118,7 +120,7 @@ impl PassPace {
                 last.take()
             }
             _ => {
-                all.insert(key, Last::new(run.phase(), version));
+                all.insert(key, Last::new(run));
                 None
             }
         }
@@ -145,6 +147,11 @@ impl PassPace {
         let key = (object.namespace().unwrap_or_default(), object.name_any());
         self.0.lock().remove(&key);
     }
+
+    /// Forgets objects that are not among these, after a new list.
+    pub fn retain(&self, uids: &HashSet<String>) {
+        self.0.lock().retain(|_, last| uids.contains(&last.uid));
+    }
 }
 
 #[cfg(test)]
@@ -154,15 +161,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_object;
 
     fn object(phase: &str, version: &str) -> PerfValidation {
-        serde_json::from_value(json!({
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-            "metadata": {"name": "run", "namespace": "perf", "uid": "a", "resourceVersion": version},
-            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
-            "status": {"phase": phase},
-        }))
-        .expect("well-formed")
+        let metadata = json!({"uid": "a", "resourceVersion": version});
+        test_object::object(&metadata, &json!({"phase": phase}))
     }
 
     /// Passes within a time over an object that changes after each of these pauses (ms), again and again.
@@ -206,6 +209,16 @@ mod tests {
         }
         assert_eq!(passes(&[50], Duration::from_secs(8)).await, 6);
         assert_eq!(passes(&[5000], Duration::from_secs(61)).await, 12, "each has its pass");
+    }
+
+    #[test]
+    fn a_new_list_drops_objects_that_it_lacks() {
+        let (pace, settings) = (PassPace::default(), Settings::default());
+        pace.take(&Run::new(&object("Benchmarking", "1"), &settings));
+        pace.retain(&["a".to_owned()].into());
+        assert_eq!(pace.0.lock().len(), 1);
+        pace.retain(&HashSet::new());
+        assert!(pace.0.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

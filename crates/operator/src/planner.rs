@@ -129,10 +129,8 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
         Some(_) => Some(false),
         None => own.contains(uid).then_some(true),
     };
-    let mut turns = match timeout(LOOK_LIMIT, turns(context, can_move)).await {
-        Ok(seen) => seen,
-        Err(_) => Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())),
-    };
+    let turns = timeout(LOOK_LIMIT, turns(context, can_move)).await;
+    let mut turns = turns.unwrap_or_else(|_| Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())));
     let mut in_order: Vec<(&Queued, Answer)> = queued
         .iter()
         .filter_map(|queued| {
@@ -235,32 +233,25 @@ fn plan_by(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>)
     let volume_of = |run: &Contender| look.for_run(run)?.cache_volume.present();
     let turns = queue::plan(line, volume_of, |run, spec, others| match look.for_run(run) {
         Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),
-        None => unread(),
+        // It is looked for again.
+        None => Sizing::Wait {
+            reason: Reason::CallFailed,
+            message: "free GPUs cannot be counted: nothing was read for this run".to_owned(),
+        },
     });
     debug!(runs = turns.len(), nodes = fleet.examined(), "planned");
     let chosen = turns.iter().filter(|(_, turn)| is_chosen(turn));
     let caches = chosen.filter_map(|(run, _)| cache_of(run)).collect();
     let answer_to = |(place, (run, turn)): (usize, (&Contender, Turn))| {
-        let naming = look
-            .for_run(run)
-            .map(|of_run| of_run.naming)
-            .filter(|_| is_chosen(&turn));
+        let of_run = look.for_run(run).filter(|_| is_chosen(&turn));
         let answer = Answer {
             place,
-            oddities: naming.map_or(Vec::new(), |naming| fleet.warnings(naming)),
+            oddities: of_run.map_or(Vec::new(), |of_run| fleet.warnings(of_run.naming)),
             turn: Seen::Present(turn),
         };
         (run.position.uid().to_owned(), answer)
     };
     (turns.into_iter().enumerate().map(answer_to).collect(), caches)
-}
-
-/// Nothing was read for a run: it is looked for again.
-fn unread() -> Sizing {
-    Sizing::Wait {
-        reason: Reason::CallFailed,
-        message: "free GPUs cannot be counted: nothing was read for this run".to_owned(),
-    }
 }
 
 fn is_chosen(turn: &Turn) -> bool {

@@ -8,9 +8,9 @@ use futures::join;
 use kube::{Client, Config};
 use perfval_cluster::{Cluster, TimeSource, Wakeups};
 use perfval_run::Settings;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
 use crate::boundary::{Panicked, catch};
@@ -38,7 +38,7 @@ use crate::{clients, logging, shutdown, streams, sweeper, version};
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
     let stop = shutdown::on_signal()?;
-    let config = Config::infer().await.map_err(|source| Error::Kubeconfig { source })?;
+    let config = Config::infer().await.map_err(Error::Kubeconfig)?;
     info!(version = version::VERSION, revision = version::REVISION, server = %config.cluster_url, "starting");
     let namespace = args
         .leader_elect_namespace
@@ -124,9 +124,7 @@ pub async fn lead(
 
 /// Does the work on another thread. It ends with this future.
 async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
-    let mut task = JoinSet::new();
-    task.spawn(work);
-    if let Some(Err(ended)) = task.join_next().await {
+    if let Err(ended) = AbortOnDropHandle::new(tokio::spawn(work)).await {
         error!(
             error = &ended as &dyn std::error::Error,
             "the work of this process ended by a panic"
@@ -148,14 +146,9 @@ fn context(
         endpoint_access(args),
         identity(args),
     );
-    let Health {
-        metrics,
-        objects,
-        rights,
-        ..
-    } = health.clone();
+    let health = health.clone();
     let cluster = cluster.with_clock(clock.clock());
-    let context = Context::new(cluster, settings, metrics, objects, rights);
+    let context = Context::new(cluster, settings, health.metrics, health.objects, health.rights);
     (context, answers)
 }
 
@@ -219,13 +212,9 @@ fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
 
 /// Looks after the rights of this process, leader or follower. Passes under way are repeated when the rights change.
 fn look_after_rights(health: &Health, client: Client, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
-    let Health {
-        metrics,
-        objects,
-        rights,
-        ..
-    } = health.clone();
-    async move { rights.watch(client, needed, metrics, || objects.wake_active()).await }
+    let health = health.clone();
+    let wake = move || health.objects.wake_in(|phase| !phase.is_over());
+    health.rights.watch(client, needed, health.metrics, wake)
 }
 
 async fn serve(
@@ -248,7 +237,7 @@ async fn serve(
     };
     Ok(async move {
         if let Err(error) = tokio::try_join!(open, secured) {
-            tracing::error!(
+            error!(
                 error = &error as &dyn std::error::Error,
                 "no health and no metrics from now on"
             );

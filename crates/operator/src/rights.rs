@@ -89,6 +89,16 @@ impl Rights {
         Some(Event::warning(Reason::CallFailed, "CheckRights", text::bounded(&note)))
     }
 
+    /// The object is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.0.known.lock().notified.remove(uid);
+    }
+
+    /// Forgets objects that are not among these, after a new list.
+    pub(crate) fn retain(&self, uids: &HashSet<String>) {
+        self.0.known.lock().notified.retain(|uid| uids.contains(uid));
+    }
+
     /// Checks these rights at once and whenever one is doubted, and the missing ones again and again; `on_change` is called
     /// whenever the answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {

@@ -32,12 +32,12 @@ pub async fn serve(listener: Listener, health: Health, readers: Readers, end: Ca
     axum::serve(listener, router)
         .with_graceful_shutdown(end.cancelled_owned())
         .await
-        .map_err(|source| Error::Serve { source })
+        .map_err(Error::Serve)
 }
 
 async fn metrics(State(secured): State<Secured>, headers: HeaderMap) -> Response {
     match secured.readers.access(token(&headers)).await {
-        Access::Granted => page(&secured.health).await.into_response(),
+        Access::Granted => page(State(secured.health)).await.into_response(),
         Access::Unauthenticated => (
             StatusCode::UNAUTHORIZED,
             [(header::WWW_AUTHENTICATE, "Bearer")],

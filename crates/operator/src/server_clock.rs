@@ -79,30 +79,24 @@ impl ServerClock {
     fn learn(&self, date: DateTime<Utc>, began: Moment) {
         let mut known = self.known.lock();
         let at = Moment::now();
-        let (earliest, latest) = (date, date + RESOLUTION + delta(at.since(began)));
-        let Some(before) = known.as_mut() else {
-            let shown = (earliest, at);
-            *known = Some(KnownTime {
-                at,
-                earliest,
-                latest,
-                shown,
-            });
-            return;
-        };
-        let passed = delta(at.since(before.at));
-        let both = (
-            earliest.max(before.earliest + passed),
-            latest.min(before.latest + passed),
-        );
-        // Not both can be true: a clock was set, or drifted away, or another API server answers.
-        let (earliest, latest) = if both.0 <= both.1 { both } else { (earliest, latest) };
-        *before = KnownTime {
+        let (mut earliest, mut latest) = (date, date + RESOLUTION + delta(at.since(began)));
+        let mut shown = (earliest, at);
+        if let Some(before) = &*known {
+            let passed = delta(at.since(before.at));
+            let later = earliest.max(before.earliest + passed);
+            let sooner = latest.min(before.latest + passed);
+            // If not both can be true, a clock was set, or drifted away, or another API server answers.
+            if later <= sooner {
+                (earliest, latest) = (later, sooner);
+            }
+            shown = before.shown;
+        }
+        *known = Some(KnownTime {
             at,
             earliest,
             latest,
-            shown: before.shown,
-        };
+            shown,
+        });
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use kube::ResourceExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -47,16 +46,9 @@ impl Setbacks {
         Some(left).filter(|left| !left.is_zero())
     }
 
-    /// A pass did what it decided.
+    /// A pass did what it decided, or the object is gone.
     pub fn over(&self, uid: &str) {
         self.0.lock().remove(uid);
-    }
-
-    /// The object is gone.
-    pub fn forget(&self, object: &impl ResourceExt) {
-        if let Some(uid) = object.uid() {
-            self.over(&uid);
-        }
     }
 
     /// Forgets objects that are not among these, after a new list.

@@ -13,7 +13,7 @@ pub const DRAIN: Duration = Duration::from_secs(20);
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once.
 pub fn on_signal() -> Result<CancellationToken, Error> {
-    let listen = |kind| signal(kind).map_err(|source| Error::Signals { source });
+    let listen = |kind| signal(kind).map_err(Error::Signals);
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
     let signalled = stop.clone();

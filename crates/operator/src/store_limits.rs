@@ -83,6 +83,8 @@ impl StoreLimits {
         let mut state = self.0.lock();
         state.forget(&namespace, &uid);
         if bytes == 0 {
+            // Its status shows another reason.
+            state.reported.remove(&uid);
             return;
         }
         // Runs that hold GPUs are as few as the nodes, and must end.
@@ -161,6 +163,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::test_object;
 
     /// An object of about 14 KiB, which no compression makes smaller than 10 KiB.
     fn object(namespace: &str, number: u32, phase: &str) -> Stored {
@@ -176,13 +179,11 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             let _ = write!(noise, "{:x}", state >> 16);
         }
-        serde_json::from_value(json!({
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-            "metadata": {"name": number.to_string(), "namespace": namespace, "uid": format!("{namespace}-{number}")},
-            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2", "worker": {"args": [noise]}}}},
-            "status": status,
-        }))
-        .expect("an object has metadata")
+        let uid = format!("{namespace}-{number}");
+        let metadata = json!({"name": number.to_string(), "namespace": namespace, "uid": uid});
+        let mut object: Value = test_object::object(&metadata, status);
+        object["spec"]["workload"]["dynamo"]["worker"] = json!({"args": [noise]});
+        serde_json::from_value(object).expect("an object has metadata")
     }
 
     fn admit(limits: &StoreLimits, namespace: &str, number: u32, phase: &str) -> bool {

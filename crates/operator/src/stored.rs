@@ -3,7 +3,6 @@
 //! In memory a waiting object took 9 KB, and 5,000 of them did not fit into 128 MiB beside 5,000 nodes. As compressed JSON it
 //! takes about 1 KB. The API server admits objects of 1.5 MB, so an object that is too large is kept by its name alone.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 
@@ -24,7 +23,8 @@ const SPEC_BYTES: usize = 16 << 10;
 const ANNOTATION_BYTES: usize = 1 << 10;
 
 /// An object of the watch. An object that cannot be parsed does not hide the others.
-#[derive(Clone, Debug)]
+#[derive(Resource, Clone, Debug)]
+#[resource(inherit = "PerfValidation")]
 pub struct Stored {
     metadata: ObjectMeta,
     phase: Option<Phase>,
@@ -251,51 +251,19 @@ impl<'de> Deserialize<'de> for Stored {
     }
 }
 
-impl Resource for Stored {
-    type DynamicType = ();
-    type Scope = <PerfValidation as Resource>::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        PerfValidation::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        PerfValidation::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        PerfValidation::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        PerfValidation::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::test_object;
 
     fn stored(change: impl FnOnce(&mut Value)) -> Stored {
-        let mut object = json!({
-            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-            "metadata": {
-                "name": "run", "namespace": "perf", "uid": "1", "labels": {"team": "a"},
-                "annotations": {"note": "n".repeat(9_000), "perfvalidation.dev/rerun": "1"},
-            },
-            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
-            "status": {"phase": "Sizing", "observedGeneration": 1, "ofANewerVersion": {"a": 1}},
-        });
+        let annotations = json!({"note": "n".repeat(9_000), "perfvalidation.dev/rerun": "1"});
+        let mut object: Value = test_object::object(
+            &json!({"uid": "1", "labels": {"team": "a"}, "annotations": annotations}),
+            &json!({"phase": "Sizing", "observedGeneration": 1, "ofANewerVersion": {"a": 1}}),
+        );
         change(&mut object);
         serde_json::from_value(object).expect("an object has metadata")
     }

@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, Stream, StreamExt, future};
+use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
@@ -22,7 +22,7 @@ use kube::{Client, Resource as _};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub use self::watches::WATCH;
+pub(crate) use self::watches::{WATCH, config};
 use self::watches::{Watches, without_errors};
 use crate::context::Context;
 use crate::controller::reconcile;
@@ -41,14 +41,9 @@ pub async fn reconcile_all(
     workers: u16,
     stop: CancellationToken,
 ) {
-    let WatchScope {
-        namespace,
-        reader,
-        writer,
-    } = scope;
     let watches = Watches {
         client,
-        namespace,
+        namespace: scope.namespace,
         metrics: context.metrics.clone(),
         copies: context.cluster.copies(),
     };
@@ -57,7 +52,7 @@ pub async fn reconcile_all(
     let jobs = watches
         .copied_children::<Job>("Job", watches.api())
         .inspect(move |object| paced.pace.job_changed(object));
-    Controller::for_stream(root(&watches, writer, &context).map(Ok), reader)
+    Controller::for_stream(root(&watches, scope.writer, &context).map(Ok), scope.reader)
         .with_config(controller::Config::default().debounce(DEBOUNCE).concurrency(workers))
         .reconcile_on(jobs)
         .reconcile_on(watches.copied_children::<Pod>("Pod", watches.api()))
@@ -74,14 +69,11 @@ pub async fn reconcile_all(
             |_, never: &Infallible, _| match *never {},
             context,
         )
-        .for_each(|outcome| {
-            match outcome {
-                Ok(_) => {}
-                // A child's last event after its owner is gone.
-                Err(controller::Error::ObjectNotFound(object)) => debug!(%object, "gone already"),
-                Err(error) => warn!(error = &error as &dyn std::error::Error, "a trigger was lost"),
-            }
-            future::ready(())
+        .for_each(async |outcome| match outcome {
+            Ok(_) => {}
+            // A child's last event after its owner is gone.
+            Err(controller::Error::ObjectNotFound(object)) => debug!(%object, "gone already"),
+            Err(error) => warn!(error = &error as &dyn std::error::Error, "a trigger was lost"),
         })
         .await;
 }
@@ -97,13 +89,15 @@ impl Context {
 
     /// Handles a deleted object.
     pub fn observe_removal(&self, object: &Stored) {
-        self.own_writes.forget(object);
-        self.looks.forget(object);
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        self.own_writes.forget(uid);
+        self.looks.forget(uid);
+        self.setbacks.over(uid);
+        self.suspects.forget(uid);
+        self.rights.forget(uid);
         self.pace.forget(object);
         self.cluster.copies().forget_object(object);
         self.newcomers.forget(object);
-        self.setbacks.forget(object);
-        self.suspects.forget(object.meta());
         self.store_limits.forget(object.meta());
         // Its GPUs may be free now.
         self.queue.wake();
@@ -115,10 +109,16 @@ impl Context {
         let uids = self.objects.uids();
         self.own_writes.retain(&uids);
         self.looks.retain(&uids);
+        self.pace.retain(&uids);
         self.newcomers.retain(&uids);
         self.setbacks.retain(&uids);
         self.store_limits.retain(&uids);
+        self.rights.retain(&uids);
         self.cluster.copies().retain(&uids);
+        // Deaths are older than the lists: until all are complete, no store has the objects of some namespaces.
+        if self.objects.listed() {
+            self.suspects.retain(&uids);
+        }
         // GPUs of those that went may be free now.
         self.queue.wake();
     }
@@ -132,7 +132,7 @@ fn root(
 ) -> impl Stream<Item = Stored> + Send + use<> {
     let (context, listing, admitting) = (context.clone(), context.clone(), context.clone());
     let (namespace, listed) = (watches.namespace.clone(), watches.namespace.clone());
-    let events = watcher(watches.api::<Stored>(), watches::config().page_size(PAGE))
+    let events = watcher(watches.api::<Stored>(), config().page_size(PAGE))
         .default_backoff()
         .inspect(move |event| match event {
             Ok(Event::Init) => listing.objects.begin_list(listed.as_deref()),

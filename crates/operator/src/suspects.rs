@@ -7,7 +7,7 @@
 
 mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -110,11 +110,10 @@ impl Suspects {
         let mut state = self.0.state.lock();
         match state.deaths.get(uid) {
             Some(deaths) if deaths.asked == record::asked(object) => deaths.count,
-            Some(_) => {
+            _ => {
                 state.deaths.remove(uid);
                 0
             }
-            None => 0,
         }
     }
 
@@ -144,12 +143,13 @@ impl Suspects {
     }
 
     /// The object is gone.
-    pub(crate) fn forget(&self, object: &ObjectMeta) {
-        self.0
-            .state
-            .lock()
-            .deaths
-            .remove(object.uid.as_deref().unwrap_or_default());
+    pub(crate) fn forget(&self, uid: &str) {
+        self.0.state.lock().deaths.remove(uid);
+    }
+
+    /// Forgets objects that are not among these, after the first list of every namespace.
+    pub(crate) fn retain(&self, uids: &HashSet<String>) {
+        self.0.state.lock().deaths.retain(|uid, _| uids.contains(uid));
     }
 }
 

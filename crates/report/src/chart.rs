@@ -1,11 +1,7 @@
 //! Small static charts as SVG.
 //!
-//! Written here with `maud`, and not with a plotting library, after reading the sources of those on the registry (November
-//! 2026): a chart here has a title and a description that a screen reader finds, takes its colours from the page's
-//! style sheet so that one drawing is light, dark and printed, and twenty trials stay far below a megabyte.
-//! `plotters` 0.3.7 (last release September 2024), `kuva` 0.6 (October 2026, healthy) and `charts-rs` 2.3 write fixed
-//! colours into every element and no `role`, `title` or `desc` of the drawing; `poloto` 19.1 has style classes, but no release
-//! since 2023 and the same lack; `charming` 0.6 needs JavaScript in the page or a JavaScript engine in the program.
+//! A chart has a title and a description for screen readers, and takes its colours from the page's style sheet. No plotting
+//! library of November 2026 does both without JavaScript (`plotters`, `kuva`, `charts-rs`, `poloto`, `charming`).
 
 mod axis;
 mod points;

@@ -73,14 +73,10 @@ impl Facts {
                 .push("The spec changed after this run began: gates and manifest are those of now.".to_owned());
         }
         if let Some(results) = results {
-            let of = summary(results)?.status.run.map_or(0, |run| run.number);
-            if of != status.state.judged_run.unwrap_or(run.number) {
+            let saved = summary(results)?.status.run.map_or(0, |run| run.number);
+            if saved != status.state.judged_run.unwrap_or(run.number) {
                 let (name, current) = (Error::name_of(results), run.number);
-                return Err(Error::AnotherRun {
-                    name,
-                    saved: of,
-                    current,
-                });
+                return Err(Error::AnotherRun { name, saved, current });
             }
             facts.saved = Some(facts.check(results, status.results_ref.as_ref().map(|named| named.sha256.as_str())));
         } else if let Some(named) = &status.results_ref {
@@ -92,8 +88,7 @@ impl Facts {
         facts.trials = trials(&status.state.trials, results);
         facts.status = status;
         facts.redact();
-        facts.unread();
-        facts.omitted(results);
+        facts.note_gaps(results);
         Ok(facts)
     }
 
@@ -110,8 +105,7 @@ impl Facts {
         let annotated = results.metadata.annotations.as_ref().and_then(|all| all.get(SHA256));
         facts.saved = Some(facts.check(results, annotated.map(String::as_str)));
         facts.redact();
-        facts.unread();
-        facts.omitted(Some(results));
+        facts.note_gaps(Some(results));
         Ok(facts)
     }
 
@@ -142,7 +136,7 @@ impl Facts {
                 from: Some(export.name.to_owned()),
             })
             .collect();
-        facts.unread();
+        facts.note_gaps(None);
         if facts.trials.len() < exports.len() {
             facts.notes.push(format!(
                 "{} of {} exports were judged: the trial rule had decided by then.",
@@ -204,21 +198,18 @@ impl Facts {
         saved
     }
 
-    fn unread(&mut self) {
+    /// Notes measurements that are not in this report.
+    fn note_gaps(&mut self, results: Option<&ConfigMap>) {
         let note = |trial: &Trial| {
             let (number, unread) = (trial.status.number, trial.requests.as_ref()?.unread);
             let what = "lines of AIPerf's record of requests that are not understood, and not drawn";
             (unread > 0).then(|| format!("Trial {number}: {what}: {unread}."))
         };
         self.notes.extend(self.trials.iter().filter_map(note));
-    }
-
-    fn omitted(&mut self, results: Option<&ConfigMap>) {
-        let text = results
-            .and_then(|results| results.data.as_ref())
-            .and_then(|data| data.get(OMITTED));
+        let omitted = results.and_then(|results| results.data.as_ref()?.get(OMITTED));
+        let lines = omitted.map(|text| text.trim().replace('\n', "; "));
         self.notes
-            .extend(text.map(|text| format!("Not in the results: {}.", text.trim().replace('\n', "; "))));
+            .extend(lines.map(|lines| format!("Not in the results: {lines}.")));
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn errors(trial: &TrialState) -> Option<String> {
     Some(format!("{} of {}", trial.errors?, trial.requests?))
 }
 
-/// `2m 5s`.
+/// `2 min 5 s`.
 pub(crate) fn duration(length: TimeDelta) -> String {
     let seconds = length.num_seconds().max(0);
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

@@ -43,7 +43,7 @@ pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
 
 /// Returns true if the last run measured, judged and saved its trials, or is about to judge saved ones again.
 fn has_saved_trials(status: &PerfValidationStatus) -> bool {
-    let judges_again = || status.verdict.is_none() && status::judged_run(status).is_some();
+    let judges_again = || status.verdict.is_none() && status.state.judged_run.is_some();
     let judged = matches!(
         status.verdict,
         Some(Verdict::Passed | Verdict::Failed | Verdict::Inconclusive)

@@ -13,9 +13,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{
-    Leftovers, PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict, Why, text,
-};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict, Why, text};
 
 use crate::attendance::{self, Limit};
 use crate::decision::Decision;
@@ -24,7 +22,7 @@ use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
 use crate::run::Run;
-use crate::{phase, preemption, status, teardown, time};
+use crate::{phase, preemption, status, time};
 
 /// Reads that a pass over this object needs.
 pub fn needs(run: &Run<'_>) -> Needs {
@@ -112,7 +110,7 @@ pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now:
     let overdue = |limit| now >= time::after(attendance::deadline(status, &limit), queue::ABANDONED);
     // What a run that judges saved trials again still holds was kept by an earlier one.
     let is_under_way = status.phase.is_some_and(|phase| match phase {
-        Phase::Evaluating => status::judged_run(status).is_none(),
+        Phase::Evaluating => status.state.judged_run.is_none(),
         phase => is_active(phase) || phase == Phase::CleaningUp,
     });
     is_under_way && !phase::limit(spec, status).is_some_and(overdue)
@@ -162,9 +160,7 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         ..limit
     };
     // Once passed, the time for removal stays passed.
-    let overdue = teardown::leftovers(pass.run) == Some(Leftovers::Overdue);
-    let has_passed = current == Phase::CleaningUp && overdue;
-    if has_passed || pass.has_passed(&limit) {
+    if status::is_overdue(pass.run.status()) || pass.has_passed(&limit) {
         (timed.expired)(pass, why)
     } else {
         step
@@ -173,30 +169,24 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 
 /// Ends a run that exceeded its time-out as a whole. Complete measurements are judged first.
 fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
-    let goes_on = match &step {
-        Step::Wait(_) | Step::Work(_) => true,
-        Step::Go(next, _) => is_active(*next) && *next != Phase::Evaluating,
-        Step::End(..) | Step::Begin(_) | Step::Rest => false,
+    let is_measuring = |phase| is_active(phase) && phase != Phase::Evaluating;
+    let why = match &step {
+        Step::Wait(why) | Step::Work(why) if is_measuring(current) => why,
+        Step::Go(next, why) if is_measuring(current) && is_measuring(*next) => why,
+        Step::Wait(_) | Step::Work(_) | Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };
-    let is_measuring = is_active(current) && current != Phase::Evaluating;
     let (Some(total), Some(limit)) = (
         &pass.run.spec().timeouts.total,
         total_limit(pass.run.spec(), &pass.status),
     ) else {
         return step;
     };
-    if !goes_on || !is_measuring {
-        return step;
-    }
     if !pass.has_passed(&limit) {
         let left = time::until(attendance::deadline(&pass.status, &limit), pass.now);
         pass.look_again_in(left.max(Duration::from_millis(100)));
         return step;
     }
-    let waited = match step {
-        Step::Wait(why) | Step::Work(why) | Step::Go(_, why) => why.message,
-        Step::End(..) | Step::Begin(_) | Step::Rest => String::new(),
-    };
+    let waited = &why.message;
     Step::error(
         Reason::DeadlineExceeded,
         format!("{waited} (gave up: the whole run took longer than timeouts.total, {total})"),

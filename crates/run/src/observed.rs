@@ -271,6 +271,17 @@ pub struct LogRequest {
     pub previous: bool,
 }
 
+impl LogRequest {
+    /// Creates a request.
+    pub fn new(pod: impl Into<String>, container: impl Into<String>, previous: bool) -> Self {
+        Self {
+            pod: pod.into(),
+            container: container.into(),
+            previous,
+        }
+    }
+}
+
 /// The end of a log, without colours and secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodLog {

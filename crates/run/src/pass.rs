@@ -215,7 +215,7 @@ impl<'a> Pass<'a> {
             self.find(blamed(&self.status.diagnosis, why));
         }
         self.publish_remedies(good);
-        if status::judged_run(&self.status).is_some() {
+        if self.status.state.judged_run.is_some() {
             // It created nothing; what the run before it may have left is looked after from there.
             self.go(Phase::Completed, &Why::new(Reason::RunOver, summary));
         } else {
@@ -253,7 +253,7 @@ impl<'a> Pass<'a> {
     fn begin(&mut self, trigger: Trigger) {
         self.status = status::begin_run(self.run, trigger, self.now);
         let number = self.status.run.as_ref().map_or(0, |run| run.number);
-        let asked = match status::judged_run(&self.status) {
+        let asked = match self.status.state.judged_run {
             Some(judged) => {
                 format!("judges the saved trials of run {judged} by the changed gates; nothing is measured")
             }

@@ -14,17 +14,20 @@ const PAUSE: TimeDelta = TimeDelta::seconds(60);
 
 /// Returns true if the status has a progress of the open trial.
 pub fn is_known(status: &PerfValidationStatus, trial: i64) -> bool {
+    find(status, trial).is_some()
+}
+
+fn find(status: &PerfValidationStatus, trial: i64) -> Option<&TrialProgress> {
     let progress = status.state.progress.as_ref();
-    progress.is_some_and(|known| known.trial == trial)
+    progress.filter(|known| known.trial == trial)
 }
 
 /// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
-    let state = &status.state;
-    if let Some(known) = state.progress.as_ref().filter(|known| known.trial == trial) {
+    if let Some(known) = find(status, trial) {
         return now - known.updated_at >= PAUSE;
     }
-    let opened = state.trials.iter().find(|known| known.number == trial);
+    let opened = status.state.trials.iter().find(|known| known.number == trial);
     opened.is_none_or(|opened| !is_young(opened, now))
 }
 
@@ -35,17 +38,9 @@ pub(crate) fn is_young(trial: &TrialState, now: DateTime<Utc>) -> bool {
 
 /// The next progress in the status; `None` without any new reading.
 pub(crate) fn next(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
-    let known = run
-        .status()
-        .state
-        .progress
-        .as_ref()
-        .filter(|known| known.trial == trial);
+    let known = find(run.status(), trial);
     let is_news = known.is_none_or(|known| known.requests != read.requests && is_old(run.status(), trial, now));
-    if !is_news {
-        return None;
-    }
-    Some(at(run, trial, read, now))
+    is_news.then(|| at(run, trial, read, now))
 }
 
 /// Progress of a trial, in the fields of a status.

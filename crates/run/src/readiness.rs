@@ -18,6 +18,7 @@ use crate::observed::PodEvent;
 use crate::run::Run;
 
 /// The pods of a run by component.
+#[derive(Default)]
 pub struct Pods<'a> {
     /// Worker pods that are not being deleted, by name.
     pub workers: Vec<&'a Pod>,

@@ -1,7 +1,7 @@
 //! The object under reconciliation, read through its current run.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::Resource;
+use kube::core::{Resource, ResourceExt as _};
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, meta};
 
 use crate::names;
@@ -105,40 +105,28 @@ impl<'a> Run<'a> {
 
     /// Returns true if only our finalizer holds the object.
     pub(crate) fn has_only_our_finalizer(&self) -> bool {
-        matches!(self.object.metadata.finalizers.as_deref(), Some([only]) if only == meta::FINALIZER)
+        matches!(self.object.finalizers(), [only] if only == meta::FINALIZER)
     }
 
     /// Returns true if the operator's finalizer is on the object.
     pub fn has_finalizer(&self) -> bool {
-        self.object
-            .metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer == meta::FINALIZER)
+        self.object.finalizers().iter().any(|name| name == meta::FINALIZER)
     }
 
     /// Returns true if an object's controller is this very `PerfValidation`; a name or a label proves nothing.
     pub fn owns(&self, object: &impl Resource) -> bool {
-        let owners = object.meta().owner_references.iter().flatten();
-        owners
-            .filter(|owner| owner.controller == Some(true))
-            .any(|owner| owner.uid == self.uid())
+        let is_this = |owner: &OwnerReference| owner.controller == Some(true) && owner.uid == self.uid();
+        object.owner_references().iter().any(is_this)
     }
 
     /// Returns true if this `PerfValidation` may remove an object: it owns it, or, once it is deleted, its operator
     /// created it and it has no owner any more. `kubectl delete --cascade=orphan` takes the owners away and leaves
     /// the finalizer its work: it would wait for ever for pods whose deployment it may not delete.
     pub fn removes(&self, object: &impl Resource) -> bool {
-        let meta = object.meta();
         let is_abandoned = || {
-            let mut managers = meta
-                .managed_fields
-                .iter()
-                .flatten()
-                .map(|fields| fields.manager.as_deref());
-            meta.owner_references.iter().flatten().next().is_none()
-                && managers.any(|manager| manager == Some(meta::FIELD_MANAGER))
+            let mut fields = object.managed_fields().iter();
+            object.owner_references().is_empty()
+                && fields.any(|fields| fields.manager.as_deref() == Some(meta::FIELD_MANAGER))
         };
         self.owns(object) || (self.is_deleting() && is_abandoned())
     }
@@ -149,6 +137,6 @@ impl<'a> Run<'a> {
     }
 
     fn annotation(&self, key: &str) -> Option<&'a str> {
-        self.object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+        self.object.annotations().get(key).map(String::as_str)
     }
 }

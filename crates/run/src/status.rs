@@ -266,8 +266,3 @@ fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, wo
         Some(old) => *old = fresh,
     }
 }
-
-/// The run whose trials this one judges; `None`: its own.
-pub(crate) fn judged_run(status: &PerfValidationStatus) -> Option<i64> {
-    status.state.judged_run
-}

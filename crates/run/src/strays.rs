@@ -12,7 +12,7 @@ use perfval_sizing::Seen;
 use crate::observed::ChildRef;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::{names, teardown, time};
+use crate::{names, time};
 
 /// Age below which an object is left alone: it may be ahead of the watch of its owner; and the garbage collector may
 /// be about to delete it.
@@ -70,12 +70,16 @@ pub fn may_be_orphaned(found: &Labelled, now: DateTime<Utc>) -> bool {
 /// Once the removal of a run is confirmed it stays so: an old copy of the owner is good enough to see it.
 fn is_late(found: &Labelled, owner: &Run<'_>) -> bool {
     let rests = match owner.status().phase {
-        Some(Phase::Completed) => teardown::leftovers(owner).is_none(),
+        Some(Phase::Completed) => owner.status().state.leftovers.is_none(),
         Some(Phase::Suspended) => true,
         _ => false,
     };
     let last = owner.status().run.as_ref().map_or(0, |run| run.number);
-    let of_a_run = || (1..=last).any(|number| names::run_id(owner.uid(), number) == found.run);
+    let of_a_run = || {
+        (1..=last)
+            .rev()
+            .any(|number| names::run_id(owner.uid(), number) == found.run)
+    };
     rests && !owner.is_deleting() && found.owner.as_deref() == Some(owner.uid()) && of_a_run()
 }
 

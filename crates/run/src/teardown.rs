@@ -149,11 +149,6 @@ pub(crate) fn look_again(overdue: Duration) -> Duration {
     (overdue / 4).clamp(SOON, SELDOM)
 }
 
-/// Objects that a run that is over still has in the cluster.
-pub(crate) fn leftovers(run: &Run<'_>) -> Option<Leftovers> {
-    run.status().state.leftovers
-}
-
 /// Records that the run leaves something behind, and why.
 pub(crate) fn leave(pass: &mut Pass<'_>, leftovers: Leftovers, why: &Why) {
     pass.condition(condition::CLEANED_UP, false, why);

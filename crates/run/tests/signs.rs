@@ -55,13 +55,8 @@ fn crashed(restarts: i32) -> Pod {
 
 /// The log of a worker that crashed, or of a frontend that runs.
 fn log(pod: &str, text: &str) -> Vec<PodLog> {
-    let of = LogRequest {
-        pod: pod.into(),
-        container: "main".into(),
-        previous: pod == "worker",
-    };
     vec![PodLog {
-        of,
+        of: LogRequest::new(pod, "main", pod == "worker"),
         text: Seen::Present(text.into()),
     }]
 }
@@ -78,7 +73,7 @@ fn event(reason: &str, message: &str) -> PodEvent {
 
 /// The sign in a pod, if there is one.
 fn sign(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Option<Sign> {
-    let mut found = signs([pod], events, logs);
+    let mut found = signs([pod], "nvidia.com/gpu", events, logs);
     assert!(found.len() <= 1, "{found:?}");
     found.pop()
 }
@@ -233,6 +228,7 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
     };
     let claimed = "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1";
     let counted = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity";
+    let no_network = "0/1 nodes are available: 1 Insufficient rdma/hca.";
     let no_memory = "0/1 nodes are available: 1 Insufficient memory.";
     let tainted =
         "0/1 nodes are available: 1 node(s) had untolerated taint(s). still not schedulable, preemption: 0/1 nodes";
@@ -244,6 +240,7 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
         (claimed, Obstacle::InsufficientGPUs),
         (counted, Obstacle::InsufficientGPUs),
         (no_memory, Obstacle::Unschedulable),
+        (no_network, Obstacle::Unschedulable),
         (tainted, Obstacle::Unschedulable),
         (unbound, Obstacle::VolumeUnavailable),
         (no_volume, Obstacle::VolumeUnavailable),

@@ -23,7 +23,6 @@ pub struct Sampler {
 }
 
 /// Samples of all workers.
-#[derive(Default)]
 pub struct WorkerSamples {
     /// One per address, in order of the address.
     pub series: Vec<WorkerSeries>,

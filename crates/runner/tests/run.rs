@@ -112,40 +112,35 @@ fn an_export_of_an_earlier_run_is_not_taken() {
 }
 
 #[test]
-fn exit_0_without_an_export_is_a_failure() {
-    let ended = Rig::new("printf '\\033[33m╭─ Exit ─╮\\033[0m\\n│ nothing to export │\\n'").run(&[]);
-    assert_eq!(ended.code, 1);
-    assert_eq!(
-        ended.failure(),
-        Failure::NoExport {
-            tail: "Exit / nothing to export".to_owned()
-        }
-    );
+fn an_end_without_a_result_has_its_exit_code_and_its_last_words() {
+    let text = str::to_owned;
+    let nothing = "printf '\\033[33m╭─ Exit ─╮\\033[0m\\n│ nothing to export │\\n'";
+    // The export beside an error is not believed.
+    let beside = "cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo 'disk full'; exit 1";
+    let unloadable = "echo 'tokenizer not loadable' >&2; exit 7";
+    let (no_export, full) = (text("Exit / nothing to export"), text("disk full"));
+    let not_loadable = text("tokenizer not loadable");
+    for (script, code, failure) in [
+        (nothing, 1, Failure::NoExport { tail: no_export }),
+        (beside, 1, Failure::Exited { tail: full }),
+        (unloadable, 7, Failure::Exited { tail: not_loadable }),
+        ("kill -9 $$", 137, Failure::Killed { signal: 9 }),
+    ] {
+        let ended = Rig::new(script).run(&[]);
+        assert_eq!((ended.code, ended.failure()), (code, failure), "{script}");
+    }
 }
 
 #[test]
-fn a_cut_export_is_malformed() {
-    let ended = Rig::new("head -c 20000 \"$EXPORT\" > \"$DIR\"/profile_export_aiperf.json").run(&[]);
-    assert_eq!(ended.code, 1);
-    assert!(matches!(ended.failure(), Failure::Malformed { message } if message.contains("EOF")));
-}
-
-#[test]
-fn an_export_of_an_absurd_size_is_malformed() {
-    let ended = Rig::new("head -c 9000000 /dev/zero > \"$DIR\"/profile_export_aiperf.json").run(&[]);
-    assert!(matches!(ended.failure(), Failure::Malformed { message } if message.contains("larger")));
-}
-
-#[test]
-fn an_export_beside_an_error_is_not_believed() {
-    let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo 'disk full'; exit 1").run(&[]);
-    assert_eq!(ended.code, 1);
-    assert_eq!(
-        ended.failure(),
-        Failure::Exited {
-            tail: "disk full".to_owned()
-        }
-    );
+fn a_cut_export_and_one_of_an_absurd_size_are_malformed() {
+    for (command, why) in [
+        ("head -c 20000 \"$EXPORT\"", "EOF"),
+        ("head -c 9000000 /dev/zero", "larger"),
+    ] {
+        let ended = Rig::new(&format!("{command} > \"$DIR\"/profile_export_aiperf.json")).run(&[]);
+        assert_eq!(ended.code, 1, "{command}");
+        assert!(matches!(ended.failure(), Failure::Malformed { message } if message.contains(why)));
+    }
 }
 
 #[test]
@@ -159,25 +154,6 @@ fn a_run_in_which_all_failed_names_the_errors() {
         panic!("{:?}", ended.failure())
     };
     assert_eq!((failed, errors[0].code, errors[0].count), (2, Some(404), 2));
-}
-
-#[test]
-fn an_exit_code_is_passed_through() {
-    let ended = Rig::new("echo 'tokenizer not loadable' >&2; exit 7").run(&[]);
-    assert_eq!(ended.code, 7);
-    assert_eq!(
-        ended.failure(),
-        Failure::Exited {
-            tail: "tokenizer not loadable".to_owned()
-        }
-    );
-}
-
-#[test]
-fn a_crash_is_128_and_the_signal() {
-    let ended = Rig::new("kill -9 $$").run(&[]);
-    assert_eq!(ended.code, 137);
-    assert_eq!(ended.failure(), Failure::Killed { signal: 9 });
 }
 
 #[test]
@@ -241,7 +217,7 @@ fn workers_are_sampled_and_silence_is_counted() {
     let rig = Rig::new(
         "while ! test -e \"$DIR\"/enough; do sleep 0.05; done; cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json",
     );
-    let workers = rig::Workers::start();
+    let workers = rig::PageServer::workers();
     let hosts = ["127.0.8.1", "127.0.8.2", "127.0.8.3"].map(str::to_owned);
     let rig = rig
         .workers(&hosts, workers.port())

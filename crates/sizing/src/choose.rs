@@ -6,7 +6,7 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, Reason};
 
 use super::dra::Dra;
 use super::examine::Circumstances;
-use super::fleet::{Fleet, GpuNodes, unread_of_run};
+use super::fleet::{Fleet, GpuNodes, check_reads_of_run};
 use super::report::{NodeObstacle, NodeReport};
 use super::summary::{self, Unlabelled};
 use super::{Sizing, expected, generator, namespace};
@@ -90,12 +90,10 @@ impl Fleet<'_> {
 
     /// Fails if anything that a run needs is unknown.
     pub(crate) fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
-        let unread = unread_of_run(of_run).err().or_else(|| self.unread.clone());
-        unread.map_or(Ok(()), |unread| {
-            Err(Sizing::Wait {
-                reason: Reason::CallFailed,
-                message: format!("free GPUs cannot be counted: {unread}"),
-            })
+        let reads = check_reads_of_run(of_run).and_then(|()| self.reads.clone());
+        reads.map_err(|unread| Sizing::Wait {
+            reason: Reason::CallFailed,
+            message: format!("free GPUs cannot be counted: {unread}"),
         })
     }
 
@@ -143,20 +141,16 @@ impl Fleet<'_> {
         order.sort_by_key(|place| Reverse(world.at_most(&reports[*place].1)));
         let mut best: Option<usize> = None;
         for place in order {
-            let (index, report) = &mut reports[place];
-            let at_most = world.at_most(report);
-            let index = *index;
-            if let Some(best) = best {
-                let usable = reports[best].1.usable;
-                if at_most < usable || (at_most == usable && place > best) {
-                    break;
-                }
+            let at_most = world.at_most(&reports[place].1);
+            let is_beaten = |best: usize| (at_most, Reverse(place)) < (reports[best].1.usable, Reverse(best));
+            if best.is_some_and(is_beaten) {
+                break;
             }
-            let report = &mut reports[place].1;
-            report.obstacle = world.fill(report, self.nodes[index]);
-            let usable = report.usable;
+            let (index, report) = &mut reports[place];
+            report.obstacle = world.fill(report, self.nodes[*index]);
+            let (usable, is_open) = (report.usable, report.obstacle.is_none());
             let is_better = |best: usize| (usable, Reverse(place)) > (reports[best].1.usable, Reverse(best));
-            if reports[place].1.obstacle.is_none() && best.is_none_or(is_better) {
+            if is_open && best.is_none_or(is_better) {
                 best = Some(place);
             }
         }

@@ -68,21 +68,15 @@ pub fn confirm(
     let here: Vec<_> = pools.concerning(node).flat_map(|pool| pool.devices_of(node)).collect();
 
     let confirm_one = |given: &HeldByWorker<'_>| {
-        let HeldByWorker {
-            worker,
-            device: name,
-            pool,
-            ..
-        } = given;
+        let HeldByWorker { worker, device, .. } = given;
         let wrong = |what: String| {
-            Err(Unconfirmed::Wrong(format!(
-                "GPU {name}, which worker {worker} holds, {what}"
-            )))
+            let why = format!("GPU {device}, which worker {worker} holds, {what}");
+            Err(Unconfirmed::Wrong(why))
         };
         let wanted = DeviceId {
             driver: given.driver,
-            pool,
-            device: name,
+            pool: given.pool,
+            device,
         };
         let Some((id, device)) = here.iter().find(|(id, _)| *id == wanted) else {
             return wrong(format!("is in no ResourceSlice of {}", node.name));

@@ -31,9 +31,7 @@ pub struct SelectedClass<'a> {
 /// The devices as a run sees them.
 #[derive(Clone, Copy)]
 pub struct Dra<'a> {
-    pools: &'a Pools<'a>,
-    busy: &'a BusyDevices<'a>,
-    rules: &'a [Value],
+    all: &'a Devices<'a>,
     class: &'a SelectedClass<'a>,
     tolerations: &'a [DeviceToleration],
     /// Domain of the device plugin's resource.
@@ -69,9 +67,7 @@ impl<'a> Devices<'a> {
     /// The devices of a class, as a run with this placement sees them.
     pub fn select<'d>(&'d self, class: &'d SelectedClass<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
         Dra {
-            pools: &self.pools,
-            busy: &self.busy,
-            rules: &self.rules,
+            all: self,
             class,
             tolerations: &placement.device_tolerations,
             vendor: placement.resource_name.split('/').next().unwrap_or_default(),
@@ -92,18 +88,18 @@ impl<'a> Dra<'a> {
 
     /// Returns true if any driver of GPUs publishes devices on any node.
     pub fn has_gpu_drivers(&self) -> bool {
-        self.pools.iter().any(|pool| self.is_of_gpus(pool))
+        self.all.pools.iter().any(|pool| self.is_of_gpus(pool))
     }
 
     /// A claim that holds a GPU of a node, if any does.
     pub fn holder_on(&self, node: &Node) -> Option<&'a str> {
         self.gpus_of(node)
-            .find_map(|(id, _)| self.busy.holders(&id).first().map(|holder| holder.claim))
+            .find_map(|(id, _)| self.busy().holders(&id).first().map(|holder| holder.claim))
     }
 
     /// Devices that claims hold.
     pub fn busy(&self) -> &'a BusyDevices<'a> {
-        self.busy
+        &self.all.busy
     }
 
     /// Obstacle if a node's pools cannot be counted at the moment.
@@ -133,16 +129,14 @@ impl<'a> Dra<'a> {
             selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
             tolerations: self.tolerations,
         };
-        let countable: Vec<&Pool<'a>> = self
-            .pools
-            .concerning(node)
-            .filter(|pool| pool.state == PoolState::Complete)
-            .collect();
-        first_fit(&countable, node, self.busy, self.rules, &request).map_err(not_evaluable)
+        let pools = self.all.pools.concerning(node);
+        let countable: Vec<&Pool<'a>> = pools.filter(|pool| pool.state == PoolState::Complete).collect();
+        first_fit(&countable, node, self.busy(), &self.all.rules, &request).map_err(not_evaluable)
     }
 
     fn gpu_pools(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
-        self.pools.concerning(node).filter(|pool| self.is_of_gpus(pool))
+        let pools = self.all.pools.concerning(node);
+        pools.filter(|pool| self.is_of_gpus(pool))
     }
 
     /// Returns true if a pool's devices are GPUs, or may be.

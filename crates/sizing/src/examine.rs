@@ -293,11 +293,9 @@ impl<'a> Circumstances<'a> {
 
     fn too_few(&self, report: &NodeReport) -> Option<NodeObstacle> {
         let min = self.min_workers(report) * self.spec.gpus_per_worker();
-        let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
-        let never: i64 = never.map(|taken| taken.gpus).sum();
         if report.total < min {
             Some(NodeObstacle::TooFew)
-        } else if report.total - never < min {
+        } else if report.whole() < min {
             Some(NodeObstacle::NotWhole)
         } else if report.free < min {
             Some(NodeObstacle::NotEnoughFree)

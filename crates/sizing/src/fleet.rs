@@ -19,8 +19,8 @@ use crate::{Granted, HeldNodes, Naming, Seen};
 
 /// A cluster, for all runs of one look.
 pub struct Fleet<'a> {
-    /// Reason why the cluster cannot be counted, if a part of it is unknown.
-    pub(crate) unread: Option<String>,
+    /// Fails with the reason if a part of the cluster is unknown, so that it cannot be counted.
+    pub(crate) reads: Result<(), String>,
     pub(crate) has_slices: bool,
     /// By name.
     pub(crate) nodes: Vec<&'a Node>,
@@ -58,7 +58,7 @@ impl<'a> Fleet<'a> {
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let all_pods = inventory.pods.present().map(Vec::as_slice).unwrap_or_default();
         Self {
-            unread: unread(inventory).err(),
+            reads: check_reads(inventory),
             has_slices: !inventory.slices.is_absent(),
             nodes,
             pods: PodsByNode::new(all_pods),
@@ -185,7 +185,7 @@ fn cached<K: Eq + Hash, V: ?Sized>(cache: &Cache<K, V>, key: K, build: impl FnOn
 }
 
 /// Fails with the unknown part of a cluster, and the reason.
-fn unread(inventory: &Inventory) -> Result<(), String> {
+fn check_reads(inventory: &Inventory) -> Result<(), String> {
     let Inventory {
         slices,
         taint_rules,
@@ -217,7 +217,7 @@ fn unread(inventory: &Inventory) -> Result<(), String> {
 }
 
 /// Fails with the unknown part among the reads for one run, and the reason.
-pub(crate) fn unread_of_run(of_run: OfRun<'_>) -> Result<(), String> {
+pub(crate) fn check_reads_of_run(of_run: OfRun<'_>) -> Result<(), String> {
     let OfRun {
         device_class,
         quotas,
@@ -234,8 +234,6 @@ pub(crate) fn unread_of_run(of_run: OfRun<'_>) -> Result<(), String> {
 }
 
 fn first_unread<const PARTS: usize>(parts: [(&str, Option<&str>); PARTS]) -> Result<(), String> {
-    match parts.into_iter().find_map(|(what, unread)| Some((what, unread?))) {
-        Some((what, why)) => Err(format!("{what}: {why}")),
-        None => Ok(()),
-    }
+    let unread = parts.into_iter().find_map(|(what, why)| Some((what, why?)));
+    unread.map_or(Ok(()), |(what, why)| Err(format!("{what}: {why}")))
 }

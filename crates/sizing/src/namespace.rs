@@ -19,7 +19,7 @@ pub struct Namespace {
     /// The pods, as admission leaves them.
     pub pods: OurPods,
     /// Workers for which the quotas leave room, and what ends it; none without quota.
-    pub allowance: Option<Allowance>,
+    allowance: Option<Allowance>,
 }
 
 impl Namespace {

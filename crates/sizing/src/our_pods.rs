@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
+use k8s_openapi::api::core::v1::{LimitRange, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{Benchmark, ModelCache, PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
@@ -244,14 +244,11 @@ impl Resources {
             requests: Amounts::requests(Some(resources), texts),
             limits: Amounts::read(resources.limits.as_ref(), texts),
         };
-        for LimitRangeItem {
-            default,
-            default_request,
-            ..
-        } in items(limit_ranges, "Container")
-        {
-            admitted.limits = filled(Amounts::read(default.as_ref(), texts), &admitted.limits);
-            admitted.requests = filled(Amounts::read(default_request.as_ref(), texts), &admitted.requests);
+        let specs = limit_ranges.iter().filter_map(|range| range.spec.as_ref());
+        let items = specs.flat_map(|spec| &spec.limits);
+        for item in items.filter(|item| item.type_ == "Container") {
+            admitted.limits = filled(Amounts::read(item.default.as_ref(), texts), &admitted.limits);
+            admitted.requests = filled(Amounts::read(item.default_request.as_ref(), texts), &admitted.requests);
         }
         admitted
     }
@@ -260,11 +257,4 @@ impl Resources {
 fn filled(mut defaults: Amounts, own: &Amounts) -> Amounts {
     defaults.replace(own);
     defaults
-}
-
-/// Items of `LimitRanges` for one type: `Container` or `Pod`.
-pub fn items<'a>(limit_ranges: &'a [LimitRange], type_: &'a str) -> impl Iterator<Item = &'a LimitRangeItem> {
-    let all = limit_ranges.iter().filter_map(|range| range.spec.as_ref());
-    all.flat_map(|spec| &spec.limits)
-        .filter(move |item| item.type_ == type_)
 }

@@ -158,6 +158,12 @@ impl NodeReport {
         faulty.map(|taken| taken.gpus).sum()
     }
 
+    /// GPUs that a worker may have at some time.
+    pub(crate) fn whole(&self) -> i64 {
+        let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
+        self.total - never.map(|taken| taken.gpus).sum::<i64>()
+    }
+
     /// GPUs that are in service, free or not.
     pub fn healthy(&self) -> i64 {
         self.total - self.faulty()
@@ -227,9 +233,8 @@ impl NodeReport {
             NodeObstacle::Inseparable { fault } => fault.clone(),
             NodeObstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
             NodeObstacle::NotWhole => {
-                let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
-                let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
-                format!("only {whole} of {} GPUs can be had whole{}", self.total, self.because())
+                let (whole, total, because) = (self.whole(), self.total, self.because());
+                format!("only {whole} of {total} GPUs can be had whole{because}")
             }
             NodeObstacle::NotEnoughFree => self.free_of_total(),
             NodeObstacle::NoRoom { resource, workers } => {

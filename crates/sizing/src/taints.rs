@@ -32,22 +32,17 @@ pub fn device_taint(
     if let Some(taint) = own {
         return Some(taint.key.to_string());
     }
-    let text = |rule: &Value, pointer: &str| {
-        rule.pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     let rule = rules.iter().filter(|rule| rule_selects(rule, id)).find(|rule| {
-        let [key, value, effect] = ["key", "value", "effect"].map(|field| text(rule, &format!("/spec/taint/{field}")));
-        keeps_away(&key, &value, &effect)
+        let field = |name: &str| rule["spec"]["taint"][name].as_str().unwrap_or_default();
+        keeps_away(field("key"), field("value"), field("effect"))
     })?;
     let all = if selector_of(rule).is_some() {
         ""
     } else {
         ", which has no deviceSelector and so is for every device before Kubernetes 1.37"
     };
-    Some(format!("DeviceTaintRule {}{all}", text(rule, "/metadata/name")))
+    let name = rule["metadata"]["name"].as_str().unwrap_or_default();
+    Some(format!("DeviceTaintRule {name}{all}"))
 }
 
 /// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, in spite
@@ -64,8 +59,7 @@ fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
 }
 
 fn selector_of(rule: &Value) -> Option<&Value> {
-    let selector = rule.pointer("/spec/deviceSelector");
-    selector.filter(|selector| selector.is_object())
+    Some(&rule["spec"]["deviceSelector"]).filter(|selector| selector.is_object())
 }
 
 /// The taints of a node that keep pods away.

@@ -194,7 +194,7 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
     if missed || slowest.is_slow(earlier.len()) {
         // Its own past is what it is compared with: nothing is "shared by all" any more (one H100 under foreign load).
         judged.drop_cause(Cause::BalancedDegradation);
-        if judged.findings.iter().all(|(cause, _)| *cause != Cause::SlowWorker) {
+        if !judged.has(Cause::SlowWorker) {
             judged.add(Cause::SlowWorker, slowest.in_words());
         }
         for gpu in slowest.gpus() {
@@ -202,16 +202,8 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
                 judged.slow_gpus.push(gpu.to_owned());
             }
         }
-        return;
-    }
-    if let [only] = earlier.as_slice() {
-        for (cause, finding) in judged
-            .findings
-            .iter_mut()
-            .filter(|(cause, _)| *cause == Cause::BalancedDegradation)
-        {
-            *finding = cause.finding(format!("{}; {}", finding.evidence, only.in_words()));
-        }
+    } else if let [only] = earlier.as_slice() {
+        judged.append(Cause::BalancedDegradation, &only.in_words());
     }
 }
 

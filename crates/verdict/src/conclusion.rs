@@ -258,8 +258,7 @@ mod tests {
             throughput_percent: Some("+4.2".into()),
             throughput_within: Some("22".into()),
             ttft_p99_percent: Some("-1".into()),
-            ttft_p99_within: None,
-            differs: Vec::new(),
+            ..Comparison::default()
         });
         let (verdict, reason, message) = concluded(&passed);
         assert_eq!((verdict, reason), (Verdict::Passed, Reason::GatesMet));
@@ -287,33 +286,27 @@ mod tests {
 
     #[test]
     fn a_lost_worker_keeps_a_run_from_passing() {
-        let crash = (
-            Cause::WorkerCrashed,
-            "worker w0 restarted: its container ended with exit code 139",
-        );
+        let crash = (Cause::WorkerCrashed, "worker w0 restarted: exit code 139");
         let removed = (Cause::WorkerRestarted, "worker w0 is gone");
+        let starved = (Cause::NodeCPUPressure, "worker w0 restarted: its probe ended it");
         let with = |letters: &str, (cause, text): (Cause, &str)| {
             let mut lost = status(letters, &[], "1042", GateResult::Met);
             lost.diagnosis.push(cause.finding(text));
             lost.state.trials[1].worker_loss = cause.worker_loss();
             lost
         };
-        let (verdict, reason, message) = concluded(&with("PIP", crash));
-        assert_eq!((verdict, reason), (Verdict::Failed, Reason::WorkerCrashed));
-        assert!(message.starts_with("WorkerCrashed: worker w0 restarted"), "{message}");
-        let (verdict, reason, message) = concluded(&with("PIP", removed));
-        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::WorkerRestarted));
-        assert!(message.starts_with("WorkerRestarted: worker w0 is gone"), "{message}");
-        // The node's CPUs were full: nothing is proved, and the rest of the trials cannot prove it either.
-        let starved = (
-            Cause::NodeCPUPressure,
-            "worker w0 restarted: its liveness or startup probe ended it",
-        );
-        let (verdict, reason, message) = concluded(&with("PIP", starved));
-        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::NodeCPUPressure));
-        assert!(message.starts_with("NodeCPUPressure: worker w0 restarted"), "{message}");
-        let causes = [starved];
-        let twice = status("PII", &causes, "900", GateResult::Met);
+        for (loss, verdict, reason) in [
+            (crash, Verdict::Failed, Reason::WorkerCrashed),
+            (removed, Verdict::Inconclusive, Reason::WorkerRestarted),
+            // The node's CPUs were full: nothing is proved, and the rest of the trials cannot prove it either.
+            (starved, Verdict::Inconclusive, Reason::NodeCPUPressure),
+        ] {
+            let (found, why, message) = concluded(&with("PIP", loss));
+            assert_eq!((found, why), (verdict, reason));
+            let begins = format!("{}: {}", loss.0.as_str(), loss.1);
+            assert!(message.starts_with(&begins), "{message}");
+        }
+        let twice = status("PII", &[starved], "900", GateResult::Met);
         let (verdict, reason, _) = concluded(&twice);
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::NodeCPUPressure));
         // A crash is strong evidence, so no trial needs to be missed. A removed pod is no evidence.

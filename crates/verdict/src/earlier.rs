@@ -3,7 +3,7 @@
 
 use std::str::FromStr as _;
 
-use perfval_api::{DecodeSpeed, DeviceStatus, EarlierRun, PerfValidationStatus, RelativeSpeed, Verdict, WorkerLoad};
+use perfval_api::{DecodeSpeed, DeviceStatus, PerfValidationStatus, RelativeSpeed, Verdict, WorkerLoad};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -40,12 +40,8 @@ struct Own {
     devices: Vec<DeviceStatus>,
 }
 
-/// Speeds that the history keeps of a run: none of a run that only judged another one's trials again.
-pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
-    let judged_again = status.state.judged_run.is_some();
-    if judged_again {
-        return Vec::new();
-    }
+/// Speeds that the history keeps of a run.
+pub(crate) fn speeds(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
     own(status).into_iter().map(|own| own.speed).collect()
 }
 
@@ -64,11 +60,10 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
             [device] if placement.gpus == 1 => vec![device.clone()],
             devices => held(status, &load.name, devices),
         };
-        let gpu = one_name(&devices);
         let speed = DecodeSpeed {
             token_ms: load.token_ms.clone()?,
             batch: load.batch.clone()?,
-            gpu,
+            gpu: one_name(&devices),
         };
         (alone || speed.gpu.is_some()).then(|| Own {
             worker: load.name.clone(),
@@ -98,19 +93,8 @@ fn one_name(devices: &[DeviceStatus]) -> Option<String> {
 /// environment (model, image, settings, product, driver) and on the same GPU, as far as its UUID is known. A worker with fewer
 /// than three of these is left out.
 pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
-    let environment = status.state.environment.as_ref();
-    let Some(environment) = environment.filter(|now| environment::is_known(now)) else {
-        return Vec::new();
-    };
-    let digest = environment::digest(environment);
-    let itself = status.state.judged_run;
-    let comparable = |entry: &&EarlierRun| {
-        entry.verdict == Some(Verdict::Passed)
-            && entry.environment.as_ref() == Some(&digest)
-            && Some(entry.run) != itself
-    };
-    let earlier = status.state.history.iter().filter(comparable);
-    let earlier: Vec<&DecodeSpeed> = earlier.flat_map(|entry| &entry.speeds).collect();
+    let passed = environment::comparable_runs(status).filter(|entry| entry.verdict == Some(Verdict::Passed));
+    let earlier: Vec<&DecodeSpeed> = passed.flat_map(|entry| &entry.speeds).collect();
     let compared = |now: Own| {
         let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
         let points: Vec<Point> = same_gpu.filter_map(|speed| Point::new(speed)).collect();

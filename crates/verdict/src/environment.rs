@@ -1,7 +1,7 @@
 //! When two runs may be compared: what they ran on, field by field.
 
 use perfval_api::text::cut;
-use perfval_api::{Environment, PerfValidationSpec};
+use perfval_api::{EarlierRun, Environment, PerfValidationSpec, PerfValidationStatus};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -110,6 +110,15 @@ pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
 /// Returns true if everything that a comparison needs is known.
 pub fn is_known(environment: &Environment) -> bool {
     differences(environment, environment).is_empty()
+}
+
+/// Earlier runs in the environment of this one, apart from the run whose trials it judges again; none while the environment is
+/// not known.
+pub(crate) fn comparable_runs(status: &PerfValidationStatus) -> impl Iterator<Item = &EarlierRun> {
+    let known = status.state.environment.as_ref().filter(|now| is_known(now));
+    let (digest, itself) = (known.map(digest), status.state.judged_run);
+    let runs = status.state.history.iter();
+    runs.filter(move |entry| digest.is_some() && entry.environment == digest && Some(entry.run) != itself)
 }
 
 /// Digest (8 hex digits) of the spec's load and workload apart from model and images: other flags or another

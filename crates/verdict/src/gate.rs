@@ -35,15 +35,15 @@ impl Share {
 }
 
 /// A threshold after scaling and tolerance, kept as a fraction so that a comparison stays exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effective {
+#[derive(Clone, Copy)]
+struct Effective {
     numerator: Decimal,
     denominator: Decimal,
 }
 
 impl Effective {
     /// The effective threshold of a gate, or `None` if its quantity cannot be read exactly (admission refuses those).
-    pub fn new(gate: &Gate, share: Share) -> Option<Self> {
+    fn new(gate: &Gate, share: Share) -> Option<Self> {
         let threshold = quantity::parse(&gate.threshold)?;
         let tolerance = Decimal::from(gate.tolerance_percent);
         let hundred = Decimal::ONE_HUNDRED;
@@ -74,13 +74,13 @@ impl Effective {
     }
 
     /// The threshold as a number, for people.
-    pub fn value(self) -> Decimal {
+    fn value(self) -> Decimal {
         (self.numerator / self.denominator).normalize()
     }
 
     /// Distance of `observed` from the threshold (percent of it), positive on the good side. Rounded away from zero, so
     /// that a miss never shows as 0.
-    pub fn margin(self, observed: Decimal, operator: GateOperator) -> Option<Decimal> {
+    fn margin(self, observed: Decimal, operator: GateOperator) -> Option<Decimal> {
         let scaled = observed.checked_mul(self.denominator)?;
         let above = quantity::change_percent(self.numerator, scaled)?;
         let good = match operator {
@@ -109,8 +109,6 @@ pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
 pub struct JudgedGate {
     /// The gate as the status shows it.
     pub status: GateStatus,
-    /// True if it makes the trial a miss.
-    pub counts_as_miss: bool,
     /// True if it counts and was not reported, so that the trial proves nothing.
     pub unmeasured: bool,
     /// Operator that gives the good side of the threshold.
@@ -124,6 +122,11 @@ pub struct JudgedGate {
 }
 
 impl JudgedGate {
+    /// Returns true if it makes the trial a miss.
+    pub fn is_missed(&self) -> bool {
+        self.status.result == GateResult::Missed
+    }
+
     /// The observed value, the threshold and their distance.
     pub fn in_words(&self) -> String {
         let GateStatus {
@@ -144,19 +147,15 @@ impl JudgedGate {
 /// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
 pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate {
     let effective = Effective::new(gate, share);
-    let met = match (observed, effective) {
-        (Some(observed), Some(effective)) => Some(effective.met_by(observed, gate.operator)),
-        _ => None,
-    };
+    let compared = observed.zip(effective);
+    let met = compared.map(|(observed, effective)| effective.met_by(observed, gate.operator));
     let result = match (met, gate.mode) {
         (None, _) => GateResult::Unmeasured,
         (Some(true), _) => GateResult::Met,
         (Some(false), GateMode::Enforce) => GateResult::Missed,
         (Some(false), GateMode::Warn) => GateResult::Warned,
     };
-    let margin = observed
-        .zip(effective)
-        .and_then(|(observed, effective)| effective.margin(observed, gate.operator));
+    let margin = compared.and_then(|(observed, effective)| effective.margin(observed, gate.operator));
     // Goodput counts requests below a latency: it halves where that latency moves a little.
     let is_speed = gate.metric.is_rate() && gate.metric != Metric::Goodput;
     let far = result == GateResult::Missed && is_speed && margin.is_some_and(|margin| margin <= FAR);
@@ -170,7 +169,6 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
         },
         operator: gate.operator,
         margin,
-        counts_as_miss: result == GateResult::Missed,
         // Without earlier runs or an approved baseline there is nothing to compare with yet: that voids no trial.
         unmeasured: result == GateResult::Unmeasured
             && gate.mode == GateMode::Enforce
@@ -242,57 +240,22 @@ mod tests {
     fn thresholds_scale_widen_and_include_their_edge() {
         use GateOperator::{AtLeast, AtMost};
         use GateResult::{Met, Missed};
+        use Scaling::{ByGpuShare, PerGpu};
         let half = Share { gpus: 4, node_gpus: 8 };
         let third = Share { gpus: 1, node_gpus: 3 };
-        let cases = [
-            (gate(AtLeast, "50000", 10, Scaling::None), half, "45000", "45000", Met),
-            (
-                gate(AtLeast, "50000", 10, Scaling::None),
-                half,
-                "44999.999",
-                "45000",
-                Missed,
-            ),
-            (
-                gate(AtLeast, "50k", 0, Scaling::ByGpuShare),
-                half,
-                "25000",
-                "25000",
-                Met,
-            ),
-            (
-                gate(AtLeast, "50k", 0, Scaling::ByGpuShare),
-                half,
-                "24999",
-                "25000",
-                Missed,
-            ),
-            (gate(AtLeast, "100", 0, Scaling::PerGpu), half, "400", "400", Met),
-            (gate(AtMost, "2000", 10, Scaling::None), half, "2200", "2200", Met),
-            (
-                gate(AtMost, "2000", 10, Scaling::None),
-                half,
-                "2200.001",
-                "2200",
-                Missed,
-            ),
+        for (operator, threshold, tolerance, scaling, share, observed, effective, result) in [
+            (AtLeast, "50000", 10, Scaling::None, half, "45000", "45000", Met),
+            (AtLeast, "50000", 10, Scaling::None, half, "44999.999", "45000", Missed),
+            (AtLeast, "50k", 0, ByGpuShare, half, "25000", "25000", Met),
+            (AtLeast, "50k", 0, ByGpuShare, half, "24999", "25000", Missed),
+            (AtLeast, "100", 0, PerGpu, half, "400", "400", Met),
+            (AtMost, "2000", 10, Scaling::None, half, "2200", "2200", Met),
+            (AtMost, "2000", 10, Scaling::None, half, "2200.001", "2200", Missed),
             // 100/3 has no end as a decimal: the comparison must not round it up.
-            (
-                gate(AtLeast, "100", 0, Scaling::ByGpuShare),
-                third,
-                "33.3333333",
-                "33.333",
-                Missed,
-            ),
-            (
-                gate(AtLeast, "100", 0, Scaling::ByGpuShare),
-                third,
-                "33.3333334",
-                "33.333",
-                Met,
-            ),
-        ];
-        for (gate, share, observed, effective, result) in cases {
+            (AtLeast, "100", 0, ByGpuShare, third, "33.3333333", "33.333", Missed),
+            (AtLeast, "100", 0, ByGpuShare, third, "33.3333334", "33.333", Met),
+        ] {
+            let gate = gate(operator, threshold, tolerance, scaling);
             let judged = judge(&gate, Decimal::from_str_exact(observed).ok(), share);
             assert_eq!(
                 (judged.status.effective.as_str(), judged.status.result),
@@ -303,14 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_throughput_is_far_and_no_latency_is() {
-        let share = Share { gpus: 1, node_gpus: 1 };
-        let throughput = gate(GateOperator::AtLeast, "100", 0, Scaling::None);
-        let mut latency = gate(GateOperator::AtMost, "100", 0, Scaling::None);
-        latency.metric = Metric::TimeToFirstToken;
-        let far = |gate: &Gate, observed: i64| judge(gate, Some(observed.into()), share).far;
-        assert!(far(&throughput, 50) && !far(&throughput, 51));
-        assert!(!far(&latency, 1000));
+    fn half_of_a_throughput_is_far_and_no_latency_and_no_goodput_is() {
+        use GateOperator::{AtLeast, AtMost};
+        for (metric, operator, observed, far) in [
+            (Metric::OutputTokenThroughput, AtLeast, 50, true),
+            (Metric::OutputTokenThroughput, AtLeast, 51, false),
+            (Metric::TimeToFirstToken, AtMost, 1000, false),
+            (Metric::Goodput, AtLeast, 40, false),
+        ] {
+            let gate = Gate {
+                metric,
+                ..gate(operator, "100", 0, Scaling::None)
+            };
+            let judged = judge(&gate, Some(Decimal::from(observed)), Share { gpus: 1, node_gpus: 1 });
+            assert_eq!(judged.far, far, "{metric:?} {observed}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 
 use crate::diagnosis::cause::{Cause, SHOWN};
-use crate::difference::{self, Difference, DifferenceNoise, THROUGHPUT, TTFT_P99};
+use crate::difference::{self, THROUGHPUT, TTFT_P99};
 use crate::gate::show;
 use crate::stats::mean;
 use crate::{earlier, environment};
@@ -27,6 +27,8 @@ const SLOW_GPUS: usize = 4;
 /// The history that the next run begins with: the run that is over, then those before it.
 pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<EarlierRun> {
     let numbers = Numbers::new(last);
+    // A measurement that is judged again counts once.
+    let is_reference = is_sound(last) && last.state.judged_run.is_none();
     let entry = last.run.as_ref().map(|run| EarlierRun {
         run: run.number,
         verdict: last.verdict,
@@ -36,13 +38,13 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
         ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
         throughput_spread: numbers
             .throughput_spread()
-            .filter(|_| is_sound(last) && last.state.judged_run.is_none())
+            .filter(|_| is_reference)
             .map(|spread| format!("{:.2}", 100.0 * spread)),
-        trials: Some(numbers.trials()).filter(|trials| *trials > 0),
+        trials: numbers.trials(),
         environment: last.state.environment.as_ref().map(environment::digest),
         causes: causes(last),
-        speeds: if is_sound(last) {
-            earlier::kept(last)
+        speeds: if is_reference {
+            earlier::speeds(last)
         } else {
             Vec::new()
         },
@@ -144,25 +146,29 @@ pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
             run: run.number,
             throughput: numbers.shown(|trial| trial.throughput.as_ref()),
             ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
-            trials: Some(numbers.trials()).filter(|trials| *trials > 0),
+            trials: numbers.trials(),
             environment: environment.clone(),
         }),
         _ => last.state.last_passed.clone(),
     }
 }
 
-/// The trials whose numbers are compared: all that measured, without the soak.
+/// The trials whose numbers are compared: all that measured a throughput, without the soak. Where all requests failed, there is
+/// none.
 pub(crate) struct Numbers<'a>(Vec<&'a TrialState>);
 
 impl<'a> Numbers<'a> {
     pub(crate) fn new(status: &'a PerfValidationStatus) -> Self {
-        let measured =
-            |trial: &&TrialState| !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
+        let measured = |trial: &&TrialState| {
+            let is_judged = matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
+            is_judged && !trial.soak && trial.throughput.is_some()
+        };
         Self(status.state.trials.iter().filter(measured).collect())
     }
 
-    fn trials(&self) -> i64 {
-        i64::try_from(self.0.len()).unwrap_or(i64::MAX)
+    /// Number of these trials; `None` without any.
+    fn trials(&self) -> Option<i64> {
+        i64::try_from(self.0.len()).ok().filter(|trials| *trials > 0)
     }
 
     fn values(&self, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
@@ -187,15 +193,6 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Numbers of an earlier run.
-struct Before<'a> {
-    run: i64,
-    throughput: Option<&'a String>,
-    ttft_p99: Option<&'a String>,
-    /// Trials that they are the mean of.
-    trials: usize,
-}
-
 /// The change against the last run of the same environment that passed without a cause; without one, what differs from the
 /// last such run.
 pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
@@ -207,17 +204,19 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
     let Some(before) = before.filter(|before| !(other_commit && before.run == last_passed.run)) else {
         return Some(Comparison {
             run: last_passed.run,
-            throughput_percent: None,
-            throughput_within: None,
-            ttft_p99_percent: None,
-            ttft_p99_within: None,
             differs: environment::differences(&last_passed.environment, environment),
+            ..Comparison::default()
         });
     };
+    let trials = before.trials.and_then(|trials| usize::try_from(trials).ok());
+    let change = |mean: Option<&String>, now: &[f64], noise| {
+        let mean = Decimal::from_str(mean?).ok()?.to_f64()?;
+        difference::compare_runs(mean, trials.unwrap_or(1), now, noise)
+    };
     let now = Numbers::new(status);
-    let throughput = before.change(before.throughput, &now.throughputs(), THROUGHPUT);
+    let throughput = change(before.throughput.as_ref(), &now.throughputs(), THROUGHPUT);
     let ttfts = now.values(|trial| trial.ttft_p99_ms.as_ref());
-    let ttft = before.change(before.ttft_p99, &ttfts, TTFT_P99);
+    let ttft = change(before.ttft_p99_ms.as_ref(), &ttfts, TTFT_P99);
     Some(Comparison {
         run: before.run,
         throughput_percent: throughput.map(|change| signed(change.percent)),
@@ -228,43 +227,31 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
     })
 }
 
-impl Before<'_> {
-    fn change(&self, mean: Option<&String>, now: &[f64], noise: DifferenceNoise) -> Option<Difference> {
-        let mean = Decimal::from_str(mean?).ok()?.to_f64()?;
-        difference::compare_runs(mean, self.trials, now, noise)
-    }
-}
-
 /// The last run of the same environment that passed without a cause, from the history or from the reference that
 /// outlives it.
-fn same_environment<'a>(
-    status: &'a PerfValidationStatus,
+fn same_environment(
+    status: &PerfValidationStatus,
     environment: &Environment,
-    last_passed: &'a PassedRun,
-) -> Option<Before<'a>> {
+    last_passed: &PassedRun,
+) -> Option<PassedRun> {
     if !environment::is_known(environment) {
         return None;
     }
     let digest = environment::digest(environment);
-    let trials = |trials: Option<i64>| trials.and_then(|trials| usize::try_from(trials).ok()).unwrap_or(1);
     let earlier = status.state.history.iter().find(|entry| {
         let sound = entry.causes.is_empty() && entry.slow_gpus.is_empty();
         entry.verdict == Some(Verdict::Passed) && sound && entry.environment.as_ref() == Some(&digest)
     });
     if let Some(entry) = earlier {
-        return Some(Before {
+        return Some(PassedRun {
             run: entry.run,
-            throughput: entry.throughput.as_ref(),
-            ttft_p99: entry.ttft_p99_ms.as_ref(),
-            trials: trials(entry.trials),
+            throughput: entry.throughput.clone(),
+            ttft_p99_ms: entry.ttft_p99_ms.clone(),
+            trials: entry.trials,
+            environment: environment.clone(),
         });
     }
-    (environment::digest(&last_passed.environment) == digest).then(|| Before {
-        run: last_passed.run,
-        throughput: last_passed.throughput.as_ref(),
-        ttft_p99: last_passed.ttft_p99_ms.as_ref(),
-        trials: trials(last_passed.trials),
-    })
+    (environment::digest(&last_passed.environment) == digest).then(|| last_passed.clone())
 }
 
 /// `+4.2`.

@@ -1,6 +1,6 @@
 //! Findings of a whole run: what its trials show together goes before what one of them shows.
 
-use perfval_api::{Finding, PerfValidationStatus, RelativeSpeed, TrialOutcome};
+use perfval_api::{Finding, PerfValidationStatus, TrialOutcome};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -42,11 +42,7 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
     let averaged: Vec<Compared> = judged.compared.iter().map(|one| averaged(one, status)).collect();
     for worker in &averaged {
         if let Some(load) = judged.workers.iter_mut().find(|load| load.name == worker.name) {
-            load.in_run = Some(RelativeSpeed {
-                percent: show(worker.peers.percent),
-                within: show(worker.peers.within),
-                of: worker.trials,
-            });
+            load.in_run = Some(worker.peers.shown(worker.trials));
         }
     }
     let detectable = SpeedSpread::from_compared(&averaged).and_then(|spread| spread.detectable);
@@ -139,23 +135,18 @@ pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
     if judged.workers.len() == 1 && of_the_gpu {
         return;
     }
-    for cause in [Cause::SlowWorker, Cause::BalancedDegradation] {
-        if let Some((_, finding)) = judged.findings.iter_mut().find(|(known, _)| *known == cause) {
-            *finding = cause.finding(format!("{}; {below}", finding.evidence));
-            return;
-        }
+    if !judged.append(Cause::SlowWorker, &below) && !judged.append(Cause::BalancedDegradation, &below) {
+        judged.add(Cause::BalancedDegradation, below);
     }
-    judged.add(Cause::BalancedDegradation, below);
 }
 
 /// Removes the explanations of earlier misses that a new miss explains otherwise.
 pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judged: &JudgedTrial) {
     let of_a_miss = |word: &str| OF_A_MISS.iter().any(|cause| cause.as_str() == word);
     let explained = judged.findings.iter().any(|(_, finding)| of_a_miss(&finding.cause));
-    let named = judged.findings.iter().any(|(cause, _)| *cause == Cause::SlowWorker);
     if explained {
         status.diagnosis.retain(|finding| !of_a_miss(&finding.cause));
-    } else if named {
+    } else if judged.has(Cause::SlowWorker) {
         let alike = Cause::BalancedDegradation.as_str();
         status.diagnosis.retain(|finding| finding.cause != alike);
     }

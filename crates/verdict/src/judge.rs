@@ -88,20 +88,20 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             ..TrialState::default()
         });
         let evidence = Evidence {
-            record: &trial.record,
             before: &trial.before,
             after: &trial.after,
-            share,
             devices: &trial.devices,
             product: trial.product.as_deref(),
-            norm: None,
+            ..Evidence::new(&trial.record, share)
         };
         let trial = trial::judge(evidence, spec);
         close(spec, &mut status, number, &trial, now);
         judged.push(trial);
     }
     let conclusion = conclusion::conclude(spec, &status);
-    judgement(spec, status, judged, conclusion, |status| undecided(spec, status))
+    judgement(spec, status, judged, conclusion, |status| {
+        without_decision(status, needs_more(spec, status, "given", "give more exports"))
+    })
 }
 
 /// Judges the saved trials of a run by this manifest, as the operator does after a change of the gates. `run` is the status
@@ -171,17 +171,9 @@ fn judgement(
     }
 }
 
-/// Verdict of fewer trials than the rule needs: not enough to decide, or no measurement at all.
-fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
-    let needed = needs_more(spec, status, "given");
-    let message = format!("{needed}: give more exports, or judge one trial alone with trials.rule Single");
-    without_decision(status, message)
-}
-
 /// Verdict of a saved run whose rule needs more trials. A crash fails the run, however more trials would end.
 fn undecided_run(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
-    let needed = needs_more(spec, status, "saved");
-    let message = format!("{needed}: run it again to measure more, or judge one trial alone with trials.rule Single");
+    let message = needs_more(spec, status, "saved", "run it again to measure more");
     let mut losses = status.state.trials.iter().filter_map(|trial| trial.worker_loss);
     if !losses.any(|loss| loss == WorkerLoss::Crashed) {
         return without_decision(status, message);
@@ -197,20 +189,21 @@ fn undecided_run(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (V
     )
 }
 
-/// Number of trials, and the rule that asks for more.
-fn needs_more(spec: &PerfValidationSpec, status: &PerfValidationStatus, origin: &str) -> String {
+/// Number of trials, the rule that asks for more, and the remedy.
+fn needs_more(spec: &PerfValidationSpec, status: &PerfValidationStatus, origin: &str, remedy: &str) -> String {
     let trials = match status.state.trials.len() {
         0 => "no trial was".to_owned(),
         1 => "1 trial was".to_owned(),
         count => format!("{count} trials were"),
     };
     format!(
-        "{trials} {origin}, and the rule {:?} (max {}) asks for another one",
+        "{trials} {origin}, and the rule {:?} (max {}) asks for another one: {remedy}, or judge one trial alone with trials.rule \
+         Single",
         spec.trials.rule, spec.trials.max
     )
 }
 
-/// Inconclusive, or the verdict on trials that measured nothing.
+/// Verdict of fewer trials than the rule needs: Inconclusive, or that on trials that measured nothing.
 fn without_decision(status: &PerfValidationStatus, message: String) -> (Verdict, Why) {
     let trials = &status.state.trials;
     let measured = trials.iter().any(|trial| trial.outcome != Some(TrialOutcome::Invalid));

@@ -152,7 +152,7 @@ fn judged(
 /// A worker that restarted voids the trial under any gates. Only errors come before it, as when it was first judged, unless
 /// the node had no CPU for it.
 fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, spec: &TrialsSpec) {
-    if judged.findings.iter().all(|(known, _)| *known != cause) {
+    if !judged.has(cause) {
         let word = [cause.as_str().to_owned()];
         let seen = findings(saved, &word).next().cloned();
         let finding = seen.unwrap_or_else(|| cause.finding("seen when the trial was measured"));

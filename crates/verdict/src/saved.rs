@@ -16,29 +16,24 @@ pub const FILE_BYTES: u64 = 2 * EXPORT_BYTES;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A run's trials, as its results ConfigMap holds them.
-#[derive(Clone, Debug, Default)]
+#[derive(Deserialize, Clone, Debug, Default)]
 pub struct SavedRun {
     /// The trials as they were judged.
     pub trials: Vec<TrialState>,
     /// Findings of the run.
     pub diagnosis: Vec<Finding>,
     /// Records that the runner handed over, by the trial's number.
+    #[serde(skip)]
     pub records: BTreeMap<i64, TrialRecord>,
-}
-
-#[derive(Deserialize)]
-struct SavedSummary {
-    trials: Vec<TrialState>,
-    diagnosis: Vec<Finding>,
 }
 
 impl SavedRun {
     /// Reads `summary.json` and the trials' payloads under their keys. An unreadable part is an error and never left
     /// out.
     pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
-        let SavedSummary { trials, diagnosis } =
+        let summary: Self =
             serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
-        Self::new(trials, diagnosis, packed)
+        Self::new(summary.trials, summary.diagnosis, packed)
     }
 
     /// Adds the trials' payloads under their keys to a summary that was read. An unreadable payload is an error and never

@@ -5,7 +5,7 @@
 //! | measured | `model`, `workload` without `onMissing`, `podTemplate`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
 //! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once; needs a new run only where none could measure |
-//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
+//! | neither | `telemetry`, `suspend`, `resultsHistoryLimit`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
@@ -75,43 +75,34 @@ mod tests {
     fn every_field_belongs_to_one_part() {
         let base = digests(&spec(&json!({})));
         let gate = json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1"}]);
+        let [measured, judged, limits] = [[true, false, false], [false, true, false], [false, false, true]];
+        let neither = [false; 3];
         let cases = [
-            (json!({"model": {"name": "other"}}), [true, false, false]),
-            (
-                json!({"workload": {"dynamo": {"image": "i:1.5.0"}}}),
-                [true, false, false],
-            ),
-            (json!({"placement": {"maxGPUs": 2}}), [true, false, false]),
+            (json!({"model": {"name": "other"}}), measured),
+            (json!({"workload": {"dynamo": {"image": "i:1.5.0"}}}), measured),
+            (json!({"placement": {"maxGPUs": 2}}), measured),
             (
                 json!({"placement": {"tolerations": [{"operator": "Exists"}]}}),
-                [true, false, false],
+                measured,
             ),
             (
                 json!({"benchmark": {"goodput": [{"metric": "TimeToFirstToken", "max": "5"}]}}),
-                [true, false, false],
+                measured,
             ),
-            (json!({"benchmark": {"duration": "2m"}}), [true, false, false]),
-            (
-                json!({"podTemplate": {"spec": {"runtimeClassName": "kata"}}}),
-                [true, false, false],
-            ),
-            (json!({"benchmark": {"soak": "10m"}}), [true, false, false]),
-            (json!({"gates": gate}), [false, true, false]),
-            (json!({"trials": {"rule": "Single"}}), [false, true, false]),
-            (
-                json!({"trials": {"maxFailedRequestsPercent": "2"}}),
-                [false, true, false],
-            ),
-            (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
-            (
-                json!({"workload": {"dynamo": {"onMissing": "Skip"}}}),
-                [false, false, true],
-            ),
-            (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
-            (json!({"suspend": true}), [false, false, false]),
-            (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
-            (json!({"keptSecondsAfterFinished": 5}), [false, false, false]),
-            (json!({"timeouts": {"total": "2h"}}), [false, false, true]),
+            (json!({"benchmark": {"duration": "2m"}}), measured),
+            (json!({"podTemplate": {"spec": {"runtimeClassName": "kata"}}}), measured),
+            (json!({"benchmark": {"soak": "10m"}}), measured),
+            (json!({"gates": gate}), judged),
+            (json!({"trials": {"rule": "Single"}}), judged),
+            (json!({"trials": {"maxFailedRequestsPercent": "2"}}), judged),
+            (json!({"timeouts": {"sizing": "1s"}}), limits),
+            (json!({"workload": {"dynamo": {"onMissing": "Skip"}}}), limits),
+            (json!({"telemetry": {"gpus": "None"}}), neither),
+            (json!({"suspend": true}), neither),
+            (json!({"resultsHistoryLimit": 5}), neither),
+            (json!({"ttlSecondsAfterFinished": 5}), neither),
+            (json!({"keptSecondsAfterFinished": 5}), neither),
+            (json!({"timeouts": {"total": "2h"}}), limits),
         ];
         for (change, parts) in cases {
             let now = digests(&spec(&change));

@@ -25,7 +25,7 @@ use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, JudgedGate, Share};
 
 /// A judged trial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JudgedTrial {
     /// Outcome of the trial.
     pub outcome: TrialOutcome,
@@ -77,19 +77,7 @@ impl JudgedTrial {
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
                 .collect(),
-            margins: Vec::new(),
-            gates: Vec::new(),
-            metrics: Metrics::default(),
-            requests: None,
-            aiperf_version: None,
-            commit: None,
-            workers: Vec::new(),
-            unseen: Vec::new(),
-            slow_gpus: Vec::new(),
-            compared: Vec::new(),
-            instead_of_jitter: None,
-            below_baseline: None,
-            cpu_shortage: None,
+            ..Self::default()
         }
     }
 
@@ -103,9 +91,9 @@ impl JudgedTrial {
         }
         // What decides the trial keeps its place.
         let free = cause::SHOWN.saturating_sub(self.findings.len());
-        let found = found.into_iter().take(free);
-        self.findings
-            .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
+        for (cause, text) in found.into_iter().take(free) {
+            self.add(cause, text);
+        }
         self.findings.sort_by_key(|(cause, _)| *cause);
         self.compared = speed::compared(&named(&evidence.record.workers, workers), workers, devices);
         self.slow_gpus = speed::slow_gpus(&self.compared);
@@ -120,6 +108,20 @@ impl JudgedTrial {
     /// Adds a cause with its evidence.
     pub(crate) fn add(&mut self, cause: Cause, evidence: impl Into<String>) {
         self.findings.push((cause, cause.finding(evidence)));
+    }
+
+    /// Adds to the evidence of a cause; returns whether it is there.
+    pub(crate) fn append(&mut self, cause: Cause, text: &str) -> bool {
+        let Some((_, finding)) = self.findings.iter_mut().find(|(known, _)| *known == cause) else {
+            return false;
+        };
+        *finding = cause.finding(format!("{}; {text}", finding.evidence));
+        true
+    }
+
+    /// Returns true if this cause explains the trial.
+    pub(crate) fn has(&self, cause: Cause) -> bool {
+        self.findings.iter().any(|(known, _)| *known == cause)
     }
 
     /// Removes a cause; returns whether it was there.
@@ -141,7 +143,7 @@ impl JudgedTrial {
         let mut missed = false;
         for gate in spec.gates.iter().filter(|gate| gate.metric == Metric::OwnPastPercent) {
             let judged = gate::judge(gate, Some(percent), Share { gpus: 1, node_gpus: 1 });
-            missed |= judged.counts_as_miss;
+            missed |= judged.is_missed();
             if let Some(known) = self.gates.iter_mut().find(|known| known.name == gate.name) {
                 *known = judged.status;
             }
@@ -173,9 +175,8 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
     let lost = || changed(evidence.before, evidence.after, shortage.as_deref());
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
-        Outcome::Failure(Failure::AllFailed { failed, errors }) => {
-            let text = format!("all {failed} requests failed: {}", most_frequent(errors));
-            let lost = lost();
+        Outcome::Failure(failure @ Failure::AllFailed { failed, errors }) => {
+            let (text, lost) = (failure_text(failure), lost());
             if lost.is_none() && is_cut_off(evidence.record, errors) {
                 let why = format!("the load generator reached neither the frontend nor a worker: {text}");
                 return JudgedTrial::unmeasured(Cause::BenchmarkFailed, why, None);
@@ -185,10 +186,8 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
                 Some((Cause::NodeCPUPressure, _)) => TrialOutcome::Invalid,
                 _ => TrialOutcome::Miss,
             };
-            let frontend = frontend_lost(errors);
-            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost).chain(frontend);
-            let explained = explained.collect();
-            let mut verdict = JudgedTrial::new(outcome, explained);
+            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost);
+            let mut verdict = JudgedTrial::new(outcome, explained.chain(frontend_lost(errors)).collect());
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
             verdict.metrics.request_error_percent = Some("100".to_owned());

@@ -14,10 +14,10 @@ mod path;
 mod rule;
 mod wald;
 
-pub use claim::{Claim, NOISIEST, claim};
+pub use claim::{Claim, claim};
 pub use finished::{Finished, NEAR, finished};
 pub use noise::EARLIER_RUNS;
 pub use of_a_run::{mean_near_gate, ruling, soak_is_next};
 pub use path::{Path, PathStep, path};
-pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};
+pub use rule::rule;
 pub use wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};

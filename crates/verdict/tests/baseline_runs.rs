@@ -138,13 +138,8 @@ fn run(threshold: i64, healthy: Healthy, (slow, loss): (usize, f64), random: &mu
             ..TrialRecord::new(Outcome::Report(Box::new(report)))
         };
         let evidence = Evidence {
-            record: &record,
-            before: &[],
-            after: &[],
-            share: Share { gpus: 8, node_gpus: 8 },
-            devices: &[],
-            product: None,
             norm: Some(&norm),
+            ..Evidence::new(&record, Share { gpus: 8, node_gpus: 8 })
         };
         status.state.trials.push(TrialState {
             number,

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fastrand::Rng;
 use perfval_api::{Metric, PerfValidationSpec, Statistic};
 use perfval_verdict::aiperf::{ErrorKind, FrontendTimes, Generator, Report};
 use perfval_verdict::frame::{FRAME_BYTES, Failure, Framed, Outcome, Payload, TrialRecord, find, frame};
@@ -242,17 +243,25 @@ fn requests() -> RequestTimes {
 }
 
 /// Every number of a document, as JSON pointers; decimals are texts.
-fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
+fn numbers(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    add_numbers(value, "", &mut found);
+    found
+}
+
+fn add_numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) => found.push(path.to_owned()),
         Value::String(text) if text.parse::<Decimal>().is_ok() => found.push(path.to_owned()),
         Value::Array(items) => {
-            let mut item = |(index, item)| numbers(item, &format!("{path}/{index}"), found);
-            items.iter().enumerate().for_each(&mut item);
+            for (index, item) in items.iter().enumerate() {
+                add_numbers(item, &format!("{path}/{index}"), found);
+            }
         }
         Value::Object(fields) => {
-            let mut field = |(name, field): (&String, &Value)| numbers(field, &format!("{path}/{name}"), found);
-            fields.iter().for_each(&mut field);
+            for (name, field) in fields {
+                add_numbers(field, &format!("{path}/{name}"), found);
+            }
         }
         _ => {}
     }
@@ -277,18 +286,11 @@ fn judged(record: &TrialRecord) {
         ],
     }))
     .expect("a spec");
-    judge(
-        Evidence {
-            record,
-            before: &[],
-            after: &[],
-            share: Share { gpus: 1, node_gpus: 2 },
-            devices: &[],
-            product: Some("NVIDIA H200"),
-            norm: None,
-        },
-        &spec,
-    );
+    let evidence = Evidence {
+        product: Some("NVIDIA H200"),
+        ..Evidence::new(record, Share { gpus: 1, node_gpus: 2 })
+    };
+    judge(evidence, &spec);
 }
 
 #[test]
@@ -298,8 +300,7 @@ fn a_record_with_an_absurd_number_is_refused() {
         matches!(find(&printed(&payload), NONCE), Framed::Complete(_)),
         "as it is"
     );
-    let mut paths = Vec::new();
-    numbers(&payload, "", &mut paths);
+    let paths = numbers(&payload);
     assert!(paths.len() > 300, "{}", paths.len());
     for path in paths {
         for absurd in [
@@ -345,8 +346,7 @@ fn a_failure_with_an_absurd_number_is_refused() {
 #[test]
 fn any_mixture_of_numbers_within_the_bounds_can_be_judged() {
     let record = serde_json::to_value(full().record).expect("JSON");
-    let mut paths = Vec::new();
-    numbers(&record, "", &mut paths);
+    let paths = numbers(&record);
     let edges = [
         "1000000000000000",
         "-1000000000000000",
@@ -355,18 +355,12 @@ fn any_mixture_of_numbers_within_the_bounds_can_be_judged() {
         "1",
         "7",
     ];
-    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut one_of = |count: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        usize::try_from(random % 1000).expect("small") % count
-    };
+    let mut random = Rng::with_seed(7);
     for _ in 0..2000 {
         let mut lying = record.clone();
         for path in paths.iter().filter(|path| !path.ends_with("exitCode")) {
-            if one_of(3) > 0 {
-                put(&mut lying, path, edges[one_of(edges.len())]);
+            if random.usize(..3) > 0 {
+                put(&mut lying, path, edges[random.usize(..edges.len())]);
             }
         }
         judged(&serde_json::from_value(lying).expect("within the bounds"));
@@ -392,9 +386,7 @@ fn every_number_at_its_bound_can_be_judged_and_summed_up() {
         "0.0000000000000000000000000001",
     ] {
         let mut lying = payload.clone();
-        let mut paths = Vec::new();
-        numbers(&payload, "", &mut paths);
-        for path in &paths {
+        for path in &numbers(&payload) {
             // Seconds and requests have narrower bounds of their own.
             let narrow = path.starts_with("/requests/") || path.ends_with("exitCode") || path.contains("samples");
             if !narrow {

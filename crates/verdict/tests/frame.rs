@@ -68,15 +68,11 @@ fn payload(record: TrialRecord) -> Payload {
         Sample(1, Scrape::Nothing(perfval_verdict::workers::Silence::TimedOut)),
     ];
     Payload {
-        record,
-        aiperf: None,
         workers: vec![WorkerSeries {
             address: "10.244.100.1".to_owned(),
             samples,
         }],
-        gpus: Vec::new(),
-        requests: None,
-        node: None,
+        ..Payload::new(record)
     }
 }
 
@@ -94,7 +90,7 @@ fn complete<T: std::fmt::Debug>(found: Framed<T>) -> T {
     }
 }
 
-const P99: Measure = Measure {
+const ITL_P95: Measure = Measure {
     metric: Metric::InterTokenLatency,
     statistic: Statistic::P95,
 };
@@ -120,13 +116,13 @@ fn gated_numbers_stay_and_removed_parts_are_listed() {
         (64, vec![Part::Statistics, Part::ErrorTexts, Part::Workers]),
     ] {
         let whole = record(workers);
-        let text = message(&whole, &[P99]);
+        let text = message(&whole, &[ITL_P95]);
         assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());
         let short = complete(find_message(&text, NONCE));
         assert_eq!(short.abridged, gone.into_iter().collect(), "{workers} workers: {text}");
         let (short, whole) = (report(&short), report(&whole));
         for (metric, statistic) in [
-            (P99.metric, P99.statistic),
+            (ITL_P95.metric, ITL_P95.statistic),
             (Metric::OutputTokenThroughput, Statistic::Avg),
             (Metric::TimeToFirstToken, Statistic::P99),
         ] {
@@ -145,7 +141,7 @@ fn the_ninetieth_percentile_of_a_gated_tail_stays() {
         report(&complete(find_message(&message(&whole, gated), NONCE))).value(metric, Statistic::P90)
     };
     assert!(report(&whole).value(metric, Statistic::P90).is_some());
-    assert_eq!(p90(&[P99]), report(&whole).value(metric, Statistic::P90));
+    assert_eq!(p90(&[ITL_P95]), report(&whole).value(metric, Statistic::P90));
     assert_eq!(p90(&[]), None);
 }
 
@@ -169,7 +165,7 @@ fn the_gpus_go_before_the_texts_of_errors() {
     };
     for (gpus, gone) in [(4, vec![Part::Statistics]), (20, vec![Part::Statistics, Part::Gpus])] {
         let whole = with(gpus);
-        let text = message(&whole, &[P99]);
+        let text = message(&whole, &[ITL_P95]);
         assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());
         let short = complete(find_message(&text, NONCE));
         assert_eq!(short.abridged, gone.into_iter().collect(), "{gpus} GPUs: {text}");

@@ -9,6 +9,8 @@ use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::summarize;
 use serde_json::json;
 
+const FOUR: Share = Share { gpus: 4, node_gpus: 4 };
+
 /// Gates that every recorded trial meets, so that only what the workers did can make it a miss.
 fn lenient(router: RouterMode) -> PerfValidationSpec {
     let mut spec: PerfValidationSpec = serde_json::from_value(json!({
@@ -31,16 +33,11 @@ fn judged(name: &str, router: RouterMode) -> JudgedTrial {
         mut record, workers, ..
     } = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
     record.workers = summarize(&workers, record.outcome.measured_seconds());
-    let evidence = Evidence {
-        record: &record,
-        before: &[],
-        after: &[],
-        share: Share { gpus: 4, node_gpus: 4 },
-        devices: &[],
-        product: None,
-        norm: None,
-    };
-    judge(evidence, &lenient(router))
+    judge(Evidence::new(&record, FOUR), &lenient(router))
+}
+
+fn causes(trial: &JudgedTrial) -> Vec<Cause> {
+    trial.findings.iter().map(|(cause, _)| *cause).collect()
 }
 
 #[test]
@@ -80,9 +77,8 @@ fn every_recorded_trial_is_judged_by_its_workers() {
     ];
     for (name, router, outcome, cause) in cases {
         let verdict = judged(name, router);
-        let named: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(
-            (verdict.outcome, named.as_slice()),
+            (verdict.outcome, causes(&verdict).as_slice()),
             (outcome, cause.as_slice()),
             "{name}: {:?}",
             verdict.findings
@@ -112,22 +108,16 @@ fn only_the_slow_worker_is_reported() {
 fn a_missed_gate_on_the_slowest_worker_reports_it_and_never_calls_all_alike() {
     let text = include_str!("fixtures/trials/slow-gpu-round-robin-h200.json");
     let Payload { record, .. } = serde_json::from_str(text).expect("a payload");
-    let evidence = Evidence {
-        record: &record,
-        before: &[],
-        after: &[],
-        share: Share { gpus: 4, node_gpus: 4 },
-        devices: &[],
-        product: None,
-        norm: None,
-    };
+    let evidence = Evidence::new(&record, FOUR);
     let mut spec = lenient(RouterMode::RoundRobin);
     let gate = json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"});
     assert_eq!(judge(evidence, &spec).outcome, TrialOutcome::Pass, "without the gate");
     spec.gates.push(serde_json::from_value(gate).expect("a gate"));
     let trial = judge(evidence, &spec);
-    let causes: Vec<Cause> = trial.findings.iter().map(|(cause, _)| *cause).collect();
-    assert_eq!((trial.outcome, causes), (TrialOutcome::Miss, vec![Cause::SlowWorker]));
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Miss, vec![Cause::SlowWorker])
+    );
     let said = &trial.findings[0].1.evidence;
     assert!(
         said.starts_with("worker 127.0.30.4 decodes at 88.1 % ± 8.8 % of its peers' speed")
@@ -164,17 +154,14 @@ fn a_gpu_that_others_use_explains_the_miss_of_the_only_worker() {
     spec.gates[0].threshold = serde_json::from_value(json!("15000")).expect("a threshold");
     let judged = |record: &TrialRecord| {
         let evidence = Evidence {
-            record,
             before: std::slice::from_ref(&worker),
             after: std::slice::from_ref(&worker),
-            share: Share { gpus: 2, node_gpus: 2 },
             devices: &devices,
             product: Some("NVIDIA H100 80GB HBM3"),
-            norm: None,
+            ..Evidence::new(record, Share { gpus: 2, node_gpus: 2 })
         };
         judge(evidence, &spec)
     };
-    let causes = |trial: &JudgedTrial| trial.findings.iter().map(|(cause, _)| *cause).collect::<Vec<_>>();
     let trial = judged(&record);
     assert_eq!(
         (trial.outcome, causes(&trial)),

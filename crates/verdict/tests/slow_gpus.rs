@@ -1,7 +1,11 @@
 //! Whole runs with simulated engines: how often a healthy GPU is blamed, and how often a slow one is found.
 
+use std::collections::BTreeSet;
+
 use chrono::DateTime;
-use perfval_api::{DeviceStatus, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialState, WorkerPod};
+use perfval_api::{
+    DeviceStatus, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState, WorkerPod,
+};
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::close::close;
 use perfval_verdict::frame::{Outcome, TrialRecord};
@@ -94,12 +98,9 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
     let pod = |name: &String| WorkerPod {
         pod: name.clone(),
         uid: name.clone(),
-        restarts: 0,
-        last_exit: None,
-        ended_unseen: false,
-        ended_by: None,
         address: Some(name.clone()),
         devices: gpus(name).iter().map(|gpu| format!("n1/{gpu}")).collect(),
+        ..WorkerPod::default()
     };
     let device = |name: String| DeviceStatus {
         pool: "n1".into(),
@@ -115,14 +116,11 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             .zip(speeds)
             .map(|(name, speed)| worker(name, *speed, random))
             .collect();
-        let metrics = [(
-            Metric::OutputTokenThroughput,
-            [(Statistic::Avg, Decimal::ONE_THOUSAND)].into(),
-        )];
+        let throughput = (Statistic::Avg, Decimal::ONE_THOUSAND);
         let report = Report {
             succeeded: 10,
             complete: true,
-            metrics: metrics.into(),
+            metrics: [(Metric::OutputTokenThroughput, [throughput].into())].into(),
             ..Report::default()
         };
         let record = TrialRecord {
@@ -130,13 +128,10 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             ..TrialRecord::new(Outcome::Report(Box::new(report)))
         };
         let evidence = Evidence {
-            record: &record,
             before: &pods,
             after: &pods,
-            share: Share { gpus: 8, node_gpus: 8 },
             devices: &devices,
-            product: None,
-            norm: None,
+            ..Evidence::new(&record, Share { gpus: 8, node_gpus: 8 })
         };
         let judged = judge(evidence, spec);
         status.state.trials.push(TrialState {
@@ -150,24 +145,15 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
 
 /// The GPUs that a run blames, by name or by a cause.
 fn blamed(status: &PerfValidationStatus) -> Vec<String> {
-    let mut gpus: Vec<String> = status
-        .state
-        .trials
-        .iter()
-        .flat_map(|trial| trial.slow_gpus.clone())
-        .collect();
-    gpus.sort();
-    gpus.dedup();
-    let caused = status
-        .state
-        .trials
-        .iter()
-        .any(|trial| trial.causes.contains(&"SlowWorker".to_owned()));
+    let trials = &status.state.trials;
+    let mut gpus: BTreeSet<String> = trials.iter().flat_map(|trial| trial.slow_gpus.clone()).collect();
+    let mut of_trials = trials.iter().flat_map(|trial| &trial.causes);
+    let caused = of_trials.any(|cause| cause == "SlowWorker");
     let found = status.diagnosis.iter().any(|finding| finding.cause == "SlowWorker");
     if gpus.is_empty() && (caused || found) {
-        gpus.push("?".into());
+        gpus.insert("?".into());
     }
-    gpus
+    gpus.into_iter().collect()
 }
 
 /// Healthy GPUs whose speeds differ by this much (standard deviation, percent).
@@ -274,12 +260,15 @@ fn most_of_a_node_slow_by_a_fifth_is_named_and_misses_the_gate() {
     let (random, plain, gated) = (&mut Random(17), &spec(&[]), &spec(&[gate]));
     for (workers, slow) in [(8, 4), (8, 5), (8, 6), (8, 7), (4, 3), (6, 4), (3, 2), (5, 4)] {
         let runs = 40;
-        let named = times(runs, || {
+        let mut slowed = |spec| {
             let mut speeds = healthy(workers, 1.4, random);
             for speed in &mut speeds[..slow] {
                 *speed += 0.8_f64.ln();
             }
-            let status = run(&speeds, 2, plain, random);
+            run(&speeds, 2, spec, random)
+        };
+        let named = times(runs, || {
+            let status = slowed(plain);
             let text: Vec<&str> = status
                 .diagnosis
                 .iter()
@@ -291,16 +280,8 @@ fn most_of_a_node_slow_by_a_fifth_is_named_and_misses_the_gate() {
             blamed.len() >= slow.min(4) && blamed.iter().all(of_slow)
         });
         let missed = times(runs, || {
-            let mut speeds = healthy(workers, 1.4, random);
-            for speed in &mut speeds[..slow] {
-                *speed += 0.8_f64.ln();
-            }
-            let status = run(&speeds, 2, gated, random);
-            status
-                .state
-                .trials
-                .iter()
-                .all(|trial| trial.outcome == Some(perfval_api::TrialOutcome::Miss))
+            let trials = slowed(gated).state.trials;
+            trials.iter().all(|trial| trial.outcome == Some(TrialOutcome::Miss))
         });
         println!("{slow} of {workers} slow: named in {named}, gate missed in {missed} of {runs}");
         assert!(

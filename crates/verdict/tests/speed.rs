@@ -39,6 +39,14 @@ fn worker(address: &str, seconds: i64, batch: impl Fn(i64) -> i64, token_ms: imp
     }
 }
 
+fn edit(series: &mut WorkerSeries, change: impl Fn(i64, &mut Reading)) {
+    for Sample(second, scrape) in &mut series.samples {
+        if let Scrape::Reading(reading) = scrape {
+            change(*second, reading);
+        }
+    }
+}
+
 fn peers(series: &[WorkerSeries]) -> Vec<Option<AgainstPeers>> {
     let workers = summarize(series, None);
     workers.into_iter().map(|worker| worker.speed?.peers).collect()
@@ -126,11 +134,7 @@ fn short_trials_single_workers_and_other_engines_are_no_evidence() {
     assert_eq!(peers(&[steady("a", 60)]), [None]);
     assert_eq!(peers(&[steady("a", 6), steady("b", 6)]), [None, None]);
     let mut silent = steady("b", 60);
-    for Sample(_, scrape) in &mut silent.samples {
-        if let Scrape::Reading(reading) = scrape {
-            reading.engine = Engine::default();
-        }
-    }
+    edit(&mut silent, |_, reading| reading.engine = Engine::default());
     assert_eq!(peers(&[steady("a", 60), silent]), [None, None]);
 }
 
@@ -154,17 +158,11 @@ fn a_standstill_of_an_engine_whose_metrics_answer_is_no_part_of_its_speed() {
         let batch = |second| if stopped.contains(&second) { 0 } else { 100 };
         let mut frozen = worker("b", 60, batch, |_| 10.0);
         let seconds = stopped.end - stopped.start;
-        for Sample(second, scrape) in &mut frozen.samples {
-            if let Scrape::Reading(reading) = scrape {
-                reading.in_flight = 100;
-                let waited_us = if *second > stopped.end {
-                    100_000_000 * seconds
-                } else {
-                    0
-                };
-                reading.engine.gap_us = reading.engine.gap_us.map(|us| us + waited_us);
-            }
-        }
+        edit(&mut frozen, |second, reading| {
+            reading.in_flight = 100;
+            let waited_us = if second > stopped.end { 100_000_000 * seconds } else { 0 };
+            reading.engine.gap_us = reading.engine.gap_us.map(|us| us + waited_us);
+        });
         let found = peers(&[worker("a", 60, |_| 100, |_| 10.0), frozen]);
         let alike = found.iter().all(|found| (percent(*found) - 100.0).abs() < 0.5);
         assert!(alike, "{stopped:?}: {found:?}");
@@ -174,12 +172,10 @@ fn a_standstill_of_an_engine_whose_metrics_answer_is_no_part_of_its_speed() {
 #[test]
 fn counters_of_an_engine_become_rates() {
     let mut series = worker("a", 20, |_| 100, |_| 10.0);
-    for Sample(second, scrape) in &mut series.samples {
-        if let Scrape::Reading(reading) = scrape {
-            reading.engine.moved_mb = Some(*second * 1_850_000);
-            reading.engine.gflop = Some(0);
-        }
-    }
+    edit(&mut series, |second, reading| {
+        reading.engine.moved_mb = Some(second * 1_850_000);
+        reading.engine.gflop = Some(0);
+    });
     let work = summarize(&[series], None).remove(0).engine.expect("counted");
     assert_eq!(work.gb_per_second, Some(Decimal::from(1850)));
     assert_eq!(

@@ -1,6 +1,6 @@
 //! The rule that turns trials into a verdict: its error bounds, and what never changes it.
 
-use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialState, TrialsSpec};
+use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialState, TrialsSpec};
 use perfval_testkit::odds::{Odds, correlated_odds, curve, odds};
 use perfval_verdict::trials::{
     DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Ruling, finished, rule, ruling, soak_is_next,
@@ -232,14 +232,16 @@ proptest! {
     }
 }
 
+fn spec(soak: Option<&str>) -> PerfValidationSpec {
+    serde_json::from_value(serde_json::json!({
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": soak},
+    }))
+    .expect("a spec")
+}
+
 #[test]
 fn the_documented_spec_is_the_default_one() {
-    let object: PerfValidation = serde_json::from_value(serde_json::json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"},
-        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}},
-    }))
-    .unwrap();
-    assert_eq!(object.spec.trials, sequential(5, 8));
+    assert_eq!(spec(None).trials, sequential(5, 8));
 }
 
 /// Trials of a status, `P` passed, `M` missed, `I` invalid; small letters are soaks.
@@ -258,12 +260,6 @@ fn recorded(letters: &str) -> Vec<TrialState> {
 
 #[test]
 fn a_soak_follows_a_pass_and_has_to_pass_too() {
-    let spec = |soak: Option<&str>| -> PerfValidationSpec {
-        serde_json::from_value(serde_json::json!({
-            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": soak},
-        }))
-        .unwrap()
-    };
     let with = spec(Some("10m"));
     for (letters, expected, next) in [
         ("", Ruling::Continue, false),
@@ -293,15 +289,7 @@ fn a_soak_follows_a_pass_and_has_to_pass_too() {
 #[test]
 fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
     let trials = |margins: &[f64]| -> Vec<Finished> {
-        let trial = |margin: &f64| Finished {
-            outcome: if *margin >= 0.0 {
-                TrialOutcome::Pass
-            } else {
-                TrialOutcome::Miss
-            },
-            far: false,
-            margins: vec![*margin],
-        };
+        let trial = |margin: &f64| Finished::from_margins(vec![*margin]);
         margins.iter().map(trial).collect()
     };
     for (margins, expected) in [
@@ -327,10 +315,7 @@ fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
 /// All soaks a little below a gate that the trials before them had passed: noise, or a slow loss by heat.
 #[test]
 fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
-    let spec: PerfValidationSpec = serde_json::from_value(serde_json::json!({
-        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": "10m"},
-    }))
-    .unwrap();
+    let spec = spec(Some("10m"));
     let with = |soaks: [&[&str]; 3]| {
         let mut trials = recorded("PP");
         let soak = |margins: &[&str]| TrialState {

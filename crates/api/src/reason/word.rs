@@ -131,8 +131,8 @@ words! {
     }
     SpecUnreadable {
         place: Run, severity: Error,
-        meaning: "This operator version cannot parse the object. The status is older than the object, except for `Ready`, `Reconciling` and `Stalled`.",
-        remedy: "use the operator version of this object, or correct the object",
+        meaning: "The operator cannot parse the object, or has no room for it. Only `Ready`, `Reconciling` and `Stalled` are current.",
+        remedy: "install the object's operator version, correct the object, or delete finished PerfValidations",
     }
     CallFailed {
         place: Both, severity: Error,

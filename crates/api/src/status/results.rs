@@ -58,13 +58,14 @@ pub enum GateResult {
 }
 
 /// Outcome of one trial.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrialOutcome {
     /// The trial met every enforced gate.
     Pass,
     /// The trial missed a gate or had too many errors, or one worker stalled.
     Miss,
     /// The trial is no evidence about the deployment.
+    #[default]
     Invalid,
 }
 

@@ -1,6 +1,6 @@
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{ApiResource, DynamicObject, ListParams, TypeMeta};
-use kube::{Api, Resource as _, ResourceExt as _};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, TypeMeta};
+use kube::{Api, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::meta::NAME_LABEL;
 use serde_json::{Value, json};
@@ -26,15 +26,7 @@ pub struct EventSubject {
 }
 
 impl EventSubject {
-    pub fn from_validation(object: &PerfValidation) -> Self {
-        Self {
-            uid: object.uid().unwrap_or_default(),
-            kind: PerfValidation::kind(&()).into_owned(),
-            name: object.name_any(),
-        }
-    }
-
-    pub fn from_object(object: &Value) -> Self {
+    pub fn new(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Self {
             uid: text(&object["metadata"]["uid"]),
@@ -218,16 +210,8 @@ async fn list(
 ) -> Result<Vec<Value>, String> {
     let mut last = String::new();
     for version in kind.versions {
-        let resource = ApiResource {
-            group: kind.group.to_owned(),
-            version: (*version).to_owned(),
-            api_version: match kind.group {
-                "" => (*version).to_owned(),
-                group => format!("{group}/{version}"),
-            },
-            kind: kind.name.to_owned(),
-            plural: kind.plural.to_owned(),
-        };
+        let gvk = GroupVersionKind::gvk(kind.group, version, kind.name);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
         let api: Api<DynamicObject> = match namespace {
             Some(namespace) => Api::namespaced_with(session.client.clone(), namespace, &resource),
             None => Api::all_with(session.client.clone(), &resource),

@@ -1,5 +1,6 @@
 //! Numbers of the runs, and the manifest that they lead to.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use perfval_api::text::number_of;
@@ -121,12 +122,15 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
     let (least, most) = trials.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &trial| {
         (least.min(trial), most.max(trial))
     });
-    let first = runs.first();
+    // Without --node a run may get another node than the one before it.
+    let places = runs
+        .iter()
+        .map(|run| format!("{} with {}", run.node, number_of(run.gpus, "GPU")));
+    let places: BTreeSet<String> = places.collect();
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let text = format!(
-        "# Measured by `kubectl perfval calibrate` on {} with {}: {} with {}, {least:.0} to {most:.0} tokens/s per GPU.\n{}",
-        first.map_or("an unknown node", |run| &run.node),
-        number_of(first.map_or(0, |run| run.gpus), "GPU"),
+        "# Measured by `kubectl perfval calibrate` on {}: {} with {}, {least:.0} to {most:.0} tokens/s per GPU.\n{}",
+        Vec::from_iter(places).join(", "),
         number_of(count(runs.len()), "run"),
         number_of(count(trials.len()), "trial"),
         output::yaml(manifest)?

@@ -140,8 +140,10 @@ impl MetricChange {
         after: &RunOutcome,
         number: fn(&TrialState) -> Option<&String>,
     ) -> Self {
-        let difference = compare_trials(&values(before, number), &values(after, number), noise);
-        let (before, after) = (Spread::new(before, number), Spread::new(after, number));
+        let (before, after) = (measured(before, number), measured(after, number));
+        let floats = |values: &[Decimal]| values.iter().filter_map(Decimal::to_f64).collect::<Vec<_>>();
+        let difference = compare_trials(&floats(&before), &floats(&after), noise);
+        let (before, after) = (Spread::new(&before), Spread::new(&after));
         let both = before.as_ref().zip(after.as_ref());
         Self {
             name,
@@ -160,13 +162,8 @@ fn measured(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) ->
     deciding.filter_map(|trial| quantity::parse(number(trial)?)).collect()
 }
 
-fn values(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
-    measured(outcome, number).iter().filter_map(Decimal::to_f64).collect()
-}
-
 impl Spread {
-    fn new(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
-        let values = measured(outcome, number);
+    fn new(values: &[Decimal]) -> Option<Self> {
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {
             mean: (values.iter().sum::<Decimal>() / Decimal::from(values.len()))

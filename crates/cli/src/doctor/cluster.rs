@@ -84,13 +84,19 @@ async fn definition(asked: &Asked<'_>) -> Check {
     };
     let (mut lacking, mut differing) = (Vec::new(), Vec::new());
     for expected in perfval_api::crds() {
+        let name = expected.metadata.name.as_deref().unwrap_or_default();
         let kind = expected.spec.names.kind;
-        match api.get_opt(expected.metadata.name.as_deref().unwrap_or_default()).await {
+        match api.get_opt(name).await {
             // Fields that the API server does not know it drops without a word.
             Ok(Some(installed)) if installed.spec.versions == expected.spec.versions => {}
             Ok(Some(_)) => differing.push(kind),
             Ok(None) => lacking.push(kind),
-            Err(_) => {}
+            Err(error) => {
+                return Check::unknown(
+                    Error::from_call("read CustomResourceDefinitions", error).to_string(),
+                    format!("kubectl get crd {name}"),
+                );
+            }
         }
     }
     if !lacking.is_empty() {

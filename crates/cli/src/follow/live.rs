@@ -79,7 +79,9 @@ impl Live {
     async fn log(&self, job: &str) -> kube::Result<String> {
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
         let pods = self.pods.list(&params).await?;
-        let Some(pod) = pods.items.first() else {
+        // A second pod replaces one that died.
+        let newest = pods.items.iter().max_by_key(|pod| pod.creation_timestamp());
+        let Some(pod) = newest else {
             return Ok(String::new());
         };
         let params = LogParams {

@@ -142,11 +142,8 @@ impl Picture {
         };
         let took = span((now - open.started_at).num_seconds().max(0));
         let samples = live.samples(open.number);
-        let known = status
-            .state
-            .progress
-            .as_ref()
-            .filter(|known| known.trial == open.number);
+        let known = status.state.progress.as_ref();
+        let known = known.filter(|known| known.trial == open.number);
         let progress = match (samples.last(), known) {
             (Some(sample), _) => progress::at(&Run::new(object, &Settings::default()), open.number, sample, now),
             (None, Some(known)) => known.clone(),
@@ -222,19 +219,12 @@ impl Picture {
             .iter()
             .flat_map(|phase| self.row(&[self.named(' ', phase.phase), span(phase.seconds)]))
             .collect();
-        if let Some(current) = status
-            .state
-            .timeline
-            .last()
-            .filter(|entry| entry.completed_at.is_none())
-        {
+        let last = status.state.timeline.last();
+        if let Some(current) = last.filter(|entry| entry.completed_at.is_none()) {
             let seconds = (now - current.started_at).num_seconds().max(0);
             let mut row = vec![self.named('>', current.phase), span(seconds)];
-            row.extend(
-                usual
-                    .get(&current.phase)
-                    .map(|usual| format!("usually {}", span(*usual))),
-            );
+            let usual = usual.get(&current.phase);
+            row.extend(usual.map(|usual| format!("usually {}", span(*usual))));
             let run = status.run.as_ref();
             if let Some((run, ahead)) = run.and_then(|run| Some((run, run.queue_ahead?))) {
                 row.push(format!("{ahead} ahead in the queue"));

@@ -149,12 +149,8 @@ fn containers(pod: &Pod, label: &str, shared: bool) -> Vec<Source> {
                 previous,
             }
         };
-        restarted
-            .then_some(true)
-            .into_iter()
-            .chain([false])
-            .map(source)
-            .collect::<Vec<_>>()
+        let both = [true, false].into_iter().filter(|previous| restarted || !previous);
+        both.map(source).collect::<Vec<_>>()
     };
     init.chain(main).flat_map(of).collect()
 }

@@ -15,6 +15,8 @@ use crate::screen::Screen;
 
 /// End of the name of GPUs of a device plugin, such as `nvidia.com/gpu`.
 const GPU: &str = "/gpu";
+/// End of the name of GPUs that several pods share.
+const SHARED: &str = ".shared";
 
 /// Nodes with GPUs and without a measurement, each with the reason; none where Nodes cannot be read.
 pub async fn unmeasured(
@@ -58,15 +60,19 @@ fn never_measured(
     let measured: BTreeSet<String> = measured.map(kube::ResourceExt::name_any).collect();
     let nodes = nodes.iter().filter(|node| !measured.contains(&node.name_any()));
     let nodes = nodes.filter_map(|node| {
-        let gpus = node.status.as_ref().and_then(|status| status.capacity.as_ref());
-        let offers = gpus.is_some_and(|all| all.iter().any(|(name, amount)| name.ends_with(GPU) && amount.0 != "0"));
-        let usable = offers || published.contains(&node.name_any());
+        let usable = resources(node).any(|name| name.ends_with(GPU)) || published.contains(&node.name_any());
         if !usable && !node.labels().contains_key(PRODUCT) {
             return None;
         }
         Some((node.name_any(), obstacle(node, usable, policies)))
     });
     nodes.collect()
+}
+
+/// Extended and other resources of which the node has some.
+fn resources(node: &Node) -> impl Iterator<Item = &str> {
+    let all = node.status.iter().flat_map(|status| status.capacity.iter().flatten());
+    all.filter(|(_, amount)| amount.0 != "0").map(|(name, _)| name.as_str())
 }
 
 fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
@@ -81,6 +87,8 @@ fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
         "the node is cordoned".to_owned()
     } else if usable {
         policies.obstacle(node)
+    } else if resources(node).any(|name| name.contains("nvidia.com/mig-") || name.ends_with(SHARED)) {
+        "its GPUs are shared or cut into MIG devices, and only whole ones are validated".to_owned()
     } else {
         "neither a device plugin nor a DRA driver offers its GPUs".to_owned()
     }

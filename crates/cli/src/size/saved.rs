@@ -1,5 +1,6 @@
 //! A cluster from saved objects.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use perfval_api::PerfValidation;
@@ -15,11 +16,7 @@ const FILE_BYTES: u64 = 1 << 30;
 
 /// The cluster that a file describes; `-` is standard input.
 pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
-    let bytes = input::bytes(path, FILE_BYTES)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(syntax(path, &format!("larger than {FILE_BYTES} bytes")));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| syntax(path, &error.to_string()))?;
+    let text = input::text(path, FILE_BYTES, |why| syntax(path, why))?;
     cluster_in(path, &text, object)
 }
 
@@ -37,7 +34,7 @@ pub fn cluster_in(path: &Path, text: &str, object: &PerfValidation) -> Result<Sa
         .map_err(unusable)
 }
 
-fn syntax(path: &Path, why: &str) -> Error {
+fn syntax(path: &Path, why: &dyn Display) -> Error {
     Error::BadInput(format!("{} is neither YAML nor JSON: {why}", path.display()))
 }
 

@@ -38,14 +38,13 @@ async fn a_person_sees_what_changes_before_an_answer() {
     let mut desk = desk();
     desk.answers = Some("n\n");
     let answer = desk.types("approve h100").await;
-    assert_eq!(answer.code, 0);
-    assert!(answer.err.contains("Approve revision 2? [y/N]"), "{}", answer.err);
+    answer.exits(0, "Approve revision 2? [y/N]");
     golden("approve", &answer.out);
     assert_eq!(approved(&desk), 1);
     desk.answers = Some("y\n");
     let answer = desk.types("approve h100").await;
     assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
-    assert!(answer.out.contains("revision 2 of h100 is approved"), "{}", answer.out);
+    answer.prints("revision 2 of h100 is approved");
 }
 
 #[tokio::test]
@@ -53,14 +52,10 @@ async fn a_script_names_the_revision() {
     let desk = desk();
     let unseen = desk.types("approve h100").await;
     assert_eq!((unseen.code, approved(&desk)), (2, json!(1)));
-    assert!(
-        unseen.err.contains("kubectl perfval approve h100 --revision 2"),
-        "{}",
-        unseen.err
-    );
+    unseen.notes("kubectl perfval approve h100 --revision 2");
     let again = desk.types("approve h100 --revision 1").await;
     assert_eq!((again.code, approved(&desk)), (0, json!(1)));
-    assert!(again.out.contains("approved already"), "{}", again.out);
+    again.prints("approved already");
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
 }
@@ -77,12 +72,8 @@ async fn a_duplicate_shows_which_baseline_counts() {
     });
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
-    assert!(answer.err.contains(used), "{}", answer.err);
-    assert!(
-        answer.out.contains("it has no effect while an older approved baseline"),
-        "{}",
-        answer.out
-    );
+    answer.notes(used);
+    answer.prints("it has no effect while an older approved baseline");
 }
 
 #[tokio::test]
@@ -96,8 +87,7 @@ async fn a_revision_that_does_not_exist_is_refused() {
         ),
     ] {
         let answer = desk.types(words).await;
-        assert_eq!(answer.code, 2, "{words}");
-        assert!(answer.err.contains(why), "{}", answer.err);
+        answer.exits(2, why);
     }
     desk.server.edit("perfbaselines", "", "h100", |baseline| {
         baseline["status"] = json!({"observedGeneration": 1, "conditions": [{
@@ -106,12 +96,7 @@ async fn a_revision_that_does_not_exist_is_refused() {
         }]});
     });
     let answer = desk.types("approve h100").await;
-    assert_eq!(answer.code, 2);
-    assert!(
-        answer.err.contains("no revision to approve. A baseline needs 3 nodes."),
-        "{}",
-        answer.err
-    );
+    answer.exits(2, "no revision to approve. A baseline needs 3 nodes.");
     assert_eq!(approved(&desk), 1);
 }
 
@@ -123,11 +108,7 @@ async fn an_unread_spec_has_no_revision_to_approve() {
     });
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (2, json!(1)));
-    assert!(
-        answer.err.contains("has not read PerfBaseline h100 yet"),
-        "{}",
-        answer.err
-    );
+    answer.notes("has not read PerfBaseline h100 yet");
 }
 
 #[tokio::test]
@@ -137,14 +118,9 @@ async fn a_missing_right_names_its_role_and_a_change_in_between_approves_nothing
     desk.server
         .fail(Fault::refuse("patch", "perfbaselines", 403).saying(forbidden).times(1));
     let answer = desk.types("approve h100 --revision 2").await;
-    assert_eq!(answer.code, 4);
-    assert!(
-        answer.err.contains("perfvalidation-operator-baseline-approve"),
-        "{}",
-        answer.err
-    );
+    answer.exits(4, "perfvalidation-operator-baseline-approve");
     desk.server.fail(Fault::refuse("patch", "perfbaselines", 409).times(1));
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (2, json!(1)));
-    assert!(answer.err.contains("has changed since it was read"), "{}", answer.err);
+    answer.notes("has changed since it was read");
 }

@@ -2,13 +2,14 @@
 
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use perfval_testkit::api_server::Fault;
 
 use super::desk::Desk;
-use super::socket::of_address;
+use super::socket::{PROGRAM, closed, of_address, program};
 
 #[tokio::test]
 async fn a_cluster_without_the_definition() {
@@ -27,8 +28,7 @@ async fn a_cluster_without_the_definition() {
             answer
                 .err
                 .starts_with("kubectl perfval: this cluster has no PerfValidation API: install the operator with"),
-            "{words}: {}",
-            answer.err
+            "{answer:?}"
         );
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     }
@@ -41,14 +41,8 @@ async fn fewer_gpus_than_the_manifest_needs() {
         .types("run -f ../../config/samples/gpu-h200.yaml --max-gpus 1")
         .await;
     assert_eq!((answer.code, answer.out.as_str()), (2, ""));
-    assert!(
-        answer
-            .err
-            .contains("--max-gpus 1 is below placement.minGPUs of the manifest, 2")
-            && answer.err.contains("remove the gate on the slowest worker"),
-        "{}",
-        answer.err
-    );
+    answer.notes("--max-gpus 1 is below placement.minGPUs of the manifest, 2");
+    answer.notes("remove the gate on the slowest worker");
     assert!(desk.server.objects("perfvalidations").is_empty(), "nothing is created");
 }
 
@@ -58,29 +52,10 @@ async fn rights_that_are_missing() {
     desk.server.fail(Fault::refuse("list", "perfvalidations", 403));
     desk.server.fail(Fault::refuse("patch", "perfvalidations", 403));
     let answer = desk.types("get").await;
-    assert_eq!(answer.code, 4);
-    assert!(
-        answer
-            .err
-            .contains("you may not read PerfValidations: perfvalidations is forbidden"),
-        "{}",
-        answer.err
-    );
-    assert!(
-        answer
-            .err
-            .contains("ask for the cluster role perfvalidation-operator-view"),
-        "{}",
-        answer.err
-    );
+    answer.exits(4, "you may not read PerfValidations: perfvalidations is forbidden");
+    answer.notes("ask for the cluster role perfvalidation-operator-view");
     let answer = desk.types("suspend run").await;
-    assert!(
-        answer
-            .err
-            .contains("ask for the cluster role perfvalidation-operator-edit"),
-        "{}",
-        answer.err
-    );
+    answer.notes("ask for the cluster role perfvalidation-operator-edit");
     let watch = desk.types("watch run --timeout 1m").await;
     assert_eq!(watch.code, 0, "a run that is over needs no watch: {}", watch.err);
 }
@@ -90,12 +65,7 @@ async fn a_watch_that_is_not_allowed_ends() {
     let desk = Desk::with("sizing");
     desk.server.fail(Fault::refuse("list", "perfvalidations", 403));
     let answer = desk.types("watch run").await;
-    assert_eq!(answer.code, 4);
-    assert!(
-        answer.err.contains("you may not read PerfValidations"),
-        "{}",
-        answer.err
-    );
+    answer.exits(4, "you may not read PerfValidations");
 }
 
 #[tokio::test]
@@ -108,8 +78,7 @@ async fn credentials_and_a_server_that_is_ill() {
         desk.server.heal();
         desk.server.fail(Fault::refuse("list", "perfvalidations", code));
         let answer = desk.types("get").await;
-        assert_eq!(answer.code, 4);
-        assert!(answer.err.contains(said), "{}", answer.err);
+        answer.exits(4, said);
     }
 }
 
@@ -134,39 +103,21 @@ async fn an_object_that_is_not_there() {
     }
 }
 
-/// The program itself, with a kubeconfig.
-fn program(words: &[&str], kubeconfig: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"));
-    command
-        .args(words)
-        .env("KUBECONFIG", kubeconfig)
-        .env_remove("KUBERNETES_SERVICE_HOST");
-    command
-}
-
 #[test]
 fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address")
-    };
-    let file = of_address(closed);
-    let path = file.path().to_str().expect("text");
+    let file = of_address(closed());
+    let path = file.path();
     for (words, kubeconfig, said) in [
-        (&["get"][..], "/nonexistent", "no cluster is configured"),
-        (&["get", "--context", "b"], path, "no cluster is configured"),
-        (&["get"], path, "the cluster does not answer"),
-        (&["size"], path, "the cluster cannot be read"),
-        (
-            &["get", "--kubeconfig", "/nonexistent"],
-            path,
-            "no cluster is configured",
-        ),
+        ("get", Path::new("/nonexistent"), "no cluster is configured"),
+        ("get --context b", path, "no cluster is configured"),
+        ("get", path, "the cluster does not answer"),
+        ("size", path, "the cluster cannot be read"),
+        ("get --kubeconfig /nonexistent", path, "no cluster is configured"),
     ] {
-        let output = program(words, kubeconfig).output().expect("it starts");
+        let output = program(PROGRAM, words, kubeconfig).output().expect("it starts");
         let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(4), "{words:?}: {complaint}");
-        assert!(complaint.contains(said), "{words:?}: {complaint}");
+        assert_eq!(output.status.code(), Some(4), "{words}: {complaint}");
+        assert!(complaint.contains(said), "{words}: {complaint}");
         assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
     }
 }
@@ -184,7 +135,7 @@ fn ctrl_c_ends_a_command_that_waits_for_its_cluster() {
     ] {
         // Whoever runs the tests in the background has Ctrl-C ignored, and so would their children.
         let mut child = Command::new("env")
-            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_kubectl-perfval")])
+            .args(["--default-signal=INT", PROGRAM])
             .args(words)
             .env("KUBECONFIG", path)
             .spawn()
@@ -228,7 +179,7 @@ async fn a_reader_that_left_is_no_verdict() {
 fn a_reader_that_left_is_no_error() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let child = program(&["presets", "h200"], "/nonexistent")
+    let child = program(PROGRAM, "presets h200", Path::new("/nonexistent"))
         .stdout(writer)
         .stderr(Stdio::piped())
         .spawn();
@@ -238,11 +189,13 @@ fn a_reader_that_left_is_no_error() {
 
 #[test]
 fn judge_needs_no_cluster() {
-    let export = "../verdict/tests/fixtures/aiperf-success.json";
-    let manifest = "../../config/samples/quick.yaml";
-    let output = program(&["judge", export, "-f", manifest, "--gpus", "1"], "/nonexistent")
-        .output()
-        .expect("it starts");
+    let judge = |export: &str| {
+        let words = format!("judge {export} -f ../../config/samples/quick.yaml --gpus 1");
+        program(PROGRAM, &words, Path::new("/nonexistent"))
+            .output()
+            .expect("it starts")
+    };
+    let output = judge("../verdict/tests/fixtures/aiperf-success.json");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(
         text.starts_with("TRIAL "),
@@ -250,8 +203,5 @@ fn judge_needs_no_cluster() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{:?}", output.status);
-    let missing = program(&["judge", "no.json", "-f", manifest], "/nonexistent")
-        .output()
-        .expect("it starts");
-    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(judge("no.json").status.code(), Some(2));
 }

@@ -10,13 +10,18 @@ const MANIFEST: &str = "../../config/samples/gpu-h200.yaml";
 /// Requests in flight per GPU from which the engine has its full throughput.
 const KNEE: i64 = 100;
 
+/// The validation that measures.
+fn probe(desk: &Desk) -> Option<Value> {
+    desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate")
+}
+
 /// Plays the operator: each requested run ends at once, on an engine with a largest batch. The API server would take each
 /// change of the object.
 async fn operate(desk: &Desk, run: &Typed, verdict: &str) {
     let admission = Admission::new().expect("a schema");
     let mut seen = (0, Value::Null);
     while !run.is_over() {
-        let object = desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate");
+        let object = probe(desk);
         let asked = |object: &Value| {
             let token = object["metadata"]["annotations"]["perfvalidation.dev/rerun"].clone();
             (object["metadata"]["generation"].as_i64().unwrap_or_default(), token)
@@ -53,6 +58,9 @@ fn status(asked: &(i64, Value), load: i64, trials: usize, verdict: &str) -> Valu
     status["observedGeneration"] = json!(asked.0);
     status["run"]["generation"] = json!(asked.0);
     status["run"]["rerunToken"] = asked.1.clone();
+    // Each rerun gets another node.
+    let node = if asked.1.is_null() { "n1" } else { "n2" };
+    status["placement"]["node"] = json!(node);
     status["placement"]["gpus"] = json!(4);
     let trial = json!({
         "number": 1, "outcome": "Pass", "startedAt": "2026-09-21T14:13:20Z",
@@ -78,14 +86,11 @@ async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run()
         .and_then(|rest| rest.split(' ').next());
     let knee: i64 = knee.expect("a knee").parse().expect("a number");
     assert!((90..=110).contains(&knee), "{answer:?}");
-    assert_eq!(
-        desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
-        None,
-        "it is removed"
-    );
+    assert_eq!(probe(&desk), None, "it is removed");
 
     let text = std::fs::read_to_string(&file).expect("written");
-    assert!(text.contains("with 4 GPUs: 3 runs with 6 trials"), "{text}");
+    let places = "on n1 with 4 GPUs, n2 with 4 GPUs: 3 runs with 6 trials";
+    assert!(text.contains(places), "{text}");
     let object: PerfValidation = serde_saphyr::from_str(&text).expect("a manifest");
     assert_eq!(object.metadata.name.as_deref(), Some("gpu-h200"));
     let load = i64::from(object.spec.benchmark.concurrency_per_gpu);
@@ -154,14 +159,9 @@ async fn a_range_without_a_knee_gives_no_manifest() {
         let run = desk.start(&format!("calibrate -f {MANIFEST} {range} --output {}", file.display()));
         operate(&desk, &run, "Passed").await;
         let answer = run.ends().await;
-        assert_eq!(answer.code, 3, "{answer:?}");
-        assert!(answer.err.contains(why), "{answer:?}");
+        answer.exits(3, why);
         assert!(!file.exists(), "no empty file is left");
-        assert_eq!(
-            desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
-            None,
-            "it is removed"
-        );
+        assert_eq!(probe(&desk), None, "it is removed");
     }
 }
 
@@ -171,20 +171,11 @@ async fn a_run_that_does_not_pass_ends_the_search_with_its_reason() {
     let run = desk.start(&format!("calibrate -f {MANIFEST}"));
     operate(&desk, &run, "Error").await;
     let answer = run.ends().await;
-    assert_eq!(answer.code, 4, "{answer:?}");
-    assert!(
-        answer
-            .err
-            .contains("the run with 16 requests in flight per GPU ended Error"),
-        "{answer:?}"
-    );
-    assert!(answer.err.contains("describe"), "{answer:?}");
+    answer.exits(4, "the run with 16 requests in flight per GPU ended Error");
+    answer.notes("describe");
     let again = desk.types(&format!("calibrate -f {MANIFEST}")).await;
     assert_eq!(again.code, 2, "the object is kept, to be looked at: {again:?}");
-    assert!(
-        again.err.contains("perf/gpu-h200-calibrate exists: delete it"),
-        "{again:?}"
-    );
+    again.notes("perf/gpu-h200-calibrate exists: delete it");
     let range = desk.types(&format!("calibrate -f {MANIFEST} --from 64 --to 64")).await;
     assert_eq!(range.code, 2, "{range:?}");
 }
@@ -195,11 +186,6 @@ async fn a_file_that_cannot_be_written_is_refused_before_the_first_run() {
     let answer = desk
         .types(&format!("calibrate -f {MANIFEST} --output /nowhere/calibrated.yaml"))
         .await;
-    assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.err.contains("/nowhere/calibrated.yaml"), "{answer:?}");
-    assert_eq!(
-        desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate"),
-        None,
-        "nothing is created"
-    );
+    answer.exits(2, "/nowhere/calibrated.yaml");
+    assert_eq!(probe(&desk), None, "nothing is created");
 }

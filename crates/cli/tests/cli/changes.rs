@@ -14,7 +14,7 @@ async fn suspend_and_resume_change_one_field() {
     let before = object(&desk);
     let answer = desk.types("suspend").await;
     assert_eq!(answer.code, 0);
-    assert!(answer.out.contains("kubectl perfval resume run"), "{}", answer.out);
+    answer.prints("kubectl perfval resume run");
     assert_eq!(object(&desk)["spec"]["suspend"], json!(true));
     assert!(desk.types("suspend run").await.out.contains("suspended already"));
     assert_eq!(desk.types("resume run").await.code, 0);
@@ -53,13 +53,13 @@ async fn what_is_kept_is_cleaned_up() {
     let desk = Desk::with("benchmarking");
     assert!(desk.types("clean-up run").await.out.contains("is not kept"));
     let kept = desk.types("keep run").await;
-    assert!(kept.out.contains("holds 2 GPUs of n1"), "{}", kept.out);
+    kept.prints("holds 2 GPUs of n1");
     let annotations = |desk: &Desk| object(desk)["metadata"]["annotations"].clone();
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], json!("true"));
     assert_eq!(desk.types("clean-up run").await.code, 0);
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], Value::Null);
     let late = Desk::with("passed").types("keep run").await;
-    assert!(late.out.contains("are removed already"), "{}", late.out);
+    late.prints("are removed already");
 }
 
 #[tokio::test]

@@ -3,36 +3,19 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::{Command, Output};
 use std::thread;
 
 use tempfile::NamedTempFile;
 
 use super::desk::Desk;
-use super::socket::{kubeconfig, of_address};
+use super::socket::{PROGRAM, closed, kubeconfig, of_address, program};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-perfval");
 const NOTHING: &str =
     r#"{"apiVersion":"perfvalidation.dev/v1alpha1","kind":"PerfValidationList","metadata":{},"items":[]}"#;
 
-fn typed(program: &str, words: &str, kubeconfig: &Path) -> Output {
-    let mut command = Command::new(program);
-    command.args(words.split(' ')).env("KUBECONFIG", kubeconfig);
-    command
-        .env_remove("KUBERNETES_SERVICE_HOST")
-        .output()
-        .expect("it starts")
-}
-
-fn nobody_listens() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
-}
-
 /// The context's cluster does not answer and its user is nobody; there is another of both.
 fn with_another(address: SocketAddr) -> NamedTempFile {
-    let file = of_address(nobody_listens());
+    let file = of_address(closed());
     let text = std::fs::read_to_string(file.path()).expect("written");
     let text = text.replace(
         "clusters: [",
@@ -61,7 +44,7 @@ fn cluster_user_and_whom_to_impersonate_are_chosen_as_with_kubectl() {
         String::from_utf8(heard).expect("text").to_ascii_lowercase()
     });
     let words = "get --cluster other --user robot --as jane --as-group devs --as-group ops -n team";
-    let output = typed(PROGRAM, words, file.path());
+    let output = program(PROGRAM, words, file.path()).output().expect("it starts");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(
         (output.status.code(), said.as_str()),
@@ -81,13 +64,13 @@ fn cluster_user_and_whom_to_impersonate_are_chosen_as_with_kubectl() {
 
 #[test]
 fn a_cluster_a_user_or_a_group_that_cannot_be_taken_is_said() {
-    let file = with_another(nobody_listens());
+    let file = with_another(closed());
     for (words, code, said) in [
         ("get --cluster no", 4, "no cluster is configured"),
         ("get --user no", 4, "the kubeconfig has no user no"),
         ("get --as-group ops", 2, "--as-group needs --as"),
     ] {
-        let output = typed(PROGRAM, words, file.path());
+        let output = program(PROGRAM, words, file.path()).output().expect("it starts");
         let complaint = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(code), "{words}: {complaint}");
         assert!(complaint.contains(said), "{words}: {complaint}");
@@ -102,9 +85,11 @@ fn the_tab_key_offers_names_and_says_nothing_of_a_cluster_that_is_away() {
     let asked = asked.to_str().expect("text");
     let desk = Desk::with("passed");
     let there = kubeconfig(&desk.server);
-    let away = of_address(nobody_listens());
+    let away = of_address(closed());
     for (kubeconfig, offered) in [(&there, "run\n:4\n"), (&away, ":4\n")] {
-        let output = typed(asked, "describe r", kubeconfig.path());
+        let output = program(asked, "describe r", kubeconfig.path())
+            .output()
+            .expect("it starts");
         assert_eq!(String::from_utf8_lossy(&output.stdout), offered);
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
     }

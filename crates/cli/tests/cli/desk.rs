@@ -15,6 +15,7 @@ use perfval_cli::session::Session;
 use perfval_cli::{Error, execute};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::sync::oneshot;
 
 /// Long enough for a machine that is busy with everything else.
@@ -32,12 +33,35 @@ fn silence() -> PipeReader {
 /// What came of a command.
 #[derive(Debug)]
 pub struct Answer {
+    /// The command.
+    words: String,
     pub code: u8,
     pub out: String,
     pub err: String,
 }
 
 impl Answer {
+    /// Checks that standard output contains a text.
+    #[track_caller]
+    pub fn prints(&self, text: &str) {
+        let Self { words, out, err, .. } = self;
+        assert!(out.contains(text), "{words} prints no {text:?}:\n{out}{err}");
+    }
+
+    /// Checks that standard error contains a text.
+    #[track_caller]
+    pub fn notes(&self, text: &str) {
+        let Self { words, out, err, .. } = self;
+        assert!(err.contains(text), "{words} notes no {text:?}:\n{out}{err}");
+    }
+
+    /// Checks the exit code, and that standard error contains a text.
+    #[track_caller]
+    pub fn exits(&self, code: u8, text: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        self.notes(text);
+    }
+
     /// What a script reads of it.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
@@ -122,6 +146,14 @@ impl Desk {
         desk
     }
 
+    /// Gives a validation the status of another moment.
+    pub fn becomes(&self, name: &str, moment: &str) {
+        let status = stored(moment)["status"].clone();
+        self.server.edit("perfvalidations", "perf", name, |object| {
+            object["status"] = status;
+        });
+    }
+
     pub async fn types(&self, words: &str) -> Answer {
         self.start(words).ends().await
     }
@@ -178,6 +210,7 @@ impl Desk {
             done.send(code)
         });
         Typed {
+            words: words.to_owned(),
             task,
             out,
             err,
@@ -188,6 +221,7 @@ impl Desk {
 
 /// A command under way.
 pub struct Typed {
+    words: String,
     task: oneshot::Receiver<u8>,
     pub out: Text,
     err: Text,
@@ -199,6 +233,7 @@ impl Typed {
         let code = tokio::time::timeout(PATIENCE, self.task).await;
         let code = code.unwrap_or_else(|_| panic!("it does not end: {}{}", self.out.get(), self.err.get()));
         Answer {
+            words: self.words,
             code: code.expect("no panic"),
             out: String::from_utf8_lossy(&self.out.bytes()).into_owned(),
             err: self.err.get(),
@@ -241,6 +276,18 @@ pub fn stored(moment: &str) -> Value {
     object["metadata"]["creationTimestamp"] = "2026-09-21T14:13:20Z".into();
     perfval_testkit::stored::unpack(&mut object);
     object
+}
+
+/// The sample `quick.yaml` with other texts instead of these. The file is removed with the value.
+pub fn edited_sample(changes: &[(&str, &str)]) -> NamedTempFile {
+    let mut text = std::fs::read_to_string("../../config/samples/quick.yaml").expect("the sample");
+    for (before, after) in changes {
+        assert!(text.contains(before), "{before} is not in {text}");
+        text = text.replacen(before, after, 1);
+    }
+    let file = NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("written");
+    file
 }
 
 /// Id of the run of a stored object.

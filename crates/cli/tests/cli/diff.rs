@@ -4,13 +4,17 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, golden, stored};
 
-/// The results of run 1 of the validation that has run twice.
-fn saved(summary: &str) -> Value {
+/// A results ConfigMap of run 1 of the validation that has run twice.
+fn results(data: &Value) -> Value {
     let id = perfval_run::names::run_id("u-1", 1);
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("run-{id}"), "namespace": "perf"},
-        "data": {"summary.json": summary},
+        "data": data,
     })
+}
+
+fn saved(summary: &Value) -> Value {
+    results(&json!({"summary.json": summary.to_string()}))
 }
 
 fn trial(number: i64, throughput: &str, ttft: &str) -> Value {
@@ -37,7 +41,7 @@ pub fn two_runs() -> Desk {
         "placement": earlier["placement"], "environment": environment,
         "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203"), {"number": 3, "outcome": "Invalid", "startedAt": "2026-09-20T14:13:40Z"}],
     });
-    desk.server.put(saved(&summary.to_string()));
+    desk.server.put(saved(&summary));
     desk
 }
 
@@ -53,7 +57,7 @@ async fn two_runs_are_shown_with_their_spread_and_what_differs() {
         "the last two are meant"
     );
     let same = desk.types("diff run run").await;
-    assert!(same.out.contains("Both ran on the same"), "{}", same.out);
+    same.prints("Both ran on the same");
 }
 
 #[tokio::test]
@@ -63,7 +67,7 @@ async fn a_script_gets_the_numbers_with_their_spread() {
         "verdict": "Failed", "reason": "GatesMissed", "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203")],
         "gates": [{"name": "throughput", "observed": "1600", "effective": "1000", "result": "Met"}],
     });
-    desk.server.put(saved(&summary.to_string()));
+    desk.server.put(saved(&summary));
     let answer = desk.types("diff run -o json").await;
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let json = answer.json();
@@ -100,75 +104,51 @@ async fn a_script_gets_the_numbers_with_their_spread() {
 #[tokio::test]
 async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
     let desk = twice();
-    let last_line = |numbers: &[&str]| {
-        let trials: Vec<Value> = (1..)
-            .zip(numbers)
-            .map(|(number, tokens)| trial(number, tokens, "207"))
-            .collect();
-        let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
-        desk.server.put(saved(&summary.to_string()));
-    };
-    let told = |out: &str| {
-        let line = out
-            .lines()
-            .find(|line| line.starts_with("tok/s"))
-            .expect("a line")
-            .to_owned();
-        line.split_once("%, ").expect("a note").1.to_owned()
-    };
-    for (before, note) in [
-        (&["1550", "1560"][..], "within the ± 28 % that equal runs differ by"),
-        (&["2500", "2510"], "more than the ± 28 % that equal runs differ by"),
-        (&["2500"], "too few trials to compare"),
-    ] {
-        last_line(before);
-        assert_eq!(told(&desk.types("diff run").await.out), note, "{before:?}");
-    }
+    let first = trial(1, "2500", "207");
     // A soak is another measurement.
     let mut soak = trial(3, "100", "207");
     soak["soak"] = json!(true);
-    let trials = json!([trial(1, "1550", "207"), trial(2, "1560", "207"), soak]);
-    let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
-    desk.server.put(saved(&summary.to_string()));
-    assert_eq!(
-        told(&desk.types("diff run").await.out),
-        "within the ± 28 % that equal runs differ by"
-    );
+    let within = "within the ± 28 % that equal runs differ by";
+    for (trials, note) in [
+        (json!([trial(1, "1550", "207"), trial(2, "1560", "207")]), within),
+        (json!([trial(1, "1550", "207"), trial(2, "1560", "207"), soak]), within),
+        (
+            json!([first, trial(2, "2510", "207")]),
+            "more than the ± 28 % that equal runs differ by",
+        ),
+        (json!([first]), "too few trials to compare"),
+    ] {
+        let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
+        desk.server.put(saved(&summary));
+        let answer = desk.types("diff run").await;
+        let line = answer.out.lines().find(|line| line.starts_with("tok/s"));
+        let shown = line.and_then(|line| line.split_once("%, ")).map(|(_, note)| note);
+        assert_eq!(shown, Some(note), "{summary}");
+    }
 }
 
 #[tokio::test]
 async fn results_that_are_gone_or_of_another_version_are_said() {
     let desk = twice();
     let gone = desk.types("diff run").await;
-    assert_eq!(gone.code, 2);
-    assert!(gone.err.contains("run 1 of run has no saved results"), "{}", gone.err);
-    for (summary, said) in [
+    gone.exits(2, "run 1 of run has no saved results");
+    for (data, said) in [
         (
-            "{\"trials\": 7}",
+            json!({"summary.json": "{\"trials\": 7}"}),
             "summary.json cannot be read, perhaps because another version of the operator wrote it: invalid type: integer `7`",
         ),
         (
-            "not json",
+            json!({"summary.json": "not json"}),
             "summary.json cannot be read, perhaps because another version of the operator wrote it: expected ident",
         ),
+        (
+            json!({"report.txt": "old"}),
+            "it has no summary.json: perhaps another version of the operator wrote it",
+        ),
     ] {
-        desk.server.put(saved(summary));
-        let answer = desk.types("diff run").await;
-        assert_eq!(answer.code, 2, "{summary}");
-        assert!(answer.err.contains(said), "{}", answer.err);
+        desk.server.put(results(&data));
+        desk.types("diff run").await.exits(2, said);
     }
-    desk.server.put(
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"report.txt": "old"},
-        "metadata": {"name": format!("run-{}", perfval_run::names::run_id("u-1", 1)), "namespace": "perf"}}),
-    );
-    let answer = desk.types("diff run").await;
-    assert!(
-        answer
-            .err
-            .contains("it has no summary.json: perhaps another version of the operator wrote it"),
-        "{}",
-        answer.err
-    );
 }
 
 #[tokio::test]
@@ -180,8 +160,7 @@ async fn a_run_that_is_not_there_is_said() {
         ("diff run other", "there is no PerfValidation other in namespace perf"),
     ] {
         let answer = desk.types(words).await;
-        assert_eq!(answer.code, 2, "{words}");
-        assert!(answer.err.contains(said), "{}", answer.err);
+        answer.exits(2, said);
     }
 }
 

@@ -7,7 +7,7 @@ use perfval_testkit::api_server::Fault;
 use perfval_testkit::inventory::{Cluster, NodeBuilder};
 use serde_json::json;
 
-use super::desk::{Desk, golden};
+use super::desk::{Desk, edited_sample, golden};
 
 fn put_pod(desk: &Desk, namespace: &str, label: &str, value: &str) {
     desk.server.put(json!({
@@ -76,14 +76,10 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
     desk.server.fail(refused);
     let answer = desk.types("doctor").await;
     assert_eq!((answer.code, answer.err.as_str()), (1, ""));
-    assert!(
-        answer.out.contains("✗  the operator may create nothing in perf"),
-        "{}",
-        answer.out
-    );
+    answer.prints("✗  the operator may create nothing in perf");
     let command = "kubectl create rolebinding perfvalidation -n perf --clusterrole gpu-perfvalidation-operator-runs \
                    --serviceaccount perfvalidation-system:theirs";
-    assert!(answer.out.contains(command), "{}", answer.out);
+    answer.prints(command);
 
     desk.server.heal();
     let operator = "gpu-perfvalidation-operator-7d9f6c5b8-x2x4z";
@@ -95,26 +91,16 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
     looks_at("a,b");
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 1);
-    assert!(
-        answer.out.contains("✗  the operator does not look at perf"),
-        "{}",
-        answer.out
-    );
+    answer.prints("✗  the operator does not look at perf");
     looks_at("a, perf");
     assert_eq!(desk.types("doctor").await.code, 0);
 
     desk.server.fail(Fault::refuse("create", "subjectaccessreviews", 403));
     let answer = desk.types("doctor").await;
-    assert!(
-        answer
-            .out
-            .contains("?  it is not known whether the operator may run validations in perf"),
-        "{}",
-        answer.out
-    );
+    answer.prints("?  it is not known whether the operator may run validations in perf");
     let question = "kubectl auth can-i create dynamographdeployments.nvidia.com -n perf --as \
                     system:serviceaccount:perfvalidation-system:theirs";
-    assert!(answer.out.contains(question), "{}", answer.out);
+    answer.prints(question);
 }
 
 #[tokio::test]
@@ -158,11 +144,7 @@ async fn a_script_gets_every_check_and_the_same_exit_code() {
 async fn the_images_and_secrets_of_a_manifest_are_looked_for() {
     let desk = healthy();
     let answer = desk.types(QUICK).await;
-    assert!(
-        answer.out.contains("vllm-runtime:1.6.1: the first run pulls it"),
-        "{}",
-        answer.out
-    );
+    answer.prints("vllm-runtime:1.6.1: the first run pulls it");
     assert_eq!(answer.code, 0, "a pull is no obstacle");
     let calls = desk.server.calls();
     assert!(
@@ -172,7 +154,7 @@ async fn the_images_and_secrets_of_a_manifest_are_looked_for() {
     desk.server.install_dynamo(&["v1beta1"], Some("1.2.0"));
     let skewed = desk.types(QUICK).await;
     assert_eq!(skewed.code, 1);
-    assert!(skewed.out.contains("✗  Dynamo 1.2.0:"), "{}", skewed.out);
+    skewed.prints("✗  Dynamo 1.2.0:");
 }
 
 #[tokio::test]
@@ -182,17 +164,13 @@ async fn rights_that_are_missing_are_named_and_what_cannot_be_read_is_not_called
     desk.server.fail(Fault::refuse("get", "pods/log", 403));
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 1);
-    assert!(
-        answer.out.contains("in perf you may not run, not read logs"),
-        "{}",
-        answer.out
-    );
+    answer.prints("in perf you may not run, not read logs");
     desk.server.heal();
     desk.server.fail(Fault::refuse("list", "nodes", 403));
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
-    assert!(answer.out.contains("?  the GPUs:"), "{}", answer.out);
-    assert!(answer.out.contains("1 could not be looked at"), "{}", answer.out);
+    answer.prints("?  the GPUs:");
+    answer.prints("1 could not be looked at");
 }
 
 #[tokio::test]
@@ -208,11 +186,7 @@ async fn a_definition_of_another_version_is_noticed() {
     );
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0);
-    assert!(
-        answer.out.contains("in another version than this program's"),
-        "{}",
-        answer.out
-    );
+    answer.prints("in another version than this program's");
 }
 
 #[tokio::test]
@@ -226,25 +200,20 @@ async fn a_definition_that_is_missing_is_noticed() {
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 1);
     let missing = "the cluster does not serve PerfValidationPolicy";
-    assert!(answer.out.contains(missing), "{}", answer.out);
+    answer.prints(missing);
     // A user of a release has no `config/`.
-    assert!(answer.out.contains("/install.yaml"), "{}", answer.out);
+    answer.prints("/install.yaml");
 }
 
 #[tokio::test]
 async fn a_secret_that_is_missing_has_the_command_that_creates_one_of_its_kind() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let manifest = folder.path().join("secrets.yaml");
-    let quick = std::fs::read_to_string("../../config/samples/quick.yaml").expect("the sample");
     let with_token = "Qwen3-0.6B\n    tokenSecretRef: {name: hub, key: hf-token}\n";
-    let quick = quick.replace("Qwen3-0.6B\n", with_token);
-    let pull = "  podTemplate: {spec: {imagePullSecrets: [{name: mirror}]}}\n";
-    std::fs::write(&manifest, quick + pull).expect("the manifest");
-    let answer = healthy()
-        .types(&format!("doctor -o json -f {}", manifest.display()))
-        .await;
+    let with_pull_secret = "spec:\n  podTemplate: {spec: {imagePullSecrets: [{name: mirror}]}}\n";
+    let file = edited_sample(&[("Qwen3-0.6B\n", with_token), ("spec:\n", with_pull_secret)]);
+    let words = format!("doctor -o json -f {}", file.path().display());
+    let answer = healthy().types(&words).await;
     assert_eq!(answer.code, 1, "{}", answer.err);
-    let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    let json = answer.json();
     let missing = json["checks"].as_array().expect("a list").iter();
     let missing = missing.filter(|check| check["found"] == "Missing");
     let next: Vec<&str> = missing.filter_map(|check| check["next"].as_str()).collect();
@@ -259,28 +228,21 @@ async fn a_secret_that_is_missing_has_the_command_that_creates_one_of_its_kind()
 
 #[tokio::test]
 async fn a_claim_of_the_manifest_is_looked_for() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let manifest = folder.path().join("claim.yaml");
-    let quick = std::fs::read_to_string("../../config/samples/quick.yaml").expect("the sample");
     let with_cache = "Qwen3-0.6B\n    cache: {persistentVolumeClaim: {claimName: weights}}\n";
-    std::fs::write(&manifest, quick.replace("Qwen3-0.6B\n", with_cache)).expect("the manifest");
+    let file = edited_sample(&[("Qwen3-0.6B\n", with_cache)]);
     let desk = healthy();
-    let words = format!("doctor -f {}", manifest.display());
+    let words = format!("doctor -f {}", file.path().display());
     let answer = desk.types(&words).await;
     assert_eq!(answer.code, 1, "{}", answer.out);
     let missing = "the manifest uses PersistentVolumeClaim weights, which is not in perf";
-    assert!(answer.out.contains(missing), "{}", answer.out);
+    answer.prints(missing);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"namespace": "perf", "name": "weights"},
     }));
     let answer = desk.types(&words).await;
     assert_eq!(answer.code, 0, "{}", answer.out);
-    assert!(
-        answer.out.contains("PersistentVolumeClaim weights is there"),
-        "{}",
-        answer.out
-    );
+    answer.prints("PersistentVolumeClaim weights is there");
 }
 
 #[tokio::test]
@@ -309,14 +271,6 @@ async fn whatever_cannot_be_looked_at_says_what_to_type() {
 
 fn put_operator(desk: &Desk, image: &str) {
     desk.server
-        .delete("pods", "perfvalidation-system", "perfvalidation-operator");
-    put_pod(
-        desk,
-        "perfvalidation-system",
-        "app.kubernetes.io/part-of",
-        "perfvalidation-operator",
-    );
-    desk.server
         .edit("pods", "perfvalidation-system", "perfvalidation-operator", |pod| {
             pod["spec"]["containers"] = json!([{"name": "operator", "image": image}]);
         });
@@ -326,30 +280,24 @@ fn put_operator(desk: &Desk, image: &str) {
 async fn the_operators_version_is_said_and_another_minor_is_noticed() {
     let desk = healthy();
     let own = env!("CARGO_PKG_VERSION");
-    put_operator(&desk, &format!("registry:5000/perfvalidation-operator:v{own}"));
-    let answer = desk.types("doctor").await;
-    let same = format!("✓  the operator {own} is ready in perfvalidation-system");
-    assert!(answer.out.contains(&same), "{}", answer.out);
-    assert!(!answer.out.contains("this program is"), "{}", answer.out);
-    // A release and what is developed towards it, in either direction.
+    // A release and what is developed towards it, in either direction: one of them is this program.
     for other in [
         own.trim_end_matches("-dev").to_owned(),
         format!("{}-dev", own.trim_end_matches("-dev")),
     ] {
         put_operator(&desk, &format!("registry:5000/perfvalidation-operator:v{other}"));
         let answer = desk.types("doctor").await;
-        let same = format!("✓  the operator {other} is ready in perfvalidation-system");
-        assert!(answer.out.contains(&same), "{}", answer.out);
+        answer.prints(&format!("✓  the operator {other} is ready in perfvalidation-system"));
         assert!(!answer.out.contains("this program is"), "{}", answer.out);
     }
     put_operator(&desk, "registry:5000/perfvalidation-operator:v99.7.1@sha256:00");
     let answer = desk.types("doctor").await;
     let other = format!("•  the operator is 99.7.1, and this program is {own}");
-    assert!(answer.out.contains(&other), "{}", answer.out);
+    answer.prints(&other);
     assert_eq!(answer.code, 0, "a run works");
     put_operator(&desk, "registry:5000/perfvalidation-operator@sha256:00");
     let answer = desk.types("doctor").await;
-    assert!(answer.out.contains("its image names no version"), "{}", answer.out);
+    answer.prints("its image names no version");
     assert!(!answer.out.contains("this program is"), "{}", answer.out);
     let (namespace, name) = ("perfvalidation-system", "perfvalidation-operator");
     desk.server.edit("pods", namespace, name, |pod| {
@@ -369,15 +317,9 @@ async fn the_dra_driver_is_looked_for_and_its_absence_is_no_second_failure() {
     }
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 1);
-    assert!(answer.out.contains(&format!("•  {absent}")), "{}", answer.out);
-    assert!(answer.out.contains("One thing is missing"), "{}", answer.out);
-    assert!(
-        answer
-            .out
-            .contains("DeviceClass gpu.nvidia.com is there, and no ResourceSlice"),
-        "{}",
-        answer.out
-    );
+    answer.prints(&format!("•  {absent}"));
+    answer.prints("One thing is missing");
+    answer.prints("DeviceClass gpu.nvidia.com is there, and no ResourceSlice");
     for object in Cluster::empty()
         .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
         .objects()
@@ -386,14 +328,10 @@ async fn the_dra_driver_is_looked_for_and_its_absence_is_no_second_failure() {
     }
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
-    assert!(answer.out.contains(&format!("•  {absent}")), "{}", answer.out);
-    assert!(
-        answer.out.contains("a device plugin gives nvidia.com/gpu out"),
-        "{}",
-        answer.out
-    );
+    answer.prints(&format!("•  {absent}"));
+    answer.prints("a device plugin gives nvidia.com/gpu out");
     desk.server.fail(Fault::refuse("list", "resourceslices", 403));
     let answer = desk.types("doctor").await;
-    assert!(answer.out.contains("?  the DRA driver: "), "{}", answer.out);
+    answer.prints("?  the DRA driver: ");
     assert!(!answer.out.contains(absent), "a refusal is no absence: {}", answer.out);
 }

@@ -91,8 +91,7 @@ async fn a_part_or_a_gpu_is_chosen() {
 #[tokio::test]
 async fn a_run_without_pods_says_why() {
     let answer = Desk::with("passed").types("logs run").await;
-    assert_eq!(answer.code, 0);
-    assert!(answer.err.contains("a run removes its own"), "{}", answer.err);
+    answer.exits(0, "a run removes its own");
 }
 
 #[tokio::test]
@@ -108,17 +107,9 @@ async fn the_saved_lines_of_a_trial_with_errors_are_shown_once_the_pods_are_gone
     }));
     let answer = desk.types("logs run").await;
     assert_eq!(answer.code, 0);
-    assert!(
-        answer.out.starts_with("trial 2\n==> w0, container main"),
-        "{}",
-        answer.out
-    );
-    assert!(answer.out.contains("CUDA error [hidden]"), "{}", answer.out);
-    assert!(
-        answer.err.contains("last lines of its trials with errors"),
-        "{}",
-        answer.err
-    );
+    assert!(answer.out.starts_with("trial 2\n==> w0, container main"), "{answer:?}");
+    answer.prints("CUDA error [hidden]");
+    answer.notes("last lines of its trials with errors");
 }
 
 #[tokio::test]
@@ -134,9 +125,9 @@ async fn one_log_that_cannot_be_read_costs_no_other() {
         "spec": {"containers": [{"name": "main", "image": "i"}]},
     }));
     let answer = desk.types("logs run").await;
-    assert!(answer.out.contains("listening"), "{}", answer.out);
+    answer.prints("listening");
     let why = "worker w9 has printed nothing yet: its container waits to start";
-    assert!(answer.err.contains(why), "{}", answer.err);
+    answer.notes(why);
 }
 
 #[tokio::test]
@@ -154,9 +145,7 @@ async fn following_prints_each_new_line_once_and_ends_with_the_run() {
     desk.server
         .set_log("perf", "generator-2", "aiperf", "2026-09-21T14:13:50.0Z second trial\n");
     logs.shows("second trial").await;
-    desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"] = stored("failed")["status"].clone();
-    });
+    desk.becomes("run", "failed");
     let answer = logs.ends().await;
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     for line in ["10 requests", "20 requests", "second trial", "loading weights"] {
@@ -188,8 +177,7 @@ async fn following_waits_for_the_first_pod_and_says_what_cannot_be_read_once() {
     assert_eq!(answer.code, 4);
     assert!(
         answer.err.ends_with("PerfValidation perf/run was deleted\n"),
-        "{}",
-        answer.err
+        "{answer:?}"
     );
     assert_eq!(answer.err.matches("is left out").count(), 1, "{}", answer.err);
 }
@@ -217,13 +205,11 @@ async fn a_crashed_workers_last_words_and_its_init_containers_are_there() {
     let lines: Vec<_> = answer.out.lines().collect();
     assert!(
         lines[0].contains("worker gpu-0 (init fetch) ") && lines[0].ends_with("weights are there"),
-        "{}",
-        answer.out
+        "{answer:?}"
     );
     assert!(
         lines[1].contains("worker gpu-0 (previous) ") && lines[1].ends_with("CUDA error: out of memory"),
-        "{}",
-        answer.out
+        "{answer:?}"
     );
     assert!(lines[2].ends_with("loading weights"), "{}", answer.out);
 }
@@ -239,14 +225,8 @@ async fn a_previous_log_that_the_kubelet_has_no_more_costs_no_other() {
             .asked_with("previous=true"),
     );
     let answer = desk.types("logs run -p worker").await;
-    assert!(answer.out.contains("loading weights"), "{}", answer.out);
-    assert!(
-        answer
-            .err
-            .contains("worker gpu-0 (previous) is left out: the node keeps that log no longer"),
-        "{}",
-        answer.err
-    );
+    answer.prints("loading weights");
+    answer.notes("worker gpu-0 (previous) is left out: the node keeps that log no longer");
 }
 
 #[tokio::test]
@@ -259,9 +239,7 @@ async fn a_restart_while_following_repeats_no_line_and_loses_none() {
     desk.server
         .set_log("perf", "w0", "main", "2026-09-21T14:13:43.0Z loading them again\n");
     logs.shows("loading them again").await;
-    desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"] = stored("failed")["status"].clone();
-    });
+    desk.becomes("run", "failed");
     let answer = logs.ends().await;
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     for line in ["loading weights", "CUDA error", "loading them again"] {
@@ -324,5 +302,5 @@ async fn of_the_operators_log_only_the_lines_about_exactly_this_validation_are_s
         dated(&lengthy.as_str()),
     );
     let answer = desk.types("logs run -p operator").await;
-    assert!(answer.out.contains("long long"), "{}", answer.out);
+    answer.prints("long long");
 }

@@ -14,7 +14,7 @@ use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use tempfile::NamedTempFile;
 use vt100::Parser;
 
-use super::socket::kubeconfig;
+use super::socket::{PROGRAM, kubeconfig};
 
 /// Long enough for a machine that is busy with everything else.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -44,8 +44,7 @@ struct Seen {
 impl Terminal {
     /// Types a command on a terminal with so many columns; `term` is its kind, as `TERM` has it.
     pub fn start(server: &ApiServer, columns: u16, term: &str, words: &str) -> Self {
-        let program = env!("CARGO_BIN_EXE_kubectl-perfval");
-        let words: Vec<&str> = [program].into_iter().chain(words.split_whitespace()).collect();
+        let words: Vec<&str> = [PROGRAM].into_iter().chain(words.split_whitespace()).collect();
         Self::open(Some(kubeconfig(server)), columns, term, &words)
     }
 

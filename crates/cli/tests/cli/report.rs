@@ -39,12 +39,7 @@ async fn a_report_is_written_in_every_form() {
     let markdown = desk.types("report run -o markdown").await.out;
     assert!(markdown.contains("Failed"), "{markdown}");
     let earlier = desk.types("report run/7 -o html").await;
-    assert_eq!(earlier.code, 2);
-    assert!(
-        earlier.err.contains("run 7 of run has no saved results"),
-        "{}",
-        earlier.err
-    );
+    earlier.exits(2, "run 7 of run has no saved results");
     let exports = "../verdict/tests/fixtures/aiperf-success.json -f ../../config/samples/quick.yaml --gpus 1 -o ctrf";
     let exports = desk.types(&format!("report {exports}")).await;
     let ctrf: Value = serde_json::from_str(&exports.out).unwrap_or_else(|error| panic!("{error}: {exports:?}"));
@@ -63,15 +58,12 @@ async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report()
     let desk = Desk::new();
     let title = "began in each second of the measured phase";
     let without = desk.types(&report).await;
-    assert!(
-        without.out.contains("</html>") && !without.out.contains(title),
-        "{}",
-        without.err
-    );
+    without.prints("</html>");
+    assert!(!without.out.contains(title), "{}", without.out);
     let records = folder.path().join("profile_export.jsonl");
     std::fs::copy("../verdict/tests/fixtures/aiperf-records.jsonl", &records).expect("copied");
     let with = desk.types(&report).await;
-    assert!(with.out.contains(title), "{}", with.err);
+    with.prints(title);
     assert_eq!(with.code, without.code, "it judges nothing");
 }
 
@@ -113,8 +105,7 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
         ),
     ] {
         let answer = desk.types(&words).await;
-        assert_eq!(answer.code, 2, "{words}");
-        assert!(answer.err.contains(said), "{}", answer.err);
+        answer.exits(2, said);
     }
 }
 
@@ -131,17 +122,13 @@ async fn a_changed_or_missing_file_of_a_report_is_found() {
     let desk = Desk::with("failed");
     let verify = format!("verify {}", directory.display());
     let answer = desk.types(&verify).await;
-    assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(
-        answer.err.contains("statement.intoto.json does not exist"),
-        "{answer:?}"
-    );
+    answer.exits(2, "statement.intoto.json does not exist");
 
     desk.types(&format!("report run --directory {}", directory.display()))
         .await;
     let answer = desk.types(&verify).await;
     assert_eq!(answer.code, 0, "{answer:?}");
-    assert!(answer.out.contains(": Failed\n"), "{answer:?}");
+    answer.prints(": Failed\n");
     assert_eq!(answer.out.matches("  unchanged  ").count(), 5, "{answer:?}");
 
     let junit = directory.join("junit.xml");
@@ -150,8 +137,8 @@ async fn a_changed_or_missing_file_of_a_report_is_found() {
     std::fs::remove_file(directory.join("summary.md")).expect("removed");
     let answer = desk.types(&verify).await;
     assert_eq!(answer.code, 1, "{answer:?}");
-    assert!(answer.out.contains("CHANGED    junit.xml"), "{answer:?}");
-    assert!(answer.out.contains("MISSING    summary.md"), "{answer:?}");
+    answer.prints("CHANGED    junit.xml");
+    answer.prints("MISSING    summary.md");
     assert_eq!(answer.out.matches("  unchanged  ").count(), 3, "{answer:?}");
 
     let statement = directory.join("statement.intoto.json");
@@ -170,7 +157,6 @@ async fn a_changed_or_missing_file_of_a_report_is_found() {
     ] {
         std::fs::write(&statement, text).expect("written");
         let answer = desk.types(&verify).await;
-        assert_eq!(answer.code, 2, "{answer:?}");
-        assert!(answer.err.contains(why), "{why}: {answer:?}");
+        answer.exits(2, why);
     }
 }

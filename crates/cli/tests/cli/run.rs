@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, SILENCE, Typed, stored};
+use super::desk::{Desk, SILENCE, Typed, edited_sample};
 
 const MANIFEST: &str = "../../config/samples/quick.yaml";
 
@@ -20,14 +20,11 @@ async fn under_way(desk: &Desk) -> Typed {
 async fn a_manifest_is_created_and_followed_to_its_verdict() {
     let desk = Desk::new();
     let run = under_way(&desk).await;
-    let mut status = stored("failed")["status"].clone();
-    desk.server.edit("perfvalidations", "perf", "mine", |object| {
-        object["status"] = status.take();
-    });
+    desk.becomes("mine", "failed");
     let answer = run.ends().await;
     assert_eq!(answer.code, 1, "{}", answer.err);
     assert!(answer.out.starts_with("perf/mine created\n"), "{}", answer.out);
-    assert!(answer.out.contains("perf/mine: Failed (GatesMissed)"), "{}", answer.out);
+    answer.prints("perf/mine: Failed (GatesMissed)");
 }
 
 #[tokio::test]
@@ -55,12 +52,7 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
     let same = format!("run -f {MANIFEST} --name mine --detach");
     assert_eq!(desk.types(&same).await.code, 0);
     let again = desk.types(&same).await;
-    assert!(
-        again.out.contains("perf/mine exists; it runs again"),
-        "{}{}",
-        again.out,
-        again.err
-    );
+    again.prints("perf/mine exists; it runs again");
     assert_ne!(
         object(&desk, "mine").expect("there")["metadata"]["annotations"]["perfvalidation.dev/rerun"],
         Value::Null
@@ -68,12 +60,7 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
     let other = desk
         .types(&format!("run -f {MANIFEST} --name mine --max-gpus 7 --detach"))
         .await;
-    assert_eq!(other.code, 2);
-    assert!(
-        other.err.contains("perf/mine exists and asks for something else"),
-        "{}",
-        other.err
-    );
+    other.exits(2, "perf/mine exists and asks for something else");
 }
 
 #[tokio::test]
@@ -85,13 +72,7 @@ async fn ctrl_c_asks_and_does_what_is_answered() {
         run.is_interrupted();
         let ended = run.ends().await;
         assert_eq!(ended.code, code, "{answer:?}: {}", ended.err);
-        assert!(
-            ended
-                .err
-                .contains("[l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?"),
-            "{}",
-            ended.err
-        );
+        ended.notes("[l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?");
         let left = object(&desk, "mine");
         assert_eq!(left.is_none(), answer == "d\n", "{answer:?}");
         let suspended = left.is_some_and(|left| left["spec"]["suspend"] == json!(true));
@@ -108,8 +89,7 @@ async fn a_second_ctrl_c_is_no_answer_and_leaves_it_running() {
     run.says("is still running").await;
     run.is_interrupted();
     let ended = run.ends().await;
-    assert_eq!(ended.code, 3, "{}", ended.err);
-    assert!(ended.err.contains("mine goes on"), "{}", ended.err);
+    ended.exits(3, "mine goes on");
     assert_eq!(object(&desk, "mine").expect("there")["spec"]["suspend"], json!(false));
 }
 
@@ -119,63 +99,36 @@ async fn where_nobody_answers_ctrl_c_leaves_it_running() {
     let run = under_way(&desk).await;
     run.is_interrupted();
     let ended = run.ends().await;
-    assert_eq!(ended.code, 3);
-    assert!(
-        ended.err.contains("kubectl perfval watch mine -n perf"),
-        "{}",
-        ended.err
-    );
+    ended.exits(3, "kubectl perfval watch mine -n perf");
     assert!(object(&desk, "mine").is_some());
 }
 
 #[tokio::test]
 async fn what_the_api_server_would_refuse_is_refused_before() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("bad.yaml");
-    let text = std::fs::read_to_string(MANIFEST)
-        .expect("a sample")
-        .replace("spec:\n", "spec:\n  modle: x\n");
-    std::fs::write(&path, text).expect("written");
+    let file = edited_sample(&[("spec:\n", "spec:\n  modle: x\n")]);
     let desk = Desk::new();
-    let answer = desk.types(&format!("run -f {}", path.display())).await;
-    assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("modle"), "{}", answer.err);
+    let answer = desk.types(&format!("run -f {}", file.path().display())).await;
+    answer.exits(2, "modle");
     let flags = desk.types("run --preset h200 --model a:b").await;
     assert_eq!(flags.code, 2);
     for words in [
         "the manifest of these flags would be refused",
         "spec.model.name: write a model id",
     ] {
-        assert!(flags.err.contains(words), "{}", flags.err);
+        flags.notes(words);
     }
     assert!(desk.server.objects("perfvalidations").is_empty());
     let nothing = desk.types("run").await;
-    assert_eq!(nothing.code, 2);
-    assert!(
-        nothing
-            .err
-            .contains("no manifest and no preset: write -f FILE, or --preset GPU"),
-        "{}",
-        nothing.err
-    );
+    nothing.exits(2, "no manifest and no preset: write -f FILE, or --preset GPU");
 }
 
 #[tokio::test]
 async fn a_manifest_and_a_flag_that_say_different_namespaces_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("placed.yaml");
-    let manifest = std::fs::read_to_string(MANIFEST).expect("the sample");
-    let placed = manifest.replacen("name: quick\n", "name: quick\n  namespace: perf\n", 1);
-    std::fs::write(&path, placed).expect("written");
+    let file = edited_sample(&[("name: quick\n", "name: quick\n  namespace: perf\n")]);
     let desk = Desk::new();
-    let run = format!("run -f {} --name mine --detach", path.display());
+    let run = format!("run -f {} --name mine --detach", file.path().display());
     let refused = desk.types(&format!("{run} -n other")).await;
-    assert_eq!(refused.code, 2, "{}", refused.out);
-    assert!(
-        refused.err.contains("namespace perf, and the flags have other"),
-        "{}",
-        refused.err
-    );
+    refused.exits(2, "namespace perf, and the flags have other");
     assert!(object(&desk, "mine").is_none());
     assert_eq!(desk.types(&format!("{run} -n perf")).await.code, 0);
 }
@@ -190,9 +143,7 @@ async fn a_report_is_written_at_the_time_out_too() {
         directory.display()
     ));
     run.shows("not looked at yet").await;
-    desk.server.edit("perfvalidations", "perf", "mine", |object| {
-        object["status"] = stored("benchmarking")["status"].clone();
-    });
+    desk.becomes("mine", "benchmarking");
     let answer = run.ends().await;
     assert_eq!(answer.code, 3, "{}", answer.err);
     assert!(directory.join("junit.xml").exists(), "{}", answer.err);
@@ -203,10 +154,7 @@ async fn a_report_that_cannot_be_written_hides_no_verdict() {
     let desk = Desk::new();
     let run = desk.start(&format!("run -f {MANIFEST} --name mine --report /proc/no-folder"));
     run.shows("not looked at yet").await;
-    desk.server.edit("perfvalidations", "perf", "mine", |object| {
-        object["status"] = stored("failed")["status"].clone();
-    });
+    desk.becomes("mine", "failed");
     let answer = run.ends().await;
-    assert_eq!(answer.code, 1, "{}", answer.err);
-    assert!(answer.err.contains("/proc/no-folder is not written"), "{}", answer.err);
+    answer.exits(1, "/proc/no-folder is not written");
 }

@@ -8,9 +8,9 @@ use std::thread;
 use serde_json::Value;
 
 use super::pty::Terminal;
+use super::socket::PROGRAM;
 
 const COLUMNS: u16 = 120;
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-perfval");
 
 /// Goes where a person would be: into a folder with the manifests.
 fn sit_down() {

@@ -1,6 +1,8 @@
 //! The API server in memory behind a real socket: for the program itself.
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc;
 
 use axum::body::{Body as Answer, to_bytes};
@@ -12,6 +14,8 @@ use kube::client::Body;
 use perfval_testkit::api_server::ApiServer;
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-perfval");
 
 /// Serves until the process ends, and says how to get there.
 pub fn kubeconfig(server: &ApiServer) -> NamedTempFile {
@@ -36,6 +40,22 @@ async fn pass_on(State(client): State<kube::Client>, request: Request<Answer>) -
         Ok(answer) => answer.map(Answer::new),
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     }
+}
+
+/// Address at which no server listens.
+pub fn closed() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+/// The program at a path, with a kubeconfig.
+pub fn program(path: &str, words: &str, kubeconfig: &Path) -> Command {
+    let mut command = Command::new(path);
+    command
+        .args(words.split(' '))
+        .env("KUBECONFIG", kubeconfig)
+        .env_remove("KUBERNETES_SERVICE_HOST");
+    command
 }
 
 /// A kubeconfig whose only context is this server, namespace `perf`.

@@ -2,19 +2,11 @@
 
 use serde_json::json;
 
-use super::desk::{Desk, stored};
+use super::desk::Desk;
 use super::pty::Terminal;
 
 const XTERM: &str = "xterm-256color";
 const MANIFEST: &str = "../../config/samples/quick.yaml";
-
-/// The validation as it was at another moment.
-fn becomes(desk: &Desk, name: &str, moment: &str) {
-    let later = stored(moment);
-    desk.server.edit("perfvalidations", "perf", name, |object| {
-        object["status"] = later["status"].clone();
-    });
-}
 
 #[test]
 fn watch_draws_in_place_however_narrow_the_terminal_is() {
@@ -23,14 +15,14 @@ fn watch_draws_in_place_however_narrow_the_terminal_is() {
         let mut watch = Terminal::start(&desk.server, columns, XTERM, "watch run");
         watch.shows("> Sizing");
         watch.types("x\n\ny");
-        becomes(&desk, "run", "benchmarking-second-trial");
+        desk.becomes("run", "benchmarking-second-trial");
         watch.shows("> Benchmarking");
         let text = watch.text();
         assert_eq!(text.matches("perf/run").count(), 1, "{columns}: one picture:\n{text}");
         assert!(!text.contains("> Sizing"), "{columns}:\n{text}");
         assert!(text.starts_with("perf/run"), "{columns}:\n{text}");
         assert!(!watch.breaks_a_line(), "{columns}:\n{text}");
-        becomes(&desk, "run", "failed");
+        desk.becomes("run", "failed");
         assert_eq!(watch.ends(), 1);
         let text = watch.text();
         assert!(text.contains("perf/run: Failed"), "{columns}: the page:\n{text}");
@@ -47,12 +39,12 @@ fn keys_that_are_typed_while_it_draws_are_seen_nowhere_and_reach_no_shell() {
     for keys in ["\n", "rm -rf xyz\n", "\n\n\n", "\x1b[A\x1b[B", "\x04", "\t\x7f", "ü\r"] {
         watch.types(keys);
     }
-    becomes(&desk, "run", "benchmarking-second-trial");
+    desk.becomes("run", "benchmarking-second-trial");
     watch.shows("> Benchmarking");
     let text = watch.text();
     assert_eq!(text.matches("perf/run").count(), 1, "one picture:\n{text}");
     assert!(text.starts_with("perf/run") && !text.contains("xyz"), "{text}");
-    becomes(&desk, "run", "failed");
+    desk.becomes("run", "failed");
     assert_eq!(watch.ends(), 1);
     watch.types("fresh\n");
     watch.shows("[read fresh]");
@@ -131,9 +123,9 @@ fn a_terminal_that_cannot_move_its_cursor_gets_lines() {
     let desk = Desk::with("sizing");
     let watch = Terminal::start(&desk.server, 80, "dumb", "watch run");
     watch.shows("Sizing");
-    becomes(&desk, "run", "benchmarking-second-trial");
+    desk.becomes("run", "benchmarking-second-trial");
     watch.shows("trial 2 is running");
-    becomes(&desk, "run", "failed");
+    desk.becomes("run", "failed");
     assert_eq!(watch.ends(), 1);
     let bytes = watch.bytes();
     assert!(
@@ -159,7 +151,7 @@ fn ctrl_c_asks_and_an_answer_or_another_ctrl_c_ends_the_command() {
         let run = format!("run -f {MANIFEST} --name mine");
         let mut run = Terminal::start(&desk.server, 80, XTERM, &run);
         run.shows("not looked at yet");
-        becomes(&desk, "mine", "benchmarking");
+        desk.becomes("mine", "benchmarking");
         run.shows("> Benchmarking");
         run.types("s\n\x03");
         run.shows("[l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?");

@@ -71,16 +71,14 @@ fn text(name: &str) -> String {
 }
 
 fn judge(manifest: &Path, exports: &[PathBuf], flags: &[&str]) -> Answer {
-    run(Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
+    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
         .arg("judge")
         .args(exports)
         .arg("-f")
         .arg(manifest)
-        .args(flags))
-}
-
-fn run(command: &mut Command) -> Answer {
-    let output = command.output().expect("the program runs");
+        .args(flags)
+        .output()
+        .expect("the program runs");
     Answer {
         code: output.status.code().expect("an exit code"),
         out: String::from_utf8(output.stdout).expect("text"),
@@ -130,11 +128,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
         let exports: Vec<PathBuf> = exports.iter().map(|name| fixture(name)).collect();
         let answer = judge(&desk.manifest(spec), &exports, &[]);
         assert_eq!(answer.code, code, "{exports:?}: {answer:?}");
-        assert!(
-            answer.out.contains(words),
-            "{exports:?}: no {words:?} in {}",
-            answer.out
-        );
+        assert!(answer.out.contains(words), "no {words:?} in {answer:?}");
     }
 }
 

@@ -1,12 +1,9 @@
-use std::fmt::Debug;
-
 use kube::api::{Api, DeleteParams, Preconditions};
 use kube::core::{DynamicObject, ObjectMeta};
 use perfval_api::PerfValidation;
 use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::strays::Labelled;
 use perfval_run::{Run, Settings, teardown};
-use serde::de::DeserializeOwned;
 
 use super::in_namespace;
 use crate::error::unless_late;
@@ -32,14 +29,12 @@ impl Cluster {
             uid: stray.owner.clone(),
             ..ObjectMeta::default()
         };
-        match teardown::leaving(&of) {
-            Ok(owner) => self.delete_child(&Run::new(&owner, settings), &stray.id).await,
-            Err(error) => {
-                let call = format!("delete {:?} {}/{}", stray.id.kind, stray.namespace, stray.id.name);
-                let failure = CallFailure::Call(kube::Error::SerdeError(error));
-                Err(Error::failed(&change::DELETE, call, failure))
-            }
-        }
+        let owner = teardown::leaving(&of).map_err(|error| {
+            let call = format!("delete {:?} {}/{}", stray.id.kind, stray.namespace, stray.id.name);
+            let failure = CallFailure::Call(kube::Error::SerdeError(error));
+            Error::failed(&change::DELETE, call, failure)
+        })?;
+        self.delete_child(&Run::new(&owner, settings), &stray.id).await
     }
 
     async fn delete_deployment(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
@@ -72,18 +67,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes the object with this uid. An absent object, or another one of the same name, is no failure.
-    pub(crate) async fn delete_exactly<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
-        unless_late(self.try_delete(api, name, uid).await).map(|_| ())
-    }
-
-    async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), CallFailure>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
+    async fn try_delete(&self, api: &Api<DynamicObject>, name: &str, uid: &str) -> Result<(), CallFailure> {
         let params = delete_params(uid, None);
         self.bounded(api.delete(name, &params)).await.map(|_| ())
     }

@@ -25,14 +25,11 @@ impl Cluster {
             Err(failure) => return Err(failed(failure)),
         }
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        match self.bounded(api.patch(&name, &params, &Patch::Apply(results))).await {
-            Ok(_) => {
-                if let Some(sha256) = results.annotations().get(SHA256) {
-                    self.written.add(run, sha256.clone());
-                }
-                Ok(())
-            }
-            Err(failure) => Err(failed(failure)),
+        let applied = self.bounded(api.patch(&name, &params, &Patch::Apply(results))).await;
+        applied.map_err(failed)?;
+        if let Some(sha256) = results.annotations().get(SHA256) {
+            self.written.add(run, sha256.clone());
         }
+        Ok(())
     }
 }

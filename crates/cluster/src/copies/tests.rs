@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
@@ -10,6 +12,8 @@ use tokio::time::advance;
 use super::kept::MOST_OF_A_KIND;
 use super::*;
 
+static SETTINGS: LazyLock<Settings> = LazyLock::new(Settings::default);
+
 fn object() -> PerfValidation {
     serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
@@ -17,6 +21,12 @@ fn object() -> PerfValidation {
         "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
     }))
     .unwrap()
+}
+
+/// The run of a pass over that object.
+fn run() -> Run<'static> {
+    static OBJECT: LazyLock<PerfValidation> = LazyLock::new(object);
+    Run::new(&OBJECT, &SETTINGS)
 }
 
 fn child<K: DeserializeOwned>(name: &str, version: &str, more: &Value) -> K {
@@ -64,8 +74,7 @@ fn kept_pods(run: &Run<'_>) -> Copies {
 
 #[tokio::test(start_paused = true)]
 async fn copies_count_until_a_change_and_for_a_while() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     assert_eq!(pods(&copies, &run).unwrap(), ["a@7", "b@8"]);
     advance(Duration::from_secs(89)).await;
@@ -82,8 +91,7 @@ async fn copies_count_until_a_change_and_for_a_while() {
 
 #[tokio::test]
 async fn a_change_that_the_read_has_seen_is_no_change() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     copies.follow::<Pod>(None, &Ok(applied("a", "7")));
     copies.follow::<Pod>(None, &Ok(applied("deleted-before-the-read", "9")));
@@ -92,8 +100,7 @@ async fn a_change_that_the_read_has_seen_is_no_change() {
 
 #[tokio::test]
 async fn a_read_that_a_change_has_overtaken_lacks_it() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = watched(&run);
     copies.follow::<Pod>(None, &Ok(applied("a", "11")));
     copies.keep(&run, "10", &[pod("a", "7")]);
@@ -104,8 +111,7 @@ async fn a_read_that_a_change_has_overtaken_lacks_it() {
 
 #[tokio::test]
 async fn without_a_watch_nothing_is_kept() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     for event in [Ok(Event::Init), Err(watcher::Error::NoResourceVersion)] {
         let copies = kept_pods(&run);
         copies.follow::<Job>(None, &Ok(Event::Init));
@@ -127,8 +133,7 @@ async fn without_a_watch_nothing_is_kept() {
 
 #[tokio::test]
 async fn only_a_run_that_waits_has_copies() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     copies.forget_object(run.object);
     copies.keep(&run, "10", &[pod("a", "7")]);
@@ -142,8 +147,7 @@ async fn only_a_run_that_waits_has_copies() {
 
 #[tokio::test]
 async fn the_absence_of_a_job_is_never_answered() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = watched(&run);
     copies.keep(&run, "10", &[job("t2", "10")]);
     copies.follow::<Job>(None, &Ok(applied("t1", "11")));
@@ -155,8 +159,7 @@ async fn the_absence_of_a_job_is_never_answered() {
 
 #[tokio::test]
 async fn a_pod_that_another_object_got_is_no_copy_any_more() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let labels = json!({"metadata": {
         "name": "a", "namespace": "perf", "resourceVersion": "11", "labels": {NAME_LABEL: "other"},
     }});
@@ -169,8 +172,7 @@ async fn a_pod_that_another_object_got_is_no_copy_any_more() {
 
 #[tokio::test]
 async fn large_objects_and_unordered_versions_are_not_copied() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let args = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND)]}]}});
     let copies = watched(&run);
     copies.keep(&run, "12", &[child::<Pod>("a", "11", &args)]);
@@ -184,8 +186,7 @@ async fn large_objects_and_unordered_versions_are_not_copied() {
 
 #[tokio::test(start_paused = true)]
 async fn all_copies_together_are_bounded() {
-    let settings = Settings::default();
-    let copies = watched(&Run::new(&object(), &settings));
+    let copies = watched(&run());
     let objects: Vec<PerfValidation> = (0..100)
         .map(|number| {
             let mut object = object();
@@ -198,7 +199,7 @@ async fn all_copies_together_are_bounded() {
     for pause in [0, 1, 90] {
         advance(Duration::from_secs(pause)).await;
         for object in &objects {
-            let run = Run::new(object, &settings);
+            let run = Run::new(object, &SETTINGS);
             copies.begin(&run);
             let mut pod: Pod = child("a", "7", &large);
             pod.labels_mut().insert(NAME_LABEL.to_owned(), run.name().to_owned());
@@ -206,7 +207,7 @@ async fn all_copies_together_are_bounded() {
         }
         let kept = objects
             .iter()
-            .filter(|object| pods(&copies, &Run::new(object, &settings)).is_some())
+            .filter(|object| pods(&copies, &Run::new(object, &SETTINGS)).is_some())
             .count();
         assert_eq!(kept, MOST / MOST_OF_A_KIND);
     }
@@ -214,8 +215,7 @@ async fn all_copies_together_are_bounded() {
 
 #[tokio::test]
 async fn a_pod_that_comes_whole_replaces_its_copy() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     copies.follow::<Pod>(None, &Ok(applied("a", "12")));
     copies.take(&pod("a", "11"));
@@ -230,8 +230,7 @@ async fn a_pod_that_comes_whole_replaces_its_copy() {
 
 #[tokio::test]
 async fn a_pod_that_comes_late_is_no_news() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     copies.take(&pod("gone-before-the-read", "9"));
     copies.take(&pod("b", "6"));
@@ -246,8 +245,7 @@ async fn a_pod_that_comes_late_is_no_news() {
 
 #[tokio::test]
 async fn a_large_pod_that_comes_whole_is_read_again() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let args = json!({"spec": {"containers": [{"name": "c", "args": ["x".repeat(MOST_OF_A_KIND)]}]}});
     let copies = kept_pods(&run);
     copies.follow::<Pod>(None, &Ok(applied("a", "11")));
@@ -264,8 +262,7 @@ async fn a_large_pod_that_comes_whole_is_read_again() {
 
 #[tokio::test]
 async fn changes_without_end_are_not_all_remembered() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     let names: Vec<String> = (0..200).map(|number| format!("of-a-tenant-{number}")).collect();
     for name in &names {
@@ -281,8 +278,7 @@ async fn changes_without_end_are_not_all_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn an_older_state_serves_for_a_while() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = Copies::default();
     copies.follow::<DynamicObject>(None, &Ok(Event::InitDone));
     copies.begin(&run);
@@ -304,8 +300,7 @@ async fn an_older_state_serves_for_a_while() {
 
 #[tokio::test]
 async fn a_pod_that_comes_whole_during_a_read_is_not_lost() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     copies.take(&pod("a", "25"));
     copies.follow::<Pod>(None, &Ok(applied("a", "25")));
@@ -315,8 +310,7 @@ async fn a_pod_that_comes_whole_during_a_read_is_not_lost() {
 
 #[tokio::test]
 async fn a_pod_that_is_relabelled_before_it_comes_whole_is_no_copy() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let other = json!({"metadata": {
         "name": "c", "namespace": "perf", "resourceVersion": "12", "labels": {NAME_LABEL: "other"},
     }});
@@ -329,12 +323,11 @@ async fn a_pod_that_is_relabelled_before_it_comes_whole_is_no_copy() {
 
 #[tokio::test(start_paused = true)]
 async fn copies_of_a_run_without_passes_go() {
-    let (object, settings) = (object(), Settings::default());
-    let run = Run::new(&object, &settings);
+    let run = run();
     let copies = kept_pods(&run);
     advance(ABANDONED).await;
-    let mut next = object.clone();
+    let mut next = object();
     next.metadata.name = Some("next".to_owned());
-    copies.begin(&Run::new(&next, &settings));
+    copies.begin(&Run::new(&next, &SETTINGS));
     assert_eq!(copies.0.lock().runs.len(), 1);
 }

@@ -29,10 +29,10 @@ pub(crate) trait Counted: Sized + Send + Sync {
     }
 
     /// Reduces an object; `None` if it does not count.
-    fn read(object: &Self::Object, interned: &mut Interned) -> Option<Self>;
+    fn reduce(object: &Self::Object, interned: &mut Interned) -> Option<Self>;
 
     /// Replaces the copy of an object of a run.
-    fn copy(_: &Self::Object, _: &Copies) {}
+    fn update_copy(_: &Self::Object, _: &Copies) {}
 
     /// Name that no other one has.
     fn key(&self) -> &str;
@@ -42,7 +42,7 @@ impl Counted for Slice {
     type Object = ResourceSlice;
     const PLURAL: &'static str = "ResourceSlices";
 
-    fn read(slice: &ResourceSlice, interned: &mut Interned) -> Option<Self> {
+    fn reduce(slice: &ResourceSlice, interned: &mut Interned) -> Option<Self> {
         Some(Self::read(slice, interned))
     }
 
@@ -55,7 +55,7 @@ impl Counted for Node {
     type Object = v1::Node;
     const PLURAL: &'static str = "Nodes";
 
-    fn read(node: &v1::Node, interned: &mut Interned) -> Option<Self> {
+    fn reduce(node: &v1::Node, interned: &mut Interned) -> Option<Self> {
         Some(Self::read(node, interned))
     }
 
@@ -72,11 +72,11 @@ impl Counted for PodUse {
         ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed")
     }
 
-    fn read(pod: &Pod, interned: &mut Interned) -> Option<Self> {
+    fn reduce(pod: &Pod, interned: &mut Interned) -> Option<Self> {
         Self::read(pod, interned)
     }
 
-    fn copy(pod: &Pod, copies: &Copies) {
+    fn update_copy(pod: &Pod, copies: &Copies) {
         copies.take(pod);
     }
 
@@ -89,7 +89,7 @@ impl Counted for ClaimUse {
     type Object = ResourceClaim;
     const PLURAL: &'static str = "ResourceClaims";
 
-    fn read(claim: &ResourceClaim, interned: &mut Interned) -> Option<Self> {
+    fn reduce(claim: &ResourceClaim, interned: &mut Interned) -> Option<Self> {
         Self::read(claim, interned)
     }
 
@@ -99,7 +99,7 @@ impl Counted for ClaimUse {
 }
 
 /// The key of an object, reduced or not.
-pub(crate) fn key(object: &impl ResourceExt) -> String {
+pub(crate) fn object_key(object: &impl ResourceExt) -> String {
     match object.namespace() {
         Some(namespace) => format!("{namespace}/{}", object.name_any()),
         None => object.name_any(),
@@ -123,30 +123,30 @@ enum WatchState {
 pub(crate) struct Arrivals<T> {
     state: watch::Sender<WatchState>,
     /// Rings when a look needs a kind that has failed or expired.
-    wanted: Notify,
-    arrived: Mutex<Arrived<T>>,
+    requested: Notify,
+    pending: Mutex<Pending<T>>,
 }
 
 /// Changes that wait for a look, some 3 MB. A tenant may create and delete pods all the time while no run needs a look.
-const MOST: usize = 20_000;
+const MAX_CHANGES: usize = 20_000;
 
 /// Spare room that a list gets: one object in 32.
-const SPARE: usize = 32;
+const OBJECTS_PER_SPARE: usize = 32;
 /// Most new objects that are inserted one by one. Each moves a part of the list, and sorting compares all of it.
-const FEW: usize = 64;
+const MAX_INSERTS: usize = 64;
 
-struct Arrived<T> {
+/// Objects by key; `None`: it does not count any more.
+type Changes<T> = BTreeMap<Box<str>, Option<T>>;
+
+struct Pending<T> {
     listed: Option<Vec<T>>,
-    /// By key; `None`: it does not count any more.
-    changed: BTreeMap<Box<str>, Option<T>>,
+    changes: Changes<T>,
 }
 
-impl<T> Default for Arrived<T> {
-    fn default() -> Self {
-        Self {
-            listed: None,
-            changed: BTreeMap::new(),
-        }
+impl<T> Pending<T> {
+    fn new(listed: Option<Vec<T>>) -> Self {
+        let changes = Changes::new();
+        Self { listed, changes }
     }
 }
 
@@ -154,60 +154,58 @@ impl<T> Default for Arrivals<T> {
     fn default() -> Self {
         Self {
             state: watch::Sender::new(WatchState::Listing),
-            wanted: Notify::new(),
-            arrived: Mutex::default(),
+            requested: Notify::new(),
+            pending: Mutex::new(Pending::new(None)),
         }
     }
 }
 
 impl<T: Counted> Arrivals<T> {
     /// A list begins. What came before it does not count.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn begin_list(&self) {
         self.state.send_replace(WatchState::Listing);
     }
 
     /// A list ended. It counts once its watch has begun.
-    pub(crate) fn list(&self, mut all: Vec<T>) {
-        all.shrink_to_fit();
-        all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-        *self.arrived.lock() = Arrived {
-            listed: Some(all),
-            changed: BTreeMap::new(),
-        };
+    pub(crate) fn replace(&self, mut objects: Vec<T>) {
+        objects.shrink_to_fit();
+        objects.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        *self.pending.lock() = Pending::new(Some(objects));
     }
 
     /// A watch began.
-    pub(crate) fn follow(&self) {
+    pub(crate) fn begin_watch(&self) {
         self.state.send_replace(WatchState::Followed);
     }
 
     /// The watch that began then cannot go on. Waits until a look needs the kind again.
     pub(crate) async fn expire(&self, began: Instant) {
         self.state.send_replace(WatchState::Expired(began));
-        self.wanted.notified().await;
+        self.requested.notified().await;
     }
 
     /// An object changed. `None`: it does not count any more. Fails if too many changes wait for a look.
-    pub(crate) fn change(&self, key: String, now: Option<T>) -> Read<()> {
-        let changed = &mut self.arrived.lock().changed;
-        changed.insert(key.into(), now);
-        if changed.len() <= MOST {
+    pub(crate) fn add_change(&self, key: String, object: Option<T>) -> Read<()> {
+        let changes = &mut self.pending.lock().changes;
+        changes.insert(key.into(), object);
+        if changes.len() <= MAX_CHANGES {
             return Ok(());
         }
-        let why = format!("watch {}: more than {MOST} changes since the last look", T::PLURAL);
+        let kind = T::PLURAL;
+        let why = format!("watch {kind}: more than {MAX_CHANGES} changes since the last look");
         Err(Unread::Unknown(why))
     }
 
     /// The attempt that began then has failed. Waits until a look needs the kind again.
     pub(crate) async fn fail(&self, began: Instant, why: Unread) {
         self.state.send_replace(WatchState::Failed(began, why));
-        *self.arrived.lock() = Arrived::default();
-        self.wanted.notified().await;
+        *self.pending.lock() = Pending::new(None);
+        self.requested.notified().await;
     }
 
     /// Lists a kind again whose last attempt began before a look asked for it. Looks that wait for one another share the
     /// end of an attempt. Objects that will be replaced are dropped: two copies of 100,000 pods take 20 MB.
-    pub(crate) fn want(&self, asked: Instant, all: &mut Seen<Vec<T>>) {
+    pub(crate) fn request(&self, asked: Instant, objects: &mut Seen<Vec<T>>) {
         let is_over = self.state.send_if_modified(|state| {
             let is_over = matches!(state, WatchState::Failed(began, _) | WatchState::Expired(began) if *began < asked);
             if is_over {
@@ -216,10 +214,10 @@ impl<T: Counted> Arrivals<T> {
             is_over
         });
         if is_over {
-            self.wanted.notify_one();
+            self.requested.notify_one();
         }
         if matches!(*self.state.borrow(), WatchState::Listing) {
-            *all = Seen::NotAsked;
+            *objects = Seen::NotAsked;
         }
     }
 
@@ -243,17 +241,17 @@ impl<T: Counted> Arrivals<T> {
         matches!(*self.state.borrow(), WatchState::Followed)
     }
 
-    /// Takes what has arrived into the inventory.
-    pub(crate) fn take(&self, all: &mut Seen<Vec<T>>) {
-        *all = match &*self.state.borrow() {
+    /// Merges what has arrived into the objects of the inventory.
+    pub(crate) fn merge_into(&self, objects: &mut Seen<Vec<T>>) {
+        *objects = match &*self.state.borrow() {
             WatchState::Listing => Seen::Unknown(format!("list {}: no answer yet", T::PLURAL)),
             WatchState::Failed(_, why) => seen(Err(why.clone())),
             WatchState::Followed | WatchState::Expired(_) => {
-                let mut arrived = self.arrived.lock();
-                match (arrived.listed.take(), std::mem::take(all)) {
-                    (Some(mut now), _) | (None, Seen::Present(mut now)) => {
-                        merge(&mut now, std::mem::take(&mut arrived.changed));
-                        Seen::Present(now)
+                let mut pending = self.pending.lock();
+                match (pending.listed.take(), std::mem::take(objects)) {
+                    (Some(mut current), _) | (None, Seen::Present(mut current)) => {
+                        apply(std::mem::take(&mut pending.changes), &mut current);
+                        Seen::Present(current)
                     }
                     // A panic took the list. Without it the changes show a part of the cluster.
                     (None, _) => Seen::Unknown(format!("list {}: it was lost", T::PLURAL)),
@@ -264,37 +262,35 @@ impl<T: Counted> Arrivals<T> {
 }
 
 /// Applies changes to objects that are sorted by key.
-fn merge<T: Counted>(all: &mut Vec<T>, changed: BTreeMap<Box<str>, Option<T>>) {
-    let (mut new, mut gone) = (Vec::new(), Vec::new());
-    for (key, now) in changed {
-        match (all.binary_search_by(|known| known.key().cmp(&key)), now) {
-            (Ok(index), Some(now)) => all[index] = now,
-            (Ok(index), None) => gone.push(index),
-            (Err(_), Some(now)) => new.push(now),
+fn apply<T: Counted>(changes: Changes<T>, objects: &mut Vec<T>) {
+    let (mut added, mut removed) = (Vec::new(), Vec::new());
+    for (key, object) in changes {
+        match (objects.binary_search_by(|known| known.key().cmp(&key)), object) {
+            (Ok(index), Some(object)) => objects[index] = object,
+            (Ok(index), None) => removed.push(index),
+            (Err(_), Some(object)) => added.push(object),
             (Err(_), None) => {}
         }
     }
-    if !gone.is_empty() {
+    if !removed.is_empty() {
         let mut index = 0;
-        all.retain(|_| {
+        objects.retain(|_| {
             index += 1;
-            gone.binary_search(&(index - 1)).is_err()
+            removed.binary_search(&(index - 1)).is_err()
         });
     }
-    if !new.is_empty() {
-        // A vector that doubles takes 12 MiB with 100,000 pods, and a stable sort copies them.
-        if all.capacity() < all.len() + new.len() {
-            all.reserve_exact(new.len() + all.len() / SPARE);
+    // A vector that doubles takes 12 MiB with 100,000 pods, and a stable sort copies them.
+    if objects.capacity() < objects.len() + added.len() {
+        objects.reserve_exact(added.len() + objects.len() / OBJECTS_PER_SPARE);
+    }
+    if added.len() <= MAX_INSERTS {
+        for object in added {
+            let index = objects.partition_point(|known| known.key() < object.key());
+            objects.insert(index, object);
         }
-        if new.len() <= FEW {
-            for now in new {
-                let index = all.partition_point(|known| known.key() < now.key());
-                all.insert(index, now);
-            }
-        } else {
-            all.append(&mut new);
-            all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-        }
+    } else {
+        objects.append(&mut added);
+        objects.sort_unstable_by(|a, b| a.key().cmp(b.key()));
     }
 }
 

@@ -14,7 +14,7 @@ use perfval_run::{Run, build};
 
 use super::dynamo::deployments_at;
 use crate::Cluster;
-use crate::call::{Read, Unread, read};
+use crate::call::{Read, read, unless_absent};
 
 /// The kinds that a run removes; the cache's volume claim and the results outlive it.
 pub(super) const REMOVED: [ChildKind; 5] = [
@@ -84,12 +84,8 @@ impl Cluster {
         let lists = kinds.iter().map(|kind| self.list_kind(*kind, selection, &form));
         let mut all = Vec::new();
         for list in join_all(lists).await {
-            match list {
-                Ok(mut found) => all.append(&mut found),
-                // The kind is not served: there are none of it.
-                Err(Unread::Absent) => {}
-                Err(unknown) => return Err(unknown),
-            }
+            // There are none of a kind that is not served.
+            all.extend(unless_absent(list)?.unwrap_or_default());
         }
         Ok(all)
     }
@@ -112,12 +108,11 @@ impl Cluster {
                 Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
                 None => Api::all_with(self.client.clone(), &resource),
             };
-            match self.bounded(api.list_metadata(&selection.params)).await {
+            let params = selection.params.clone();
+            let reduce = |object| Some(form(kind, object));
+            match self.list_metadata(api.resource_url(), params, reduce).await {
                 Err(failure) if versions.as_mut().is_some_and(|others| others.goes_on(&call, &failure)) => {}
-                answer => {
-                    let found = read(&call, answer)?.items.into_iter();
-                    return Ok(found.map(|object| form(kind, object)).collect());
-                }
+                answer => return read(&call, answer),
             }
         }
     }

@@ -58,9 +58,21 @@ impl Cluster {
         })
     }
 
-    /// The newest served version of the deployments that the operator supports.
-    pub async fn served_dynamo(&self) -> Seen<ApiResource> {
-        seen(self.newest_served().await)
+    /// The newest served version of the deployments that the operator supports, or all served versions if it supports none.
+    pub async fn served_dynamo(&self) -> Seen<Result<ApiResource, Vec<String>>> {
+        seen(match self.newest_served().await {
+            Err(Unread::Absent) => self.unsupported().await.map(Err),
+            newest => newest.map(Ok),
+        })
+    }
+
+    /// Versions that the CRD serves, of which the operator supports none. Discovery may lag behind the CRD.
+    async fn unsupported(&self) -> Read<Vec<String>> {
+        let served: Vec<String> = self.definition().await?.served().collect();
+        if served.iter().any(|version| VERSIONS.contains(&version.as_str())) {
+            return Err(Unread::Absent);
+        }
+        Ok(served)
     }
 
     async fn newest_served(&self) -> Read<ApiResource> {
@@ -109,7 +121,7 @@ impl Cluster {
             let resource = versions.next().await?;
             if !VERSIONS.contains(&resource.version.as_str()) {
                 let foreign = format!(
-                    "{call}: it is served as {} only, which we do not speak",
+                    "{call}: it is served as {} only, which this operator does not support",
                     resource.version
                 );
                 return Err(Unread::Unknown(foreign));

@@ -11,7 +11,7 @@ use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::call::{Read, Unread, read, seen};
+use crate::call::{Read, Unread, read, seen, unless_absent};
 use crate::shared_reads::Served;
 
 /// API group of device taint rules.
@@ -59,11 +59,9 @@ impl Cluster {
     /// A list with this node, if it exists.
     pub(crate) async fn one_node(&self, name: &str) -> Read<Vec<inventory::Node>> {
         let api: Api<Node> = Api::all(self.client.clone());
-        match read(&format!("get Node {name}"), self.bounded(api.get(name)).await) {
-            Ok(node) => Ok(vec![inventory::Node::read(&node, &mut Interned::default())]),
-            Err(Unread::Absent) => Ok(Vec::new()),
-            Err(unknown) => Err(unknown),
-        }
+        let node = read(&format!("get Node {name}"), self.bounded(api.get(name)).await);
+        let node = unless_absent(node)?.map(|node| inventory::Node::read(&node, &mut Interned::default()));
+        Ok(node.into_iter().collect())
     }
 
     /// Absent where every node reaches the model cache: without one, before it is bound, or on storage of all nodes.
@@ -90,21 +88,18 @@ impl Cluster {
     pub(crate) async fn device_taint_rules(&self) -> Read<Vec<Value>> {
         match self.taint_rules.last() {
             Some(Served::Nowhere) => return Err(Unread::Absent),
-            Some(Served::At(version)) => match self.taint_rules_at(version).await {
+            Some(Served::At(version)) => {
+                if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
+                    return Ok(rules);
+                }
                 // The cluster was upgraded.
-                Err(Unread::Absent) => {}
-                known => return known,
-            },
+            }
             None => {}
         }
         for version in TAINT_RULE_VERSIONS {
-            match self.taint_rules_at(version).await {
-                Err(Unread::Absent) => {}
-                Ok(rules) => {
-                    self.taint_rules.keep(Served::At(version));
-                    return Ok(rules);
-                }
-                unknown => return unknown,
+            if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
+                self.taint_rules.keep(Served::At(version));
+                return Ok(rules);
             }
         }
         self.taint_rules.keep(Served::Nowhere);

@@ -13,10 +13,7 @@ use perfval_sizing::Seen;
 
 use super::children::{REMOVED, Selection};
 use crate::Cluster;
-use crate::call::{Read, read, seen};
-
-/// Objects in a page of owners.
-const PAGE: u32 = 100;
+use crate::call::{read, seen};
 
 impl Cluster {
     /// All objects of the kinds that a run removes, in a namespace or in all of them.
@@ -33,22 +30,9 @@ impl Cluster {
 
     /// Uids of all `PerfValidation`s.
     pub async fn owners(&self) -> Seen<BTreeSet<String>> {
-        seen(self.all_owners().await)
-    }
-
-    /// In pages: annotations of others may have 256 KiB in each object.
-    async fn all_owners(&self) -> Read<BTreeSet<String>> {
         let api: Api<PerfValidation> = Api::all(self.client.clone());
-        let (mut params, mut uids) = (ListParams::default().limit(PAGE), BTreeSet::new());
-        loop {
-            let page = self.bounded(api.list_metadata(&params)).await;
-            let page = read("list PerfValidations", page)?;
-            uids.extend(page.items.iter().filter_map(kube::ResourceExt::uid));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(uids),
-            }
-        }
+        let uids = self.list_metadata(api.resource_url(), ListParams::default(), |object| object.uid());
+        seen(read("list PerfValidations", uids.await).map(BTreeSet::from_iter))
     }
 }
 

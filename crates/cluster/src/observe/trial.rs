@@ -15,7 +15,7 @@ use perfval_verdict::frame::{self, Framed, TrialRecord};
 use perfval_verdict::progress::find;
 
 use crate::Cluster;
-use crate::call::{Read, Unread, read, seen};
+use crate::call::{Read, Unread, read, seen, unless_absent};
 
 const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 /// One is read while another is packed.
@@ -32,11 +32,9 @@ impl Cluster {
         pods: Option<&Vec<Pod>>,
     ) -> Read<TrialSeen> {
         let name = names::trial_job(&run.id(), number);
-        let job = match job {
-            Ok(job) => job,
-            // No Job yet: the pass creates it.
-            Err(Unread::Absent) => return Ok(TrialSeen::default()),
-            Err(unknown) => return Err(unknown),
+        let Some(job) = unless_absent(job)? else {
+            // The pass creates it.
+            return Ok(TrialSeen::default());
         };
         let Standing::Ours(ours) = job::standing(run, Some(&job), job::recorded(run, number)) else {
             return Ok(TrialSeen {

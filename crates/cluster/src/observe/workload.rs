@@ -19,7 +19,7 @@ use perfval_sizing::Seen;
 
 use super::children::list_params;
 use crate::Cluster;
-use crate::call::{Read, Unread, read, seen, without_managed_fields};
+use crate::call::{Read, read, seen, unless_absent};
 use crate::copies::RunCopies;
 use crate::pod_reports::{PodReports, Subjects};
 
@@ -70,9 +70,7 @@ impl Cluster {
 
     async fn pods_of(&self, run: &Run<'_>) -> Read<Vec<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let url = api.resource_url();
-        let reduce = |pod: Pod| Some(without_managed_fields(pod));
-        let listed = self.list_at(url, list_params(run), reduce).await;
+        let listed = self.list_whole(&api, list_params(run)).await;
         let listed = read(&listing(run, "Pods"), listed)?;
         self.copies.keep(run, &listed.version, &listed.items);
         Ok(listed.items)
@@ -119,11 +117,9 @@ impl Cluster {
     pub(super) async fn claims_of(&self, run: &Run<'_>) -> Read<Vec<ResourceClaim>> {
         let api: Api<ResourceClaim> = Api::namespaced(self.client.clone(), run.namespace());
         let claims = self.list(&api, list_params(run)).await;
-        match read(&listing(run, "ResourceClaims"), claims) {
-            // No Dynamic Resource Allocation here: no claims.
-            Err(Unread::Absent) => Ok(Vec::new()),
-            known => known,
-        }
+        let claims = unless_absent(read(&listing(run, "ResourceClaims"), claims))?;
+        // Without Dynamic Resource Allocation there are no claims.
+        Ok(claims.unwrap_or_default())
     }
 
     /// The ends of those logs that show why pods do not serve: of few pods, and only of those in trouble.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
-use perfval_api::{AccessMode, ClaimTemplate, Reason, Verdict, Why};
+use perfval_api::{AccessMode, ClaimTemplate, PerfValidation, Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
 use perfval_run::build::{PackedTrial, SHA256};
 use perfval_run::observed::{ChildKind, ChildRef, Need};
@@ -18,11 +18,13 @@ use crate::world::{NAME, NAMESPACE, World};
 impl World {
     /// Carries out effects on the object as it is now.
     async fn act(&self, effects: &[Effect]) -> Result<(), Error> {
-        let object = self.object();
-        self.cluster
-            .act(&Run::new(&object, &self.settings), effects)
-            .await
-            .map(drop)
+        self.act_on(&self.object(), effects).await
+    }
+
+    /// Carries out effects on a copy of the object.
+    async fn act_on(&self, object: &PerfValidation, effects: &[Effect]) -> Result<(), Error> {
+        let run = Run::new(object, &self.settings);
+        self.cluster.act(&run, effects).await.map(drop)
     }
 
     /// Everything in the cluster but what changes with each look.
@@ -39,6 +41,11 @@ impl World {
         ];
         plurals.iter().flat_map(|plural| self.server.objects(plural)).collect()
     }
+}
+
+#[track_caller]
+fn assert_failed(error: &Error, change: &str, class: Class) {
+    assert_eq!((error.change().name, error.class()), (change, class), "{error}");
 }
 
 /// Every creating effect of a run, with its plural.
@@ -134,7 +141,7 @@ async fn acting_twice_gives_the_same_world_as_acting_once() {
     world.act(&effects).await.unwrap();
     assert_eq!(world.objects(), once);
     // Even a process that has not seen its own finalizer yet.
-    let stale = world.cluster.act(&run, &[Effect::EnsureFinalizer]).await.unwrap_err();
+    let stale = world.act_on(&object, &[Effect::EnsureFinalizer]).await.unwrap_err();
     assert_eq!(stale.class(), Class::Conflict);
     assert_eq!(world.objects(), once);
 }
@@ -172,11 +179,7 @@ async fn a_namesake_of_another_owner_is_left_alone() {
             object["metadata"]["ownerReferences"][0]["uid"] = "another-owner".into();
         });
         let error = world.act(&[effect]).await.unwrap_err();
-        assert_eq!(
-            (error.change().name, error.class()),
-            ("NameTaken", Class::Permanent),
-            "{error}"
-        );
+        assert_failed(&error, "NameTaken", Class::Permanent);
         assert_eq!(world.server.get(plural, NAMESPACE, name), Some(strangers));
     }
 }
@@ -196,7 +199,7 @@ async fn a_refused_create_names_the_object_and_the_next_step() {
         for (plural, effect) in creations(&Run::new(&object, &world.settings)) {
             world.server.fail(Fault::refuse("create", plural, code));
             let error = world.act(&[effect]).await.unwrap_err();
-            assert_eq!((error.change().name, error.class()), ("Create", class), "{error}");
+            assert_failed(&error, "Create", class);
             assert!(error.to_string().contains(&code.to_string()), "{error}");
             world.server.heal();
         }
@@ -222,30 +225,20 @@ async fn the_finalizers_of_others_stay() {
     let world = World::new();
     world.act(&[Effect::EnsureFinalizer]).await.unwrap();
     assert_eq!(world.object().finalizers(), [FINALIZER]);
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["metadata"]["finalizers"] = json!(["others.example/hold"]);
-    });
+    world.edit(|object| object["metadata"]["finalizers"] = json!(["others.example/hold"]));
     world.act(&[Effect::EnsureFinalizer]).await.unwrap();
     assert_eq!(world.object().finalizers(), ["others.example/hold", FINALIZER]);
 
     let stale = world.object();
     let mut older = stale.clone();
     older.metadata.finalizers = Some(vec!["others.example/hold".into()]);
-    let run = Run::new(&older, &world.settings);
-    let error = world.cluster.act(&run, &[Effect::EnsureFinalizer]).await.unwrap_err();
+    let error = world.act_on(&older, &[Effect::EnsureFinalizer]).await.unwrap_err();
     assert_eq!(error.class(), Class::Conflict, "{error}");
     assert_eq!(world.object().finalizers(), stale.finalizers());
 
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["metadata"]["finalizers"] = json!([FINALIZER, "others.example/hold"]);
-    });
-    let run = Run::new(&stale, &world.settings);
-    let error = world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap_err();
-    assert_eq!(
-        (error.change().name, error.class()),
-        ("Finalizer", Class::Conflict),
-        "{error}"
-    );
+    world.edit(|object| object["metadata"]["finalizers"] = json!([FINALIZER, "others.example/hold"]));
+    let error = world.act_on(&stale, &[Effect::ReleaseFinalizer]).await.unwrap_err();
+    assert_failed(&error, "Finalizer", Class::Conflict);
 
     world.act(&[Effect::ReleaseFinalizer]).await.unwrap();
     assert_eq!(world.object().finalizers(), ["others.example/hold"]);
@@ -258,10 +251,9 @@ async fn releasing_an_object_that_is_gone_is_success() {
     world.act(&[Effect::EnsureFinalizer]).await.unwrap();
     let object = world.object();
     world.server.delete("perfvalidations", NAMESPACE, NAME);
-    let run = Run::new(&object, &world.settings);
-    world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap();
+    world.act_on(&object, &[Effect::ReleaseFinalizer]).await.unwrap();
     assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_none());
-    world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap();
+    world.act_on(&object, &[Effect::ReleaseFinalizer]).await.unwrap();
 }
 
 /// One child of every kind, with its plural.
@@ -326,7 +318,7 @@ async fn a_refused_delete_is_an_error() {
         for (plural, child) in children(&world) {
             world.server.fail(Fault::refuse("delete", plural, code));
             let error = world.act(&[Effect::Delete(child)]).await.unwrap_err();
-            assert_eq!((error.change().name, error.class()), ("Delete", class), "{error}");
+            assert_failed(&error, "Delete", class);
         }
     }
 }
@@ -372,32 +364,23 @@ async fn the_object_deletes_itself_by_uid() {
     let world = World::new();
     let mut object = world.object();
     let uid = object.metadata.uid.replace("an-earlier-one".into());
-    let run = Run::new(&object, &world.settings);
-    let error = world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap_err();
+    let error = world.act_on(&object, &[Effect::DeleteSelf]).await.unwrap_err();
     assert_eq!(error.class(), Class::Conflict, "{error}");
     assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_some());
     object.metadata.uid = uid;
-    let run = Run::new(&object, &world.settings);
-    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+    world.act_on(&object, &[Effect::DeleteSelf]).await.unwrap();
     assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_none());
     // Gone is gone.
-    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+    world.act_on(&object, &[Effect::DeleteSelf]).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_object_that_was_edited_meanwhile_does_not_delete_itself() {
     let world = World::new();
     let decided_on = world.object();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["metadata"]["annotations"] = json!({"perfvalidation.dev/rerun": "again"});
-    });
-    let run = Run::new(&decided_on, &world.settings);
-    let error = world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap_err();
-    assert_eq!(
-        (error.change().name, error.class()),
-        ("Delete", Class::Conflict),
-        "{error}"
-    );
+    world.edit(|object| object["metadata"]["annotations"] = json!({"perfvalidation.dev/rerun": "again"}));
+    let error = world.act_on(&decided_on, &[Effect::DeleteSelf]).await.unwrap_err();
+    assert_failed(&error, "Delete", Class::Conflict);
     assert!(
         world.server.get("perfvalidations", NAMESPACE, NAME).is_some(),
         "its owner asked for another run"
@@ -422,11 +405,7 @@ async fn results_are_written_again_with_more_in_them() {
     assert!(saved["binaryData"]["trial-2.json.gz"].is_string(), "{saved:#}");
     world.server.fail(Fault::refuse("patch", "configmaps", 413));
     let error = world.act(&[save(&[1, 2, 3])]).await.unwrap_err();
-    assert_eq!(
-        (error.change().name, error.class()),
-        ("SaveResults", Class::Permanent),
-        "{error}"
-    );
+    assert_failed(&error, "SaveResults", Class::Permanent);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::world::{NAME, NAMESPACE, World};
+use crate::world::{NAMESPACE, World};
 
 /// Kinds of which a run's inventory has every object.
 const FOLLOWED: [&str; 4] = ["resourceslices", "nodes", "pods", "resourceclaims"];
@@ -25,22 +25,29 @@ fn calls(world: &World, verb: &str) -> Vec<String> {
         .collect()
 }
 
+fn pod_lists(world: &World) -> usize {
+    calls(world, "list").iter().filter(|kind| *kind == "pods").count()
+}
+
 /// Names of the pods in an inventory.
 async fn pods(world: &World) -> Vec<String> {
-    let seen = world.observe(Need::Inventory).await;
-    let inventory = seen.inventory.present().expect("an inventory");
+    let inventory = world.inventory().await;
     let pods = inventory.pods.present().expect("pods").iter();
     pods.map(|pod| pod.name.to_string()).collect()
 }
 
 fn on_node_1(world: &World) {
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["placement"]["node"] = json!("n1");
-    });
+    world.edit(|object| object["status"]["placement"]["node"] = json!("n1"));
 }
 
 fn put_pod(world: &World, name: &str) {
     put_pod_on(world, name, "node-1");
+}
+
+fn put_pod_on_each_node(world: &World) {
+    for node in ["n1", "n2"] {
+        put_pod_on(world, &format!("on-{node}"), node);
+    }
 }
 
 fn put_pod_on(world: &World, name: &str, node: &str) {
@@ -52,7 +59,7 @@ fn put_pod_on(world: &World, name: &str, node: &str) {
 async fn promises_are_read_before_claims() {
     let world = World::new();
     world.server.forget_calls();
-    world.observe(Need::Inventory).await;
+    world.inventory().await;
     let order: Vec<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
     let place = |resource: &str| order.iter().position(|known| known == resource);
     assert!(place("bindrequests") < place("resourceclaims"), "{order:?}");
@@ -72,18 +79,14 @@ async fn promises_are_read_before_claims() {
 async fn runs_that_ask_together_read_the_cluster_once() {
     let world = World::new();
     on_node_1(&world);
-    for node in ["n1", "n2"] {
-        put_pod_on(&world, &format!("on-{node}"), node);
-    }
+    put_pod_on_each_node(&world);
     world.server.forget_calls();
-    let looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
-    for seen in &looks {
-        let inventory = seen.inventory.present().expect("an inventory");
+    for inventory in join_all((0..16).map(|_| world.inventory())).await {
         let pods = inventory.pods.present().expect("pods").iter();
         let nodes: Vec<&str> = pods.map(|pod| &*pod.node).collect();
         assert_eq!(nodes, ["n1"], "what is on other nodes is not kept");
     }
-    world.observe(Need::Inventory).await;
+    world.inventory().await;
     assert_eq!(calls(&world, "list"), FOLLOWED);
     assert_eq!(calls(&world, "watch"), FOLLOWED);
 }
@@ -94,19 +97,11 @@ async fn a_read_that_hangs_is_made_once_for_all() {
     on_node_1(&world);
     world.server.fail(Fault::hang("list", "nodes").times(1));
     world.server.forget_calls();
-    let looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
+    let looks = join_all((0..16).map(|_| world.inventory())).await;
     assert_eq!(calls(&world, "list"), FOLLOWED, "the read took 10 s");
-    let unknown = looks
-        .iter()
-        .filter_map(|seen| seen.inventory.present()?.nodes.unknown());
-    assert_eq!(unknown.count(), 16);
+    assert!(looks.iter().all(|inventory| inventory.nodes.unknown().is_some()));
     sleep(Duration::from_secs(1)).await;
-    let seen = world.observe(Need::Inventory).await;
-    assert!(
-        seen.inventory
-            .present()
-            .is_some_and(|inventory| inventory.nodes.present().is_some())
-    );
+    assert!(world.inventory().await.nodes.present().is_some());
 }
 
 #[tokio::test]
@@ -122,7 +117,7 @@ async fn changes_are_seen_without_another_list() {
         .edit("pods", NAMESPACE, "a", |pod| pod["status"]["phase"] = "Failed".into());
     world.server.delete("pods", NAMESPACE, "b");
     assert_eq!(pods(&world).await, ["perf/c"]);
-    assert_eq!(calls(&world, "list").iter().filter(|kind| *kind == "pods").count(), 1);
+    assert_eq!(pod_lists(&world), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,11 +153,7 @@ async fn a_list_whose_watch_comes_too_late_counts_until_the_next_look() {
     world.server.fail(Fault::refuse("watch", "pods", 410));
     assert_eq!(pods(&world).await, ["perf/a"]);
     sleep(Duration::from_hours(1)).await;
-    assert_eq!(
-        calls(&world, "list").iter().filter(|kind| *kind == "pods").count(),
-        1,
-        "nobody looks"
-    );
+    assert_eq!(pod_lists(&world), 1, "nobody looks");
     put_pod(&world, "b");
     assert_eq!(pods(&world).await, ["perf/a", "perf/b"]);
 }
@@ -171,32 +162,18 @@ async fn a_list_whose_watch_comes_too_late_counts_until_the_next_look() {
 async fn a_watch_that_hangs_makes_its_kind_unknown() {
     let world = World::new();
     world.server.fail(Fault::hang("watch", "resourceclaims").times(1));
-    let seen = world.observe(Need::Inventory).await;
-    let claims = &seen.inventory.present().expect("an inventory").claims;
-    assert!(
-        claims
-            .unknown()
-            .is_some_and(|why| why.starts_with("watch ResourceClaims: ")),
-        "{claims:?}"
-    );
+    let claims = world.inventory().await.claims;
+    let why = claims.unknown().expect("unknown");
+    assert!(why.starts_with("watch ResourceClaims: "), "{why}");
     sleep(Duration::from_secs(1)).await;
-    let seen = world.observe(Need::Inventory).await;
-    assert!(
-        seen.inventory
-            .present()
-            .is_some_and(|inventory| inventory.claims.present().is_some())
-    );
+    assert!(world.inventory().await.claims.present().is_some());
 }
 
 #[tokio::test]
 async fn without_a_node_the_whole_cluster_is_listed_and_not_watched() {
     let world = World::new();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["placement"] = json!(null);
-    });
-    for node in ["n1", "n2"] {
-        put_pod_on(&world, &format!("on-{node}"), node);
-    }
+    world.edit(|object| object["status"]["placement"] = json!(null));
+    put_pod_on_each_node(&world);
     assert_eq!(pods(&world).await, ["perf/on-n1", "perf/on-n2"]);
     assert_eq!(calls(&world, "watch").len(), 0);
     assert_eq!(calls(&world, "list"), FOLLOWED, "holders are read after devices");
@@ -228,9 +205,7 @@ async fn the_devices_of_a_run_come_from_the_watches_and_after_a_doubt_from_new_l
     assert_eq!(held().await, ["other/held"]);
     assert_eq!(calls(&world, "list"), FOLLOWED, "once for all looks");
     assert_eq!(calls(&world, "watch").len(), 4);
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["operatorState"]["gpuCheck"] = json!({});
-    });
+    world.edit(|object| object["status"]["operatorState"]["gpuCheck"] = json!({}));
     world.server.forget_calls();
     let claims = world.server.shared("resourceclaims");
     let claim = claims
@@ -248,11 +223,10 @@ async fn a_watch_that_is_refused_makes_its_kind_unknown() {
     let world = World::new();
     put_pod(&world, "a");
     world.server.fail(Fault::refuse("watch", "pods", 403).times(1));
-    let seen = world.observe(Need::Inventory).await;
-    let pods_seen = &seen.inventory.present().expect("an inventory").pods;
+    let seen = world.inventory().await.pods;
     assert!(
-        matches!(pods_seen, Seen::Unknown(why) if why.starts_with("watch Pods: 403")),
-        "{pods_seen:?}"
+        matches!(&seen, Seen::Unknown(why) if why.starts_with("watch Pods: 403")),
+        "{seen:?}"
     );
     put_pod(&world, "b");
     sleep(Duration::from_secs(1)).await;
@@ -287,8 +261,7 @@ async fn nothing_is_read_once_the_cluster_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn nothing_installed_is_absent_and_known() {
     let world = World::new();
-    let seen = world.observe(Need::Inventory).await;
-    let inventory = seen.inventory.present().unwrap();
+    let inventory = world.inventory().await;
     assert!(inventory.device_class.is_absent());
     assert!(inventory.taint_rules.is_absent());
     assert_eq!(inventory.slices, Seen::Present(Vec::new()));
@@ -296,17 +269,13 @@ async fn nothing_installed_is_absent_and_known() {
     world.server.withdraw("resourceslices");
     world.server.end_watches();
     sleep(Duration::from_secs(2)).await;
-    let seen = world.observe(Need::Inventory).await;
-    assert!(seen.inventory.present().unwrap().slices.is_absent());
+    assert!(world.inventory().await.slices.is_absent());
 }
 
 #[tokio::test]
 async fn the_model_cache_is_where_its_volume_is() {
     let world = World::new();
-    let volume = async || {
-        let seen = world.observe(Need::Inventory).await;
-        seen.inventory.present().unwrap().cache_volume.clone()
-    };
+    let volume = async || world.inventory().await.cache_volume;
     assert_eq!(volume().await, Seen::Absent, "no cache");
     world.put_cache();
     let Seen::Present(found) = volume().await else {
@@ -342,9 +311,8 @@ async fn taint_rules_are_read_at_the_version_that_is_served() {
         "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "broken"},
         "spec": {"taint": {"key": "broken", "effect": "NoExecute"}},
     }));
-    let seen = world.observe(Need::Inventory).await;
-    let Seen::Present(rules) = &seen.inventory.present().unwrap().taint_rules else {
-        panic!("{seen:?}")
+    let Seen::Present(rules) = world.inventory().await.taint_rules else {
+        panic!("they are not read")
     };
     assert_eq!(rules[0].pointer("/spec/taint/effect"), Some(&json!("NoExecute")));
     assert_eq!(
@@ -372,8 +340,7 @@ async fn a_list_has_all_its_pages_and_no_finished_pods() {
     });
     world.server.forget_calls();
     assert_eq!(pods(&world).await.len(), 1_199);
-    let pages = calls(&world, "list");
-    assert_eq!(pages.iter().filter(|kind| *kind == "pods").count(), 3, "of 500 each");
+    assert_eq!(pod_lists(&world), 3, "of 500 each");
 }
 
 #[tokio::test]
@@ -390,10 +357,9 @@ async fn an_expired_list_is_read_again_from_the_beginning() {
     world
         .server
         .fail(Fault::refuse("list", "pods", 410).asked_with("continue="));
-    let seen = world.observe(Need::Inventory).await;
-    let pods = &seen.inventory.present().unwrap().pods;
+    let pods = world.inventory().await.pods;
     assert!(
-        matches!(pods, Seen::Unknown(why) if why.starts_with("list Pods: 410")),
+        matches!(&pods, Seen::Unknown(why) if why.starts_with("list Pods: 410")),
         "half a list is none: {pods:?}"
     );
 }

@@ -60,29 +60,22 @@ async fn a_newer_object_is_not_overwritten() {
 async fn a_refused_write_is_a_failure() {
     let world = World::new();
     world.server.fail(Fault::refuse("create", "nodeperformances", 403));
-    assert!(
-        world
-            .cluster
-            .write_node_performance(&row("n1", "Passed"))
-            .await
-            .is_err()
-    );
+    let written = world.cluster.write_node_performance(&row("n1", "Passed")).await;
+    assert!(written.is_err());
 }
 
 #[tokio::test]
 async fn only_the_object_with_this_uid_is_deleted() {
     let world = World::new();
     done(&world, &row("n1", "Passed")).await;
-    let uid = world.server.get("nodeperformances", "", "n1").expect("there")["metadata"]["uid"].clone();
-    world.cluster.delete_node_performance("n1", "another").await.unwrap();
-    assert!(world.server.get("nodeperformances", "", "n1").is_some());
-    world
-        .cluster
-        .delete_node_performance("n1", uid.as_str().expect("a uid"))
-        .await
-        .unwrap();
-    assert!(world.server.get("nodeperformances", "", "n1").is_none());
-    world.cluster.delete_node_performance("n1", "another").await.unwrap();
+    let known = || world.server.get("nodeperformances", "", "n1");
+    let uid = known().expect("there")["metadata"]["uid"].clone();
+    let delete = async |uid: &str| world.cluster.delete_node_performance("n1", uid).await.unwrap();
+    delete("another").await;
+    assert!(known().is_some());
+    delete(uid.as_str().expect("a uid")).await;
+    assert!(known().is_none());
+    delete("another").await;
 }
 
 #[tokio::test]

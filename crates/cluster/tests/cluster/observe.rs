@@ -11,11 +11,11 @@ use perfval_run::names;
 use perfval_run::observed::{ChildKind, Need};
 use perfval_run::queue::Contender;
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
+use perfval_testkit::api_server::{Fault, KUBERNETES, Kind};
 use serde_json::json;
 
 use crate::baseline::baseline;
-use crate::world::{NAME, NAMESPACE, World, validation};
+use crate::world::{NAMESPACE, World, validation};
 
 /// Lets the discovery of Dynamo expire.
 async fn later() {
@@ -25,11 +25,7 @@ async fn later() {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_runs_ask_once_whether_dynamo_is_installed() {
     let world = World::new();
-    let asked = || {
-        let calls = world.server.calls();
-        let crd = |call: &&Call| call.verb == "get" && call.resource == "customresourcedefinitions";
-        calls.iter().filter(crd).count()
-    };
+    let asked = || world.count_calls("customresourcedefinitions");
     for _ in 0..3 {
         world.observe(Need::Dynamo).await;
     }
@@ -50,9 +46,7 @@ async fn a_thousand_runs_ask_once_whether_dynamo_is_installed() {
 async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
     let world = World::new();
     let seen = world.observe(Need::Dynamo).await;
-    let Seen::Present(api) = seen.dynamo else {
-        panic!("{:?}", seen.dynamo)
-    };
+    let api = seen.dynamo.present().unwrap();
     assert_eq!(api.resource.api_version, "nvidia.com/v1beta1");
     assert_eq!(api.resource.plural, "dynamographdeployments");
     assert_eq!(api.operator_version.as_deref(), Some("1.4.2"));
@@ -71,13 +65,8 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
 async fn the_schema_shows_if_a_version_takes_the_runtime_version() {
     let world = World::new();
     let takes = async || {
-        world
-            .observe(Need::Dynamo)
-            .await
-            .dynamo
-            .present()
-            .unwrap()
-            .takes_runtime_version
+        let dynamo = world.observe(Need::Dynamo).await.dynamo;
+        dynamo.present().unwrap().takes_runtime_version
     };
     let crd = "dynamographdeployments.nvidia.com";
     let component = json!({"properties": {"image": {"type": "string"}, "runtimeVersionOverride": {"type": "string"}}});
@@ -86,9 +75,7 @@ async fn the_schema_shows_if_a_version_takes_the_runtime_version() {
     for (version, schema) in [("v1beta1", list), ("v1alpha1", map)] {
         world.server.install_dynamo(&[version], Some("1.4.2"));
         later().await;
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!("1.4.2");
-        });
+        world.edit(|object| object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!("1.4.2"));
         assert!(!takes().await, "{version} without a schema");
         world.server.edit("customresourcedefinitions", "", crd, |crd| {
             crd["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": schema});
@@ -98,12 +85,9 @@ async fn the_schema_shows_if_a_version_takes_the_runtime_version() {
         for _ in 0..10 {
             assert!(takes().await, "{version}");
         }
-        let reads = world.server.calls();
-        let reads = reads.iter().filter(|call| call.resource == "customresourcedefinitions");
-        assert_eq!(reads.count(), 2, "its metadata, and once the whole of it");
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!(null);
-        });
+        let reads = world.count_calls("customresourcedefinitions");
+        assert_eq!(reads, 2, "its metadata, and once the whole of it");
+        world.edit(|object| object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!(null));
         assert!(!takes().await, "1.6 MB are read only where the answer matters");
     }
 }
@@ -146,8 +130,7 @@ async fn pages_with_too_many_bytes_are_read_in_smaller_ones() {
     let holders = seen.holders.present().expect("holders").len();
     // With the run of the world itself.
     assert_eq!(holders, 13);
-    let calls = world.server.calls();
-    let lists = calls.iter().filter(|call| call.resource == "perfvalidations").count();
+    let lists = world.count_calls("perfvalidations");
     assert!(lists > 2, "one page has 17 MB: {lists}");
 }
 
@@ -167,8 +150,7 @@ async fn a_list_of_runs_that_expires_counts_no_spec_twice() {
     let look = world.cluster.look(&world.settings, |_| None).await;
     let runs = &look.line.present().unwrap().runs;
     assert_eq!(runs.iter().filter(|run| run.wants.is_some()).count(), 250);
-    let calls = world.server.calls();
-    let lists = calls.iter().filter(|call| call.resource == "perfvalidations").count();
+    let lists = world.count_calls("perfvalidations");
     assert_eq!(lists, 4, "two pages, and both again");
 }
 
@@ -388,11 +370,7 @@ async fn it_is_read_whether_a_run_may_begin_in_its_namespace() {
     world.server.heal();
     refuse("elsewhere");
     assert_eq!(asked().await, Seen::Present(true), "a new right counts at once");
-    let reviews = || {
-        let calls = world.server.calls();
-        let is_review = |call: &&Call| call.resource == "selfsubjectaccessreviews";
-        calls.iter().filter(is_review).count()
-    };
+    let reviews = || world.count_calls("selfsubjectaccessreviews");
     let before = reviews();
     assert_eq!(asked().await, Seen::Present(true));
     assert_eq!(reviews(), before, "one answer serves the runs of a moment");
@@ -408,16 +386,8 @@ async fn the_cache_job_and_storage_classes_are_read() {
     world.server.put(json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "x",
     }));
-    assert_eq!(
-        world
-            .observe(Need::StorageClasses)
-            .await
-            .storage_classes
-            .present()
-            .unwrap()
-            .len(),
-        1
-    );
+    let classes = world.observe(Need::StorageClasses).await.storage_classes;
+    assert_eq!(classes.present().map(Vec::len), Some(1));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use perfval_testkit::api_server::{Fault, Kind};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::json;
 
-use crate::world::{NAME, NAMESPACE, World};
+use crate::world::{NAMESPACE, World};
 
 /// A cluster that serves `resource.k8s.io` at one version alone, with one node of eight GPUs; a claim holds one of
 /// them.
@@ -28,9 +28,7 @@ fn serving(version: Option<&str>) -> World {
                 .serve(Kind::new("resource.k8s.io", version, plural, kind, namespaced));
         }
     }
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["placement"]["node"] = json!("n1");
-    });
+    world.edit(|object| object["status"]["placement"]["node"] = json!("n1"));
     if version.is_some() {
         let held = ClaimBuilder::named("held").holds("n1", "gpu-3");
         for object in Cluster::of_gpus(8).claim(held).objects() {
@@ -42,8 +40,7 @@ fn serving(version: Option<&str>) -> World {
 
 #[tokio::test]
 async fn devices_and_claims_are_read() {
-    let seen = serving(Some("v1")).observe(Need::Inventory).await;
-    let inventory = seen.inventory.present().unwrap();
+    let inventory = serving(Some("v1")).inventory().await;
     assert!(inventory.device_class.present().is_some());
     let slices = inventory.slices.present().unwrap();
     assert_eq!(slices[0].devices.len(), 8);
@@ -55,10 +52,9 @@ async fn devices_and_claims_are_read() {
 async fn a_refused_list_is_unknown() {
     let world = serving(Some("v1"));
     world.server.fail(Fault::refuse("list", "resourceslices", 403).times(1));
-    let seen = world.observe(Need::Inventory).await;
-    let slices = &seen.inventory.present().unwrap().slices;
+    let slices = world.inventory().await.slices;
     assert!(
-        matches!(slices, Seen::Unknown(why) if why.starts_with("list ResourceSlices: 403")),
+        matches!(&slices, Seen::Unknown(why) if why.starts_with("list ResourceSlices: 403")),
         "{slices:?}"
     );
 }
@@ -95,8 +91,7 @@ async fn claims_are_created_found_and_removed() {
 async fn a_cluster_without_v1_has_no_claims_and_no_templates() {
     for version in [None, Some("v1beta2"), Some("v1beta1")] {
         let world = serving(version);
-        let seen = world.observe(Need::Inventory).await;
-        let inventory = seen.inventory.present().unwrap();
+        let inventory = world.inventory().await;
         assert!(
             inventory.device_class.is_absent() && inventory.slices.is_absent() && inventory.claims.is_absent(),
             "{version:?}: {inventory:?}"

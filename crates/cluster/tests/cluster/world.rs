@@ -6,6 +6,7 @@ use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
 use perfval_run::{Needs, Observed, Run, Settings, build, dynamo, names};
+use perfval_sizing::inventory::Inventory;
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::trial;
 use perfval_verdict::frame::{Outcome, TrialRecord};
@@ -47,6 +48,11 @@ impl World {
         serde_json::from_value(found).expect("a PerfValidation")
     }
 
+    /// Changes the object.
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) {
+        self.server.edit("perfvalidations", NAMESPACE, NAME, change);
+    }
+
     /// Reads one need of the object as it is now.
     pub async fn observe(&self, need: Need) -> Observed {
         let object = self.object();
@@ -58,6 +64,18 @@ impl World {
             finished_trials: vec![1],
         };
         self.cluster.observe(&run, &needs).await
+    }
+
+    /// The inventory for the object as it is now.
+    pub async fn inventory(&self) -> Inventory {
+        let seen = Box::pin(self.observe(Need::Inventory)).await;
+        seen.inventory.present().expect("an inventory").clone()
+    }
+
+    /// Number of calls about a resource until now.
+    pub fn count_calls(&self, resource: &str) -> usize {
+        let calls = self.server.calls();
+        calls.iter().filter(|call| call.resource == resource).count()
     }
 
     /// Id of its run.
@@ -91,7 +109,7 @@ impl World {
 
     /// A model cache on a volume that only the nodes of zone `a` reach.
     pub fn put_cache(&self) {
-        self.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        self.edit(|object| {
             object["spec"]["model"]["cache"] = json!({"persistentVolumeClaim": {"claimName": "weights"}});
         });
         self.server.put(json!({

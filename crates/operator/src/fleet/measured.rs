@@ -24,7 +24,11 @@ impl Measured {
         let Some(measured) = Measurement::read(object, status) else {
             return;
         };
-        self.put(measured);
+        let mut waiting = self.waiting.lock();
+        let earlier = waiting.get(&measured.node);
+        if earlier.is_none_or(|earlier| is_preferred(&measured, earlier)) {
+            waiting.insert(measured.node.clone(), measured);
+        }
         self.bell.notify_one();
     }
 
@@ -42,14 +46,6 @@ impl Measured {
     /// Resolves once a measurement was added, or there is a doubt.
     pub(crate) async fn added(&self) {
         self.bell.notified().await;
-    }
-
-    fn put(&self, measured: Measurement) {
-        let mut waiting = self.waiting.lock();
-        let earlier = waiting.get(&measured.node);
-        if earlier.is_none_or(|earlier| is_preferred(&measured, earlier)) {
-            waiting.insert(measured.node.clone(), measured);
-        }
     }
 
     /// All of them.

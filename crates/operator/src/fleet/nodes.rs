@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use kube::runtime::reflector::Store;
+use kube::runtime::reflector::{ObjectRef, Store};
 use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
 use perfval_fleet::measurement::{Measurement, is_measured};
@@ -60,12 +60,7 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
 
 /// Looks for the newest finished run of each node, if its object does not show that run yet.
 async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
-    let listed = async {
-        while !context.objects.listed() {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    if timeout(LIST, listed).await.is_err() {
+    if timeout(LIST, context.objects.wait_until_listed()).await.is_err() {
         debug!("not all validations are listed; later runs are recorded all the same");
     }
     let mut newest: BTreeMap<String, (Measurement, PerfValidation)> = BTreeMap::new();
@@ -89,9 +84,8 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
             newest.insert(measured.node.clone(), (measured, object));
         }
     }
-    let shown = |node: &str| store.get(&kube::runtime::reflector::ObjectRef::new(node));
     newest.retain(|name, (measured, _)| {
-        let shown = shown(name);
+        let shown = store.get(&ObjectRef::new(name));
         node::is_news(shown.as_ref().and_then(|object| object.status.as_ref()), measured)
     });
     for (_, object) in newest.into_values() {

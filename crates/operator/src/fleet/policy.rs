@@ -34,8 +34,6 @@ use crate::context::Context;
 
 /// Least time between two looks, and the further time until the next one without a change.
 const REST: Duration = Duration::from_secs(5);
-/// Pause until the validations are listed.
-const SOON: Duration = Duration::from_millis(100);
 /// Age at which the nodes are read again.
 const SURVEY: Duration = Duration::from_mins(1);
 /// Age at which the nodes are read again before a validation is created.
@@ -64,8 +62,8 @@ pub(super) async fn follow(
     if policies.wait_until_ready().await.is_err() || measured.wait_until_ready().await.is_err() {
         return;
     }
-    while !context.objects.listed() {
-        sleep(SOON).await;
+    if !context.objects.wait_until_listed().await {
+        return;
     }
     let _ = timeout(BASELINES, baselines.wait_until_ready()).await;
     let mut memory = Memory::default();
@@ -112,12 +110,12 @@ async fn look_at_policies(
     policies.retain(|policy| policy.meta().deletion_timestamp.is_none());
     policies.sort_by_key(|policy| policy.name_any());
     memory.retain(&policies, context.cluster.now());
-    export(context, &policies, measured);
+    let measured = measured.state();
+    export(context, &policies, &measured);
     if policies.is_empty() {
         memory.surveyed = None;
         return;
     }
-    let measured = measured.state();
     if !is_current(memory, &policies, SURVEY) && !read_nodes(context, memory, &policies).await {
         return;
     }
@@ -135,8 +133,7 @@ async fn look_at_policies(
 }
 
 /// Exports what the objects show. Their statuses are at most one look old.
-fn export(context: &Context, policies: &[Arc<PerfValidationPolicy>], measured: &Store<NodePerformance>) {
-    let measured = measured.state();
+fn export(context: &Context, policies: &[Arc<PerfValidationPolicy>], measured: &[Arc<NodePerformance>]) {
     let nodes = measured.iter();
     let nodes = nodes.filter_map(|object| Some((object.name_any(), object.status.as_ref()?)));
     context.metrics.nodes(nodes);

@@ -20,34 +20,19 @@ fn a_record_is_judged_by_its_holder_and_our_own_clock() {
     };
     let negative = record("them", -3);
     let table = [
-        ("no one ever led", None, 0, LeaseAction::Acquire),
-        ("a record without holder", Some(&unnamed), 0, LeaseAction::Acquire),
-        ("released", Some(&released), 0, LeaseAction::Acquire),
-        ("ours", Some(&mine), 3, LeaseAction::Renew),
-        (
-            "ours, long silent: still no one else's",
-            Some(&mine),
-            300,
-            LeaseAction::Renew,
-        ),
-        ("theirs, just seen", Some(&theirs), 0, LeaseAction::Yield(at(15))),
-        ("theirs, nearly expired", Some(&theirs), 14, LeaseAction::Yield(at(15))),
-        ("theirs, expired", Some(&theirs), 15, LeaseAction::Acquire),
-        (
-            "theirs, without duration",
-            Some(&no_duration),
-            14,
-            LeaseAction::Yield(at(15)),
-        ),
-        (
-            "theirs, with a senseless duration",
-            Some(&negative),
-            14,
-            LeaseAction::Yield(at(15)),
-        ),
+        ("no one ever led", None, 0, None),
+        ("a record without holder", Some(&unnamed), 0, None),
+        ("released", Some(&released), 0, None),
+        ("ours", Some(&mine), 3, None),
+        ("ours, long silent: still no one else's", Some(&mine), 300, None),
+        ("theirs, just seen", Some(&theirs), 0, Some(at(15))),
+        ("theirs, nearly expired", Some(&theirs), 14, Some(at(15))),
+        ("theirs, expired", Some(&theirs), 15, None),
+        ("theirs, without duration", Some(&no_duration), 14, Some(at(15))),
+        ("theirs, with a senseless duration", Some(&negative), 14, Some(at(15))),
     ];
     for (case, lease, elapsed, expected) in table {
-        assert_eq!(evaluate(lease, "me", t, at(elapsed)), expected, "{case}");
+        assert_eq!(held_until(lease, "me", t, at(elapsed)), expected, "{case}");
     }
 }
 

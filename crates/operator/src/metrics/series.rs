@@ -43,12 +43,14 @@ impl Series {
         format!("{PREFIX}_{}{unit}{suffix}", self.base)
     }
 
-    /// Adds it to a registry, which appends unit and suffix.
-    pub(super) fn register(&self, registry: &mut Registry, metric: impl Metric) {
+    /// Adds a metric to a registry, which appends unit and suffix. Returns the metric.
+    pub(super) fn register<M: Metric + Clone>(&self, registry: &mut Registry, metric: M) -> M {
+        let kept = metric.clone();
         match self.unit {
-            Some(unit) => registry.register_with_unit(self.base, self.help, Unit::Other(unit.into()), metric),
-            None => registry.register(self.base, self.help, metric),
+            Some(unit) => registry.register_with_unit(self.base, self.help, Unit::Other(unit.into()), kept),
+            None => registry.register(self.base, self.help, kept),
         }
+        metric
     }
 }
 

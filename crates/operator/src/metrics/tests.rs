@@ -3,23 +3,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::test_object;
 
-fn object(name: &str, status: Value) -> PerfValidation {
-    let mut object: PerfValidation = serde_json::from_value(json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
-        "metadata": {"name": name, "namespace": "perf"},
-        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
-    }))
-    .unwrap();
-    object.status = serde_json::from_value(status).unwrap();
-    object
+fn object(name: &str, status: &Value) -> PerfValidation {
+    test_object::object(&json!({"name": name}), status)
 }
 
 /// An object that measured, and holds GPUs for its next trial.
 fn measuring(name: &str) -> PerfValidation {
     object(
         name,
-        json!({
+        &json!({
             "observedGeneration": 1, "phase": "Benchmarking",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
             "operatorState": {
@@ -37,7 +31,7 @@ fn over(name: &str, leftovers: &str) -> PerfValidation {
     let slow = |cause: &str| json!({"cause": cause, "severity": "Warning", "evidence": "e", "remedy": "r"});
     let mut object = object(
         name,
-        json!({
+        &json!({
             "observedGeneration": 1, "phase": "Completed", "verdict": "Passed",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
             "run": {"number": 1, "trigger": "Created", "generation": 1,
@@ -111,7 +105,7 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
 
 #[test]
 fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
-    let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
+    let waiting = object("waiting", &json!({"observedGeneration": 1, "phase": "Sizing"}));
     let judged = over("judged", "Overdue");
     let text = eventful().text([measuring("h100"), waiting, judged]);
     assert_eq!(text.lines().last(), Some("# EOF"));
@@ -172,7 +166,7 @@ fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
 
 #[test]
 fn the_values_are_in_base_units() {
-    let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
+    let waiting = object("waiting", &json!({"observedGeneration": 1, "phase": "Sizing"}));
     let text = eventful().text([measuring("h100"), waiting.clone(), waiting]);
     for line in [
         "perfvalidation_reconcile_duration_seconds_bucket{le=\"0.05\",outcome=\"ok\"} 1",
@@ -241,7 +235,7 @@ fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
 fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
     let next = object(
         "h100",
-        json!({
+        &json!({
             "observedGeneration": 1, "phase": "Pending",
             "operatorState": {"history": [
                 {"run": 3, "reason": "Suspended", "completedAt": "2026-11-22T10:00:00Z"},
@@ -286,13 +280,18 @@ fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
     assert!(!text.contains("phase_since_timestamp_seconds{"), "it is over: {text}");
 }
 
+/// Makes an object a validation of a policy.
+fn adopt(object: &mut PerfValidation, policy: &str) {
+    let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": policy,
+        "uid": policy, "controller": true}]);
+    object.metadata.owner_references = serde_json::from_value(owner).unwrap();
+}
+
 #[test]
 fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     let mut object = over("h100-n1-x7", "Overdue");
     let own = OperatorMetrics::new(true).text([object.clone()]);
-    let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "h100",
-        "uid": "p", "controller": true}]);
-    object.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    adopt(&mut object, "p");
     let text = OperatorMetrics::new(true).text([object.clone()]);
     let has = |text: &str, series: &str| text.contains(&format!("\nperfvalidation_{series}"));
     for series in [
@@ -316,15 +315,13 @@ fn results_of_a_policy_are_shown_by_its_nodes_alone() {
 fn ended(policy: &str, hostname: &str, name: &str, hour: u8, verdict: &str) -> PerfValidation {
     let mut object = object(
         name,
-        json!({
+        &json!({
             "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
             "run": {"number": 1, "trigger": "Created", "generation": 1,
                 "startedAt": "2026-11-20T00:00:00Z", "completedAt": format!("2026-11-20T{hour:02}:00:00Z")},
         }),
     );
-    let owner = json!([{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": policy,
-        "uid": policy, "controller": true}]);
-    object.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    adopt(&mut object, policy);
     let selector = [("kubernetes.io/hostname".to_owned(), hostname.to_owned())];
     object.spec.placement.node_selector = selector.into();
     object

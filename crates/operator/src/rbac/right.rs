@@ -68,41 +68,35 @@ impl Duties {
                     Scope::Outside if self.outside => self.namespaces.clone(),
                     Scope::Fleet | Scope::Outside => Vec::new(),
                 };
-                expand(permission, namespaces)
+                expand(permission, &namespaces)
             })
             .collect();
-        let lease = self.lease.iter().map(|namespace| Some(namespace.clone()));
-        rights.extend(
-            LEASE
-                .iter()
-                .flat_map(|permission| expand(permission, lease.clone().collect())),
-        );
+        let lease: Vec<_> = self.lease.iter().cloned().map(Some).collect();
+        rights.extend(LEASE.iter().flat_map(|permission| expand(permission, &lease)));
         rights.sort();
         rights.dedup();
         rights
     }
 }
 
-fn expand(permission: &'static Permission, namespaces: Vec<Option<String>>) -> impl Iterator<Item = Right> {
-    let names = permission.names.iter().copied().map(Some);
-    let names: Vec<Option<&'static str>> = if permission.names.is_empty() {
-        vec![None]
-    } else {
-        names.collect()
-    };
-    namespaces.into_iter().flat_map(move |namespace| {
-        let names = names.clone();
-        permission.verbs.iter().copied().flat_map(move |verb| {
-            let namespace = namespace.clone();
-            names.clone().into_iter().map(move |name| Right {
+fn expand(permission: &'static Permission, namespaces: &[Option<String>]) -> Vec<Right> {
+    let mut names: Vec<_> = permission.names.iter().copied().map(Some).collect();
+    if names.is_empty() {
+        names.push(None);
+    }
+    let mut rights = Vec::new();
+    for namespace in namespaces {
+        for &verb in permission.verbs {
+            rights.extend(names.iter().map(|name| Right {
                 group: permission.group,
                 resource: permission.resource,
                 verb,
-                name,
+                name: *name,
                 namespace: namespace.clone(),
-            })
-        })
-    })
+            }));
+        }
+    }
+    rights
 }
 
 /// Name of a resource, if any right of the operator contains it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
+use kube::api::{Api, ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{Event, watcher};
@@ -15,13 +15,15 @@ use perfval_cluster::Cluster;
 use perfval_cluster::dynamo::{CRD, KIND};
 use perfval_sizing::Seen;
 use tokio::time::sleep;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::watches::{Watches, config, without_errors};
 use crate::objects::Objects;
 use crate::stored::Stored;
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
+/// After a change of the CRD, discovery shows the versions of before for a moment.
+const DISCOVERY_LAG: Duration = Duration::from_secs(2);
 
 /// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one. When it comes, the
 /// watch begins, and objects in Pending are woken.
@@ -50,63 +52,82 @@ pub(super) fn changes(
     })
 }
 
-/// Stream of the CRD's presence, with an item for each change of its uid, because a replaced CRD needs a new watch.
-fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
+/// Stream of the CRD's presence, with an item for each change of its uid or its spec: a CRD that was replaced, or that serves other
+/// versions, needs a new watch. `Some` is the time by which discovery may lag behind the change.
+fn served(watches: &Watches) -> impl Stream<Item = Option<Duration>> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
     let this = config().fields(&format!("metadata.name={CRD}"));
     let events = watcher(crds, this).default_backoff();
-    let mut listed: Option<String> = None;
-    let mut last: Option<Option<String>> = None;
+    // The API server counts the changes of a spec in its generation.
+    let identity = |crd: ObjectMeta| (crd.uid, crd.generation);
+    let mut listed = None;
+    let mut last: Option<Option<_>> = None;
     without_errors(watches.metrics.clone(), "CustomResourceDefinition", events).filter_map(move |event| {
-        let uid = match event {
+        let crd = match event {
             Event::Init => {
                 listed = None;
                 return ready(None);
             }
             Event::InitApply(crd) => {
-                listed = crd.metadata.uid;
+                listed = Some(identity(crd.metadata));
                 return ready(None);
             }
             Event::InitDone => listed.take(),
-            Event::Apply(crd) => crd.metadata.uid,
+            Event::Apply(crd) => Some(identity(crd.metadata)),
             Event::Delete(_) => None,
         };
-        let changed = last.as_ref() != Some(&uid);
-        last = Some(uid.clone());
-        ready(changed.then_some(uid.is_some()))
+        if last.as_ref() == Some(&crd) {
+            return ready(None);
+        }
+        let was_installed = matches!(last, Some(Some(_)));
+        let lag = if was_installed { DISCOVERY_LAG } else { Duration::ZERO };
+        let installed = crd.is_some().then_some(lag);
+        last = Some(crd);
+        ready(Some(installed))
     })
 }
 
-/// The watch, once discovery has the kind; empty while it is not installed.
+/// The watch, once discovery has the kind; empty while it is not installed, or serves no supported version.
 fn watch(
     watches: &Watches,
     cluster: &Cluster,
     objects: &Objects,
-    installed: bool,
+    installed: Option<Duration>,
 ) -> BoxStream<'static, ObjectRef<Stored>> {
-    if !installed {
+    let Some(lag) = installed else {
         info!(crd = CRD, "not installed: waiting for it");
         return stream::pending().boxed();
-    }
+    };
     let (watches, cluster, objects) = (watches.clone(), cluster.clone(), objects.clone());
     let begin = async move {
-        let resource = resource(&cluster).await;
+        sleep(lag).await;
+        let Some(resource) = resource(&cluster).await else {
+            return stream::pending().boxed();
+        };
         info!(crd = CRD, version = resource.version, "installed: watching");
-        objects.wake_in(&[Phase::Pending]);
+        objects.wake_in(|phase| phase == Phase::Pending);
         let api: Api<PartialObjectMeta<DynamicObject>> = match &watches.namespace {
             Some(namespace) => Api::namespaced_with(watches.client.clone(), namespace, &resource),
             None => Api::all_with(watches.client.clone(), &resource),
         };
-        watches.copied_children(KIND, api)
+        watches.copied_children(KIND, api).boxed()
     };
     stream::once(begin).flatten().boxed()
 }
 
-/// The newest version that the operator supports, once discovery has it. Discovery lags a new CRD by some seconds.
-async fn resource(cluster: &Cluster) -> ApiResource {
+/// The newest version that the operator supports, once discovery has it. `None` if the CRD has no such version: it has to change first.
+async fn resource(cluster: &Cluster) -> Option<ApiResource> {
     loop {
         match cluster.served_dynamo().await {
-            Seen::Present(resource) => return resource,
+            Seen::Present(Ok(resource)) => return Some(resource),
+            Seen::Present(Err(versions)) => {
+                warn!(
+                    crd = CRD,
+                    versions = versions.join(", "),
+                    "no served version is supported: install Dynamo's operator 1.1 to 1.6, or another version of this operator"
+                );
+                return None;
+            }
             unserved => debug!(crd = CRD, answer = unserved.unknown(), "not discovered yet"),
         }
         sleep(DISCOVERY_RETRY).await;

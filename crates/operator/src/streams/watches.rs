@@ -23,7 +23,7 @@ use crate::stored::Stored;
 pub const WATCH: Duration = Duration::from_secs(40);
 
 /// Configuration of all watches.
-pub(super) fn config() -> watcher::Config {
+pub fn config() -> watcher::Config {
     watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX))
 }
 
@@ -133,33 +133,22 @@ fn is_not_served(error: &watcher::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
-    use kube::api::ObjectMeta;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn child(namespace: Option<&str>, labels: &[(&str, &str)]) -> Pod {
-        let labels = labels
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
-        let metadata = ObjectMeta {
-            namespace: namespace.map(Into::into),
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        };
+    fn child(namespace: Option<&str>, labels: &Value) -> Pod {
+        let metadata = json!({"namespace": namespace, "labels": labels});
         Pod {
-            metadata,
+            metadata: serde_json::from_value(metadata).expect("metadata"),
             ..Pod::default()
         }
     }
 
     #[test]
     fn a_child_wakes_the_object_its_label_names_in_its_own_namespace() {
-        let found = owner(&child(
-            Some("perf"),
-            &[(meta::NAME_LABEL, "h100"), (meta::RUN_LABEL, "0011aabb")],
-        ))
-        .unwrap();
+        let labels = json!({(meta::NAME_LABEL): "h100", (meta::RUN_LABEL): "0011aabb"});
+        let found = owner(&child(Some("perf"), &labels)).unwrap();
         assert_eq!(
             (found.name.as_str(), found.namespace.as_deref()),
             ("h100", Some("perf"))
@@ -168,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_stranger_wakes_no_object() {
-        assert!(owner(&child(Some("perf"), &[("app", "h100")])).is_none());
-        assert!(owner(&child(None, &[(meta::NAME_LABEL, "h100")])).is_none());
+        assert!(owner(&child(Some("perf"), &json!({"app": "h100"}))).is_none());
+        assert!(owner(&child(None, &json!({(meta::NAME_LABEL): "h100"}))).is_none());
     }
 }

@@ -173,3 +173,18 @@ fn a_file_that_cannot_be_read_names_no_suspects_and_stops_nothing() {
         assert!(suspects.begin(&object("a")).now_or_never().is_some());
     }
 }
+
+#[test]
+fn a_new_list_clears_objects_that_it_lacks() {
+    let victim = object("victim");
+    let mut world = World::new();
+    world.die_in(&[&victim]);
+    world.die_in(&[&victim]);
+    let suspects = world.lead();
+    suspects.retain(&["uid-victim".to_owned()].into());
+    assert!(suspects.is_set_aside(&victim));
+    suspects.retain(&HashSet::new());
+    assert!(!suspects.is_set_aside(&victim));
+    suspects.annotate(&mut world.lease);
+    assert_eq!(world.lease.annotations, Some(BTreeMap::new()));
+}

@@ -23,6 +23,25 @@ fn reason(server: &ApiServer, name: &str, type_: &str) -> String {
     })
 }
 
+/// A baseline that a person provides for an environment.
+fn put_contract(server: &ApiServer, environment: &str, approved: Option<i64>) {
+    server.put(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
+        "spec": {
+            "environment": {"digest": environment}, "source": "Provided", "approvedRevision": approved,
+            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
+        },
+    }));
+}
+
+/// Waits until a revision of a baseline waits for its approval.
+async fn waits_for_approval(server: &ApiServer, name: &str) {
+    eventually(server, "a revision waits", |server| {
+        reason(server, name, "Approved") == "WaitingForApproval"
+    })
+    .await;
+}
+
 fn approve(server: &ApiServer, name: &str, revision: i64) {
     server.edit("perfbaselines", "", name, |baseline| {
         baseline["spec"]["approvedRevision"] = json!(revision);
@@ -45,10 +64,7 @@ async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
     }
     put_policy(&server, "p", &json!({}));
     let _operator = Operator::start(&server);
-    eventually(&server, "a revision waits for its approval", |server| {
-        reason(server, NAME, "Approved") == "WaitingForApproval"
-    })
-    .await;
+    waits_for_approval(&server, NAME).await;
     let waiting = baseline(&server, NAME);
     assert_eq!(waiting["metadata"]["ownerReferences"], Value::Null);
     assert_eq!(waiting["spec"]["source"], "Learned");
@@ -76,17 +92,8 @@ async fn a_baseline_shows_at_once_that_another_one_counts() {
     }
     put_policy(&server, "p", &json!({}));
     let _operator = Operator::start(&server);
-    eventually(&server, "a revision waits for its approval", |server| {
-        reason(server, NAME, "Approved") == "WaitingForApproval"
-    })
-    .await;
-    server.put(json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
-        "spec": {
-            "environment": {"digest": "0123456789ab"}, "source": "Provided", "approvedRevision": 1,
-            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
-        },
-    }));
+    waits_for_approval(&server, NAME).await;
+    put_contract(&server, "0123456789ab", Some(1));
     eventually(&server, "the provided one is used", |server| {
         reason(server, "contract", "Approved") == "Approved" && reason(server, NAME, "Approved") == "Duplicate"
     })
@@ -99,13 +106,7 @@ async fn nodes_of_no_policy_get_no_baseline_and_a_provided_one_is_read_all_the_s
     for node in ["n1", "n2", "n3"] {
         put_measurement(&server, node, 8000);
     }
-    server.put(json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
-        "spec": {
-            "environment": {"digest": "ba9876543210"}, "source": "Provided", "approvedRevision": 1,
-            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
-        },
-    }));
+    put_contract(&server, "ba9876543210", Some(1));
     let _operator = Operator::start(&server);
     eventually(&server, "it is of another environment", |server| {
         reason(server, "contract", "Shifted") == "OtherEnvironment"
@@ -118,19 +119,10 @@ async fn nodes_of_no_policy_get_no_baseline_and_a_provided_one_is_read_all_the_s
 async fn one_node_is_suspected_beside_an_approved_baseline() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_measurement(&server, "n1", 12_000);
-    server.put(json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
-        "spec": {
-            "environment": {"digest": "0123456789ab"}, "source": "Provided",
-            "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
-        },
-    }));
+    put_contract(&server, "0123456789ab", None);
     put_policy(&server, "p", &json!({"suspend": true}));
     let _operator = Operator::start(&server);
-    eventually(&server, "the baseline waits", |server| {
-        reason(server, "contract", "Approved") == "WaitingForApproval"
-    })
-    .await;
+    waits_for_approval(&server, "contract").await;
     assert_eq!(policy(&server, "p")["status"]["outliers"], Value::Null);
     approve(&server, "contract", 1);
     eventually(&server, "the node is suspected", |server| {

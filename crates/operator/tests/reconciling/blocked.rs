@@ -2,7 +2,7 @@ use perfval_testkit::api_server::Fault;
 
 use serde_json::json;
 
-use crate::{Operator, condition, eventually, is_blocked, manifest, phase, with_gpus};
+use crate::{Operator, condition, eventually, is_blocked, manifest, phase, reaches, with_gpus};
 
 #[tokio::test]
 async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
@@ -36,17 +36,11 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
     let server = with_gpus(4);
     let _operator = Operator::start(&server);
     server.put(manifest("over"));
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "over") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "over", "WaitingForReady").await;
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         object["spec"]["suspend"] = json!(true);
     });
-    eventually(&server, "it is suspended", |server| {
-        phase(server, "over") == "Suspended"
-    })
-    .await;
+    reaches(&server, "over", "Suspended").await;
     let trials = json!([{"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z"}]);
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         let status = &mut object["status"];

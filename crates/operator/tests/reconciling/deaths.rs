@@ -9,12 +9,15 @@ use kube::Client;
 use kube::client::Body;
 use perfval_operator::leader::Candidate;
 use perfval_operator::objects;
+use perfval_operator::rights::Rights;
 use perfval_operator::suspects::Suspects;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::Value;
 use tower::{Service as _, service_fn};
 
-use crate::{NAMESPACE, Operator, condition, eventually, is_blocked, manifest, phase, with_two_nodes};
+use crate::{
+    NAMESPACE, Operator, condition, context_through, eventually, is_blocked, manifest, phase, reaches, with_two_nodes,
+};
 
 /// A client that never gets an answer about the finalizer of an object called `victim`: its pass is under way until the process ends.
 fn hanging(server: &ApiServer) -> Client {
@@ -38,7 +41,9 @@ async fn lead(server: &ApiServer, client: &Client, file: &Path) -> Operator {
     let candidate = Candidate::new(server.client(), "operators", "lease", "me".to_owned());
     candidate.with_suspects(suspects.clone()).acquire().await;
     let (objects, scopes) = objects::watched(vec![None]);
-    Operator::start_suspecting(server, client, suspects, objects, scopes)
+    let (context, metrics, answers) = context_through(client, objects.clone(), Rights::default());
+    let context = context.with_suspects(suspects);
+    Operator::start_context(server, context, metrics, answers, objects, scopes)
 }
 
 /// A process leads, and dies in the pass of `victim`: nothing of it is dropped.
@@ -84,10 +89,7 @@ async fn an_object_in_whose_pass_two_processes_died_is_set_aside_until_it_is_edi
         server.objects("events").iter().any(is_ours)
     })
     .await;
-    eventually(&server, "the other goes on", |server| {
-        phase(server, "other") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "other", "WaitingForReady").await;
     assert!(is_set_aside(&server, "victim"));
 
     server.edit("perfvalidations", NAMESPACE, "victim", |victim| {

@@ -9,7 +9,7 @@ use perfval_operator::stored::Stored;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, context, eventually, manifest, phase, with_gpus};
+use crate::{NAMESPACE, Operator, context, eventually, goes, is_deployed, manifest, with_gpus};
 
 const OURS: &str = "perfvalidation.dev/cleanup";
 const FOREIGN: &str = "others.example/hold";
@@ -35,10 +35,7 @@ async fn a_run_whose_finalizer_others_removed_is_torn_down() {
     let server = with_gpus(4);
     let operator = Operator::start(&server);
     server.put(manifest("held"));
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "held") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
-    })
-    .await;
+    is_deployed(&server, "held").await;
     drop(operator);
     set_finalizers(&server, "held", &[FOREIGN]);
     server.delete("perfvalidations", NAMESPACE, "held");
@@ -77,10 +74,7 @@ async fn an_object_that_is_deleted_without_its_dependents_leaves_nothing_that_we
     let server = with_gpus(4);
     let _operator = Operator::start(&server);
     server.put(manifest("orphaned"));
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "orphaned") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
-    })
-    .await;
+    is_deployed(&server, "orphaned").await;
     // Looks like ours, and somebody else made it.
     server.put(json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -90,10 +84,7 @@ async fn an_object_that_is_deleted_without_its_dependents_leaves_nothing_that_we
         },
     }));
     server.orphan("perfvalidations", NAMESPACE, "orphaned");
-    eventually(&server, "the object is gone", |server| {
-        server.get("perfvalidations", NAMESPACE, "orphaned").is_none()
-    })
-    .await;
+    goes(&server, "orphaned").await;
     let jobs: Vec<Value> = server
         .objects("jobs")
         .iter()

@@ -1,5 +1,7 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use perfval_operator::error::Error;
 use perfval_operator::health::{Health, serve};
 use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
@@ -7,11 +9,12 @@ use perfval_operator::rights::Rights;
 use perfval_testkit::api_server::{ApiServer, Fault};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Operator, eventually, manifest, phase};
+use crate::{Operator, eventually, manifest, reaches};
 
-async fn get(address: std::net::SocketAddr, path: &str) -> String {
+async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it reads");
@@ -20,16 +23,21 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
     answer
 }
 
+async fn start_serving(health: &Health) -> (SocketAddr, CancellationToken, JoinHandle<Result<(), Error>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let end = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, health.clone(), true, end.clone()));
+    (address, end, serving)
+}
+
 #[tokio::test]
 async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
     let server = ApiServer::new();
     server.put(manifest("waits"));
     let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned())]);
     let health = Health::new(Arc::new(OperatorMetrics::new(true)), objects.clone(), Rights::default());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let end = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, health.clone(), true, end.clone()));
+    let (address, end, serving) = start_serving(&health).await;
 
     assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
     assert!(
@@ -43,7 +51,7 @@ async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
     );
 
     let operator = Operator::start_in(&server, objects, scopes);
-    eventually(&server, "it is looked at", |server| phase(server, "waits") == "Pending").await;
+    reaches(&server, "waits", "Pending").await;
     assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
     let metrics = get(address, "/metrics").await;
     for line in [
@@ -66,10 +74,7 @@ async fn an_object_of_another_namespace_is_left_alone() {
     server.put(manifest("ours"));
     let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned()), Some("empty".to_owned())]);
     let _operator = Operator::start_in(&server, objects, scopes);
-    eventually(&server, "ours is looked at", |server| {
-        phase(server, "ours") == "Pending"
-    })
-    .await;
+    reaches(&server, "ours", "Pending").await;
     let elsewhere = server.get("perfvalidations", "others", "elsewhere").unwrap();
     assert_eq!(elsewhere["status"]["observedGeneration"], -1, "{elsewhere}");
     let of_others = |call: &&perfval_testkit::api_server::Call| call.namespace.as_deref() == Some("others");
@@ -84,10 +89,7 @@ async fn a_missing_right_is_named_by_leader_and_follower() {
     let (metrics, rights) = (Arc::new(OperatorMetrics::new(true)), Rights::default());
     let _looking = crate::rights::looking(&server, &rights, &metrics);
     let health = Health::new(metrics, objects, rights.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let end = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, health.clone(), true, end.clone()));
+    let (address, end, serving) = start_serving(&health).await;
     eventually(&server, "known", |_| rights.complaint().is_some()).await;
     for _ in ["follower", "leader"] {
         let answer = get(address, "/readyz").await;

@@ -32,7 +32,6 @@ use perfval_operator::objects::{self, Objects, WatchScope};
 use perfval_operator::planner;
 use perfval_operator::rights::Rights;
 use perfval_operator::streams;
-use perfval_operator::suspects::Suspects;
 use perfval_run::Settings;
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::inventory::Cluster as Hardware;
@@ -89,11 +88,7 @@ impl Operator {
     }
 
     fn start_in(server: &ApiServer, objects: Objects, scopes: Vec<WatchScope>) -> Self {
-        Self::start_with(server, objects, scopes, Rights::default())
-    }
-
-    fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<WatchScope>, rights: Rights) -> Self {
-        Self::start_through(server, &client(server), objects, scopes, rights)
+        Self::start_through(server, &client(server), objects, scopes, Rights::default())
     }
 
     /// Its passes use this client.
@@ -106,25 +101,6 @@ impl Operator {
     ) -> Self {
         let (context, metrics, answers) = context_through(client, objects.clone(), rights);
         Self::start_context(server, context, metrics, answers, objects, scopes)
-    }
-
-    /// It has suspects.
-    fn start_suspecting(
-        server: &ApiServer,
-        client: &Client,
-        suspects: Suspects,
-        objects: Objects,
-        scopes: Vec<WatchScope>,
-    ) -> Self {
-        let (context, metrics, answers) = context_through(client, objects.clone(), Rights::default());
-        Self::start_context(
-            server,
-            context.with_suspects(suspects),
-            metrics,
-            answers,
-            objects,
-            scopes,
-        )
     }
 
     fn start_context(
@@ -195,6 +171,34 @@ async fn eventually(server: &ApiServer, what: &str, is: impl Fn(&ApiServer) -> b
             serde_json::to_string_pretty(&objects).expect("it is JSON")
         );
     }
+}
+
+/// Waits until the run of an object is in a phase.
+async fn reaches(server: &ApiServer, name: &str, wanted: &str) {
+    let what = format!("{name} is in {wanted}");
+    eventually(server, &what, |server| phase(server, name) == wanted).await;
+}
+
+/// Waits until the run of an object has its deployment.
+async fn is_deployed(server: &ApiServer, name: &str) {
+    eventually(server, "it is deployed", |server| {
+        phase(server, name) == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
+    })
+    .await;
+}
+
+/// Waits until an object is gone.
+async fn goes(server: &ApiServer, name: &str) {
+    eventually(server, "it is gone", |server| {
+        server.get("perfvalidations", NAMESPACE, name).is_none()
+    })
+    .await;
+}
+
+/// Waits until an object has a reason.
+async fn has_reason(server: &ApiServer, name: &str, wanted: &str) {
+    let what = format!("{name} has the reason {wanted}");
+    eventually(server, &what, |server| reason(server, name) == wanted).await;
 }
 
 /// A manifest that passes every prerequisite.

@@ -5,7 +5,7 @@ use perfval_run::status::publish;
 use perfval_testkit::api_server::{ApiServer, Fault};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, eventually};
+use crate::{NAMESPACE, Operator, eventually, reaches};
 
 const NODE: &str = "n1";
 
@@ -49,6 +49,15 @@ fn shows(run: i64) -> impl Fn(&ApiServer) -> bool {
     move |server| row(server)["status"]["validation"]["run"] == run
 }
 
+/// Creates another object and waits until the operator has looked at it.
+async fn look_at_another(server: &ApiServer) {
+    server.put(crate::manifest("later"));
+    eventually(server, "another object is looked at", |server| {
+        !crate::status(server, "later").is_null()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_leader_that_starts_records_what_the_one_before_did_not() {
     let server = ApiServer::new();
@@ -65,11 +74,7 @@ async fn a_leader_that_starts_records_what_the_one_before_did_not() {
     server.forget_calls();
     let _operator = Operator::start(&server);
     put_run(&server, "Completed", 1);
-    server.put(crate::manifest("later"));
-    eventually(&server, "another object is looked at", |server| {
-        !crate::status(server, "later").is_null()
-    })
-    .await;
+    look_at_another(&server).await;
     assert_eq!(row(&server), first, "nothing is written twice");
 }
 
@@ -82,10 +87,7 @@ async fn the_end_of_a_run_is_recorded_and_a_refusal_holds_up_only_the_record() {
     eventually(&server, "the node is recorded", shows(1)).await;
     server.fail(Fault::refuse("patch", "nodeperformances/status", 403).times(1));
     end_run(&server, 2);
-    eventually(&server, "the run is over", |server| {
-        crate::phase(server, "h100") == "Completed"
-    })
-    .await;
+    reaches(&server, "h100", "Completed").await;
     eventually(&server, "the second run is recorded", shows(2)).await;
     assert_eq!(server.objects("nodeperformances").len(), 1);
 }
@@ -116,11 +118,7 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     let server = ApiServer::new();
     put_run(&server, "Completed", 1);
     let operator = Operator::start(&server);
-    server.put(crate::manifest("later"));
-    eventually(&server, "another object is looked at", |server| {
-        !crate::status(server, "later").is_null()
-    })
-    .await;
+    look_at_another(&server).await;
     assert!(server.objects("nodeperformances").is_empty());
     operator.end().await;
 

@@ -1,7 +1,7 @@
 use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::json;
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, reason, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, goes, has_reason, is_deployed, manifest, reaches, with_gpus};
 
 #[tokio::test]
 async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
@@ -11,10 +11,7 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
     server.prune("perfvalidations", "/status/message");
     let _operator = Operator::start(&server);
     server.put(manifest("early"));
-    eventually(&server, "a condition says that Dynamo is missing", |server| {
-        reason(server, "early") == "DynamoNotInstalled"
-    })
-    .await;
+    has_reason(&server, "early", "DynamoNotInstalled").await;
     // From here on a pass has nothing but the message to write, and the API server keeps nothing of it.
     server.forget_calls();
     let labels = json!({"perfvalidation.dev/name": "early"});
@@ -25,10 +22,7 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
     })
     .await;
     server.install_dynamo(&["v1beta1"], Some("1.4.2"));
-    eventually(&server, "the run goes on", |server| {
-        phase(server, "early") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "early", "WaitingForReady").await;
 }
 
 #[tokio::test]
@@ -36,17 +30,11 @@ async fn a_status_that_an_older_crd_refuses_does_not_block_a_deletion() {
     let server = with_gpus(4);
     let _operator = Operator::start(&server);
     server.put(manifest("refused"));
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "refused") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
-    })
-    .await;
+    is_deployed(&server, "refused").await;
     let words = "status.phase: Unsupported value";
     server.fail(Fault::refuse("patch", "perfvalidations/status", 422).saying(words));
     server.delete("perfvalidations", NAMESPACE, "refused");
-    eventually(&server, "the object is released", |server| {
-        server.get("perfvalidations", NAMESPACE, "refused").is_none()
-    })
-    .await;
+    goes(&server, "refused").await;
     for plural in ["dynamographdeployments", "services", "resourceclaimtemplates"] {
         assert!(server.objects(plural).is_empty(), "{plural}");
     }

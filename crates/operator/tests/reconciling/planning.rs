@@ -1,6 +1,6 @@
 use perfval_testkit::api_server::ApiServer;
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, status, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, reaches, status, with_gpus};
 
 const RUNS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -33,9 +33,6 @@ async fn runs_that_are_sized_at_once_are_placed_one_by_one_in_their_order() {
         server.get("perfvalidations", NAMESPACE, RUNS[0]).is_none()
     })
     .await;
-    eventually(&server, "the second run deploys", |server| {
-        phase(server, RUNS[1]) == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, RUNS[1], "WaitingForReady").await;
     assert_eq!(planned(&server), [RUNS[1]]);
 }

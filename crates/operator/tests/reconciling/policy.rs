@@ -51,6 +51,21 @@ fn reason(server: &ApiServer, name: &str) -> String {
     reason.as_str().unwrap_or_default().to_owned()
 }
 
+/// Waits until the policy `p` has a reason.
+async fn has_reason(server: &ApiServer, wanted: &str) {
+    eventually(server, wanted, |server| reason(server, "p") == wanted).await;
+}
+
+/// Waits until the policy `p` validates these nodes.
+async fn validates(server: &ApiServer, nodes: &[&str]) {
+    eventually(server, "validated", |server| validated(server, "p") == nodes).await;
+}
+
+fn message(server: &ApiServer, name: &str) -> String {
+    let message = &policy(server, name)["status"]["conditions"][0]["message"];
+    message.as_str().unwrap_or_default().to_owned()
+}
+
 #[tokio::test]
 async fn each_due_node_gets_one_validation_also_after_a_crash() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
@@ -113,18 +128,12 @@ async fn a_suspended_policy_creates_nothing_until_it_continues() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_policy(&server, "p", &json!({"suspend": true}));
     let _operator = Operator::start(&server);
-    eventually(&server, "the policy is reported", |server| {
-        reason(server, "p") == "Suspended"
-    })
-    .await;
+    has_reason(&server, "Suspended").await;
     assert!(server.objects("perfvalidations").is_empty());
     server.edit("perfvalidationpolicies", "", "p", |policy| {
         policy["spec"]["suspend"] = json!(false);
     });
-    eventually(&server, "the node is validated", |server| {
-        validated(server, "p") == ["n1"]
-    })
-    .await;
+    validates(&server, &["n1"]).await;
 }
 
 #[tokio::test]
@@ -133,17 +142,9 @@ async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
     put_policy(&server, "p", &json!({}));
     server.fail(Fault::refuse("create", "dynamographdeployments", 403));
     let _operator = Operator::start(&server);
-    eventually(&server, "the refusal is reported", |server| {
-        reason(server, "p") == "Refused"
-    })
-    .await;
-    let message = policy(&server, "p")["status"]["conditions"][0]["message"].clone();
-    assert!(
-        message
-            .as_str()
-            .is_some_and(|text| text.contains("kubectl perfval doctor -n")),
-        "{message}"
-    );
+    has_reason(&server, "Refused").await;
+    let message = message(&server, "p");
+    assert!(message.contains("kubectl perfval doctor -n"), "{message}");
     assert!(server.objects("perfvalidations").is_empty());
 }
 
@@ -153,17 +154,9 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
     put_policy(&server, "p", &json!({}));
     server.fail(Fault::refuse("create", "perfvalidations", 403).saying("exceeded quota: runs"));
     let _operator = Operator::start(&server);
-    eventually(&server, "the refusal is reported", |server| {
-        reason(server, "p") == "Refused"
-    })
-    .await;
-    let message = policy(&server, "p")["status"]["conditions"][0]["message"].clone();
-    assert!(
-        message
-            .as_str()
-            .is_some_and(|text| text.contains("exceeded quota: runs")),
-        "{message}"
-    );
+    has_reason(&server, "Refused").await;
+    let message = message(&server, "p");
+    assert!(message.contains("exceeded quota: runs"), "{message}");
     let creates = || {
         let calls = server.calls().into_iter();
         calls
@@ -179,10 +172,7 @@ async fn a_taken_name_holds_up_only_its_node() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
     put_policy(&server, "p", &json!({}));
     let operator = Operator::start(&server);
-    eventually(&server, "both nodes are validated", |server| {
-        validated(server, "p") == ["n1", "n2"]
-    })
-    .await;
+    validates(&server, &["n1", "n2"]).await;
     operator.end().await;
     for child in server.objects("perfvalidations") {
         let name = child["metadata"]["name"].as_str().expect("a name");
@@ -199,10 +189,7 @@ async fn a_taken_name_holds_up_only_its_node() {
         }
     }
     let _operator = Operator::start(&server);
-    eventually(&server, "the other node is validated", |server| {
-        validated(server, "p") == ["n2"]
-    })
-    .await;
+    validates(&server, &["n2"]).await;
 }
 
 /// Measurement of a node with eight GPUs by the policy `p`.
@@ -227,10 +214,7 @@ async fn a_slow_node_is_suspected_and_measured_again() {
     }
     put_policy(&server, "p", &json!({}));
     let _operator = Operator::start(&server);
-    eventually(&server, "the slow node is measured again", |server| {
-        validated(server, "p") == ["n3"]
-    })
-    .await;
+    validates(&server, &["n3"]).await;
     let child = server.objects("perfvalidations").remove(0);
     assert_eq!(
         child["metadata"]["annotations"]["perfvalidation.dev/due-reason"],

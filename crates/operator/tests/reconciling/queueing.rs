@@ -6,7 +6,9 @@ use perfval_testkit::api_server::{ApiServer, Fault};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, reason, status, with_gpus};
+use crate::{
+    NAMESPACE, Operator, eventually, has_reason, manifest, phase, reaches, reason, status, with_gpus, with_hardware,
+};
 
 /// What a quota of claims counts for each GPU.
 const CLAIMED: &str = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
@@ -14,16 +16,10 @@ const OTHER: &str = "other";
 
 /// Two nodes with two GPUs each.
 fn two_nodes() -> ApiServer {
-    let server = ApiServer::new();
-    server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
-    let cluster = ["n1", "n2"].into_iter().fold(Cluster::empty(), |cluster, node| {
+    with_hardware(&["n1", "n2"].into_iter().fold(Cluster::empty(), |cluster, node| {
         let slice = SliceBuilder::of(node).gpus(2);
         cluster.node(NodeBuilder::named(node)).slice(slice)
-    });
-    for object in cluster.objects() {
-        server.put(object);
-    }
-    server
+    }))
 }
 
 fn node(server: &ApiServer, name: &str) -> Value {
@@ -148,16 +144,10 @@ async fn a_look_that_fails_rewrites_no_waiting_run() {
     server.fail(Fault::refuse("list", "resourcequotas", 500));
     // It makes the planner look.
     server.put(manifest("d"));
-    eventually(&server, "the new run shows the failure", |server| {
-        reason(server, "d") == "CallFailed"
-    })
-    .await;
+    has_reason(&server, "d", "CallFailed").await;
     assert_eq!(["b", "c"].map(|name| status(&server, name)), before);
     server.heal();
-    eventually(&server, "the new run waits too", |server| {
-        reason(server, "d") == "InLine"
-    })
-    .await;
+    has_reason(&server, "d", "InLine").await;
 }
 
 #[tokio::test]
@@ -175,10 +165,7 @@ async fn a_run_whose_status_cannot_be_written_holds_up_no_other() {
     })
     .await;
     server.put(manifest("second"));
-    eventually(&server, "the second run deploys", |server| {
-        phase(server, "second") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "second", "WaitingForReady").await;
     assert_eq!(phase(&server, "first"), "Sizing");
 }
 
@@ -188,10 +175,7 @@ async fn a_run_that_no_operator_looks_after_any_more_holds_up_no_other() {
     server.put(waits_elsewhere("left", 60));
     server.put(manifest("own"));
     let _operator = install(&server);
-    eventually(&server, "the own run deploys", |server| {
-        phase(server, "own") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "own", "WaitingForReady").await;
 }
 
 #[tokio::test]

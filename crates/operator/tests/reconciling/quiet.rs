@@ -1,7 +1,7 @@
 use perfval_testkit::api_server::ApiServer;
 use serde_json::json;
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, status};
+use crate::{NAMESPACE, Operator, eventually, has_reason, manifest, phase};
 
 fn passes(server: &ApiServer) -> usize {
     server
@@ -16,10 +16,7 @@ async fn a_pass_that_changes_nothing_writes_nothing() {
     let server = ApiServer::new();
     let _operator = Operator::start(&server);
     server.put(manifest("waits"));
-    eventually(&server, "it waits for Dynamo", |server| {
-        status(server, "waits")["reason"] == "DynamoNotInstalled"
-    })
-    .await;
+    has_reason(&server, "waits", "DynamoNotInstalled").await;
     // A settled object: the passes that its own last writes cause are over once a look finds nothing new to write.
     let mut version = serde_json::Value::Null;
     for round in 0..4 {

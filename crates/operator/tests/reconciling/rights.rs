@@ -14,7 +14,7 @@ use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, status, with_gpus};
+use crate::{NAMESPACE, Operator, client, eventually, goes, has_reason, manifest, phase, reaches, status, with_gpus};
 
 fn duties() -> Duties {
     Duties {
@@ -137,10 +137,7 @@ async fn an_object_whose_namespace_is_not_allowed_needs_no_right_of_runs() {
     }
     let _operator = Operator::start(&server);
     server.put(manifest("waits"));
-    eventually(&server, "it waits", |server| {
-        status(server, "waits")["reason"] == "Refused"
-    })
-    .await;
+    has_reason(&server, "waits", "Refused").await;
     assert_eq!(phase(&server, "waits"), "Pending");
     let suspend = |value: bool| {
         server.edit("perfvalidations", NAMESPACE, "waits", |object| {
@@ -148,14 +145,11 @@ async fn an_object_whose_namespace_is_not_allowed_needs_no_right_of_runs() {
         });
     };
     suspend(true);
-    eventually(&server, "suspended", |server| phase(server, "waits") == "Suspended").await;
+    reaches(&server, "waits", "Suspended").await;
     suspend(false);
-    eventually(&server, "it waits again", |server| phase(server, "waits") == "Pending").await;
+    reaches(&server, "waits", "Pending").await;
     server.delete("perfvalidations", NAMESPACE, "waits");
-    eventually(&server, "gone", |server| {
-        !server.exists("perfvalidations", NAMESPACE, "waits")
-    })
-    .await;
+    goes(&server, "waits").await;
     let refused = |call: &Call| of_runs.contains(&(call.verb, call.resource.as_str()));
     let refused: Vec<_> = server.calls().into_iter().filter(refused).collect();
     assert!(refused.is_empty(), "{refused:?}");
@@ -176,7 +170,7 @@ async fn an_object_gets_one_event_and_its_run_goes_on_when_the_right_is_granted(
     let _looking = looking(&server, &rights, &metrics);
     eventually(&server, "known", |_| rights.complaint().is_some()).await;
     let (objects, scopes) = objects::watched(vec![None]);
-    let _operator = Operator::start_with(&server, objects, scopes, rights);
+    let _operator = Operator::start_through(&server, &client(&server), objects, scopes, rights);
     server.put(manifest("waits"));
     eventually(&server, "it is reported", |server| {
         !reported(server).is_empty() && status(server, "waits")["reason"] == "CallFailed"

@@ -1,20 +1,22 @@
 use perfval_testkit::api_server::{ApiServer, Fault};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, goes, manifest, reaches, with_gpus};
+
+/// A manifest with a metric of another version.
+fn unreadable(name: &str) -> Value {
+    let mut object = manifest(name);
+    object["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
+    object
+}
 
 #[tokio::test]
 async fn an_object_that_cannot_be_parsed_is_reported_and_holds_up_no_other() {
     let server = ApiServer::new();
-    let mut newer = manifest("newer");
-    newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
-    server.put(newer);
+    server.put(unreadable("newer"));
     server.put(manifest("readable"));
     let _operator = Operator::start(&server);
-    eventually(&server, "the readable one is looked at", |server| {
-        phase(server, "readable") == "Pending"
-    })
-    .await;
+    reaches(&server, "readable", "Pending").await;
     eventually(&server, "an event names the unreadable one", |server| {
         let reported = |event: &Value| event["reason"] == "SpecUnreadable" && event["regarding"]["name"] == "newer";
         server.objects("events").iter().any(reported)
@@ -35,12 +37,11 @@ fn says(server: &ApiServer, name: &str, condition: &str) -> Option<(String, Stri
 #[tokio::test]
 async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
     let server = ApiServer::new();
-    let mut passed = manifest("passed");
+    let mut passed = unreadable("passed");
     let old = |name: &str, status: &str| {
         json!({"type": name, "status": status, "reason": "GatesMet", "message": "passed", "observedGeneration": 1,
             "lastTransitionTime": "2026-11-20T10:00:00Z"})
     };
-    passed["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
     passed["status"] = json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "message": "passed",
         "trials": [{"number": 1, "fieldOfAnotherVersion": 7}],
         "conditions": [old("Complete", "True"), old("Ready", "True"), old("Stalled", "False")]});
@@ -75,9 +76,7 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
 #[tokio::test]
 async fn an_object_that_can_be_read_again_begins_its_run() {
     let server = with_gpus(4);
-    let mut newer = manifest("newer");
-    newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
-    server.put(newer);
+    server.put(unreadable("newer"));
     let _operator = Operator::start(&server);
     eventually(&server, "it is stalled", |server| {
         says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "True")
@@ -86,10 +85,7 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
     server.edit("perfvalidations", NAMESPACE, "newer", |object| {
         object["spec"]["gates"][0]["metric"] = json!("OutputTokenThroughput");
     });
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "newer") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "newer", "WaitingForReady").await;
     eventually(&server, "nothing blocks it", |server| {
         says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
     })
@@ -99,10 +95,8 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
 #[tokio::test]
 async fn an_event_shows_that_the_status_is_old_where_it_cannot_be_written() {
     let server = ApiServer::new();
-    let mut newer = manifest("newer");
-    newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
     server.fail(Fault::refuse("patch", "perfvalidations/status", 422));
-    server.put(newer);
+    server.put(unreadable("newer"));
     let _operator = Operator::start(&server);
     eventually(&server, "an event shows it", |server| {
         let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
@@ -148,7 +142,7 @@ async fn a_status_of_a_newer_version_keeps_all_but_its_conditions_and_is_reporte
         let events = reported(&server);
         assert_eq!(events.len(), 1, "repeats are counted: {events:?}");
         assert!(events[0]["note"].as_str().is_some_and(|note| note.len() <= 1024));
-        eventually(&server, "others go on", |server| phase(server, "readable") == "Pending").await;
+        reaches(&server, "readable", "Pending").await;
         let after = server.get("perfvalidations", NAMESPACE, "newer").unwrap();
         assert_eq!(after["spec"], before["spec"]);
         let (mut then, mut now) = (before["status"].clone(), after["status"].clone());
@@ -170,10 +164,7 @@ async fn fields_of_a_newer_version_survive_the_work_of_this_one() {
         object["status"]["fieldOfAnotherVersion"] = json!({"kept": true});
     });
     let _operator = Operator::start(&server);
-    eventually(&server, "it is deployed", |server| {
-        phase(server, "newer") == "WaitingForReady"
-    })
-    .await;
+    reaches(&server, "newer", "WaitingForReady").await;
     let object = server.get("perfvalidations", NAMESPACE, "newer").unwrap();
     assert_eq!(object["spec"], spec);
     assert_eq!(object["metadata"]["finalizers"][0], "perfvalidation.dev/cleanup");
@@ -182,8 +173,7 @@ async fn fields_of_a_newer_version_survive_the_work_of_this_one() {
 #[tokio::test]
 async fn a_deleted_object_that_cannot_be_parsed_leaves_nothing_behind() {
     let server = with_gpus(4);
-    let mut newer = manifest("newer");
-    newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
+    let mut newer = unreadable("newer");
     newer["metadata"]["finalizers"] = json!(["perfvalidation.dev/cleanup"]);
     let owner = server.put(newer)["metadata"]["uid"].clone();
     let child = |api_version: &str, kind: &str, name: &str, owner: &Value| {
@@ -212,9 +202,6 @@ async fn a_deleted_object_that_cannot_be_parsed_leaves_nothing_behind() {
     let held = server.get("perfvalidations", NAMESPACE, "newer");
     assert!(held.is_some(), "a pod is left, so the finalizer stays");
     server.delete("pods", NAMESPACE, "pv-0011aabb-worker-0");
-    eventually(&server, "the object is released", |server| {
-        server.get("perfvalidations", NAMESPACE, "newer").is_none()
-    })
-    .await;
+    goes(&server, "newer").await;
     assert!(server.get("jobs", NAMESPACE, "strangers").is_some());
 }

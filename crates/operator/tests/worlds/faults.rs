@@ -84,9 +84,7 @@ fn a_call_that_goes_wrong_once_changes_no_ending() {
             });
             let (calls, ending) = played.map_err(|why| format!("{at}: {why}"))?;
             busiest_minute(&calls, |_| true, PER_MINUTE, &busiest).map_err(|how| format!("{at}: {how}"))?;
-            ending
-                .differs(&expected)
-                .map_or(Ok(()), |how| Err(format!("{at}: {how}")))
+            ending.matches(&expected).map_err(|how| format!("{at}: {how}"))
         });
     }
     eprintln!(
@@ -102,7 +100,7 @@ fn two_seconds_for_every_call_change_no_ending() {
         let at = |why: String| format!("{}: {why}", scenario.name);
         let (_, expected) = play(scenario, |_| {}).map_err(at)?;
         let (_, ending) = play(scenario, |rig| rig.wire.slow_down(Duration::from_secs(2))).map_err(at)?;
-        ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
+        ending.matches(&expected).map_err(at)
     });
 }
 
@@ -273,9 +271,8 @@ fn a_watch_that_is_silent_or_expired_costs_time_only() {
             let from = tokio::time::Instant::now() + Duration::from_secs(*from);
             rig.deaf = Some((from, from + Duration::from_secs(*lasts)));
         })?;
-        ending
-            .differs(&expected)
-            .map_or(Ok(()), |how| Err(format!("deaf from {from} s for {lasts} s: {how}")))
+        let at = |how| format!("deaf from {from} s for {lasts} s: {how}");
+        ending.matches(&expected).map_err(at)
     });
 }
 

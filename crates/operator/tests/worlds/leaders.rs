@@ -226,7 +226,7 @@ fn at_most_one_of_two_operators_acts() {
         let (ending, waited) = played.map_err(at)?;
         let mut longest = longest.lock().unwrap_or_else(PoisonError::into_inner);
         *longest = waited.max(*longest);
-        ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
+        ending.matches(&expected).map_err(at)
     });
     eprintln!("taken over within {:?}", longest.into_inner().unwrap_or_default());
 }
@@ -251,6 +251,6 @@ fn a_write_that_a_freeze_holds_up_is_not_made_after_it() {
         };
         let played = timeless(disturbed(&scenario, Incident::Frozen, Moment::BeforeCall(made.number)));
         let (ending, _) = played.map_err(at)?;
-        ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
+        ending.matches(&expected).map_err(at)
     });
 }

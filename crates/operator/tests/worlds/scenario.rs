@@ -106,6 +106,13 @@ const BASE: Scenario = Scenario {
     ends: "Passed",
 };
 
+/// It ends with the object.
+const GONE: Scenario = Scenario {
+    over: is_gone,
+    ends: "",
+    ..BASE
+};
+
 /// The scenario of a name.
 pub fn named(name: &str) -> Scenario {
     let found = all().into_iter().find(|scenario| scenario.name == name);
@@ -235,20 +242,20 @@ impl Ending {
         }
     }
 
-    /// What differs from how it should have ended.
-    pub fn differs(&self, from: &Self) -> Option<String> {
+    /// The error says what differs from how it should have ended.
+    pub fn matches(&self, expected: &Self) -> Result<(), String> {
         if let Some((name, times)) = self.created.iter().find(|(_, times)| **times > 1) {
-            return Some(format!("{name} was created {times} times"));
+            return Err(format!("{name} was created {times} times"));
         }
         let show = |what: &str, is: &dyn std::fmt::Debug, was: &dyn std::fmt::Debug| {
             format!("{what}:\n   it is {is:?}\ninstead of {was:?}")
         };
-        if self.status != from.status {
-            return Some(show("status", &self.status.to_string(), &from.status.to_string()));
+        if self.status != expected.status {
+            return Err(show("status", &self.status.to_string(), &expected.status.to_string()));
         }
-        if self.objects != from.objects {
-            return Some(show("objects", &self.objects, &from.objects));
+        if self.objects != expected.objects {
+            return Err(show("objects", &self.objects, &expected.objects));
         }
-        None
+        Ok(())
     }
 }

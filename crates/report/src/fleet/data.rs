@@ -95,17 +95,16 @@ impl FleetReport {
 
     /// Environments, the one with most nodes first.
     pub(super) fn environments(&self) -> Vec<FleetEnvironment<'_>> {
-        let digests: BTreeSet<&str> = self.measured.iter().map(|(_, status)| digest(status)).collect();
-        let of = |wanted: &'_ str| -> Vec<&NodePerformanceStatus> {
-            let rows = self.measured.iter().map(|(_, status)| status);
-            rows.filter(|status| digest(status) == wanted).collect()
-        };
-        let summary = |digest| {
-            let rows = of(digest);
+        let mut groups: BTreeMap<&str, Vec<&NodePerformanceStatus>> = BTreeMap::new();
+        for (_, status) in &self.measured {
+            groups.entry(digest(status)).or_default().push(status);
+        }
+        let environments = groups.into_iter().map(|(digest, rows)| {
             let mut verdicts = BTreeMap::new();
             for status in &rows {
                 *verdicts.entry(status.verdict.as_str()).or_default() += 1;
             }
+            let rates = rows.iter().filter_map(|status| status.output_tokens_per_second);
             let gpus = rows.iter().flat_map(|status| &status.gpus);
             let times: Vec<i64> = gpus.filter_map(|gpu| gpu.token_microseconds).collect();
             FleetEnvironment {
@@ -113,15 +112,11 @@ impl FleetReport {
                 product: rows.iter().find_map(|status| status.product.as_deref()),
                 nodes: rows.len(),
                 verdicts,
-                throughput: median(
-                    rows.iter()
-                        .filter_map(|status| status.output_tokens_per_second)
-                        .collect(),
-                ),
+                throughput: median(rates.collect()),
                 token_microseconds: Some(times).filter(|times| times.len() >= ALIKE).and_then(median),
             }
-        };
-        let mut all: Vec<FleetEnvironment<'_>> = digests.into_iter().map(summary).collect();
+        });
+        let mut all: Vec<FleetEnvironment<'_>> = environments.collect();
         all.sort_by_key(|environment| (std::cmp::Reverse(environment.nodes), environment.digest));
         all
     }

@@ -10,7 +10,7 @@ use crate::html::parts::{or_dash, scrolling};
 /// Outliers of all policies, and those that would be taken out of service.
 pub(super) fn outliers(fleet: &FleetReport) -> Markup {
     if fleet.policies.is_empty() {
-        return html! { p.absent { "No PerfValidationPolicy was read, so nodes were not compared." } };
+        return html! { p.absent { "No PerfValidationPolicy has compared nodes." } };
     }
     let found: Vec<&Outlier> = fleet.policies.values().flat_map(|status| &status.outliers).collect();
     if found.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
                 td { (outlier.gpu.as_deref().unwrap_or("all")) }
                 td { (outlier.reason.as_str()) }
                 td { (or_dash(outlier.confidence.map(word))) }
-                td.number { (or_dash(outlier.percent.map(|percent| format!("{percent} %")).as_deref())) }
+                td.number { (or_dash(outlier.percent.map(|percent| format!("{percent} %")))) }
                 td { @if acts(outlier) { "would be taken out" } @else { "stays" } }
                 td { (outlier.validation) }
             } } }
@@ -81,7 +81,7 @@ pub(super) fn difference(fleet: &FleetReport) -> Markup {
 /// Coverage and cost of each policy.
 pub(super) fn policies(fleet: &FleetReport) -> Markup {
     if fleet.policies.is_empty() {
-        return html! { p.absent { "No PerfValidationPolicy was read." } };
+        return html! { p.absent { "No PerfValidationPolicy has compared nodes." } };
     }
     let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC").to_string();
     let table = html! {
@@ -100,8 +100,8 @@ pub(super) fn policies(fleet: &FleetReport) -> Markup {
                     @for number in [nodes.selected, nodes.fresh, nodes.stale, nodes.never_measured, nodes.running, nodes.busy] {
                         td.number { (number) }
                     }
-                    td.number { (or_dash(status.gpu_minutes_today.map(|minutes| minutes.to_string()).as_deref())) }
-                    td { (or_dash(status.expected_completion_time.map(time).as_deref())) }
+                    td.number { (or_dash(status.gpu_minutes_today)) }
+                    td { (or_dash(status.expected_completion_time.map(time))) }
                 }
             } }
         }

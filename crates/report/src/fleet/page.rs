@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
@@ -108,8 +109,7 @@ fn cell(gpu: &GpuPerformance, median: i64) -> Markup {
         Some(95..98) => "number heat-2",
         Some(_) => "number heat-3",
     };
-    let shown = percent.map(|percent| percent.to_string());
-    html! { td class=(class) title=(gpu.uuid) { (or_dash(shown.as_deref())) } }
+    html! { td class=(class) title=(gpu.uuid) { (or_dash(percent)) } }
 }
 
 fn ranking(fleet: &FleetReport) -> Markup {
@@ -126,10 +126,10 @@ fn ranking(fleet: &FleetReport) -> Markup {
                 tr {
                     th scope="row" { (node) }
                     td class={ "result " (class_of(status.verdict)) } { (status.verdict.as_str()) }
-                    td.number { (or_dash(status.output_tokens_per_second.map(|rate| rate.to_string()).as_deref())) }
-                    td.number { (or_dash(percent(status.percent_of_gate).as_deref())) }
-                    td.number { (or_dash(format_own_past(status).as_deref())) }
-                    td.number { (or_dash(percent(status.percent_of_peers).as_deref())) }
+                    td.number { (or_dash(status.output_tokens_per_second)) }
+                    td.number { (or_dash(percent(status.percent_of_gate))) }
+                    td.number { (or_dash(format_own_past(status))) }
+                    td.number { (or_dash(percent(status.percent_of_peers))) }
                     td.number { (age(fleet, status.measured_at)) }
                     td { (or_dash(status.reason.as_deref())) }
                     td { (status.validation.namespace) "/" (status.validation.name) }
@@ -164,14 +164,13 @@ fn compared(environments: &[FleetEnvironment<'_>]) -> Markup {
                 th.number scope="col" { "Median tokens/s" } th.number scope="col" { "Median µs per token" }
             } }
             tbody { @for environment in environments {
-                @let number = |value: Option<i64>| value.map(|value| value.to_string());
                 tr {
                     th scope="row" { (or_dash(Some(environment.digest).filter(|digest| !digest.is_empty()))) }
                     td { (or_dash(environment.product)) }
                     td.number { (environment.nodes) }
                     td { (verdicts(environment)) }
-                    td.number { (or_dash(number(environment.throughput).as_deref())) }
-                    td.number { (or_dash(number(environment.token_microseconds).as_deref())) }
+                    td.number { (or_dash(environment.throughput)) }
+                    td.number { (or_dash(environment.token_microseconds)) }
                 }
             } }
         }
@@ -199,7 +198,7 @@ fn never(fleet: &FleetReport) -> Markup {
 }
 
 /// `5m`, `3h` or `2d`.
-fn age(fleet: &FleetReport, at: chrono::DateTime<chrono::Utc>) -> String {
+fn age(fleet: &FleetReport, at: DateTime<Utc>) -> String {
     let minutes = (fleet.now - at).num_minutes().max(0);
     match minutes {
         ..60 => format!("{minutes}m"),

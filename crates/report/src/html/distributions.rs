@@ -230,7 +230,7 @@ fn table(found: &[TrialDistribution], title: &str) -> Markup {
                 tr {
                     th.number scope="row" { (found.trial) }
                     @for (statistic, _) in COLUMNS {
-                        td.number { (or_dash(found.values.get(&statistic).map(|value| short(*value)).as_deref())) }
+                        td.number { (or_dash(found.values.get(&statistic).map(|value| short(*value)))) }
                     }
                 }
             } }

@@ -1,6 +1,6 @@
 //! Parts that several sections use.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 /// A table that scrolls within its own frame on a narrow screen, also by keyboard.
 pub(crate) fn scrolling(label: &str, table: &Markup) -> Markup {
@@ -8,7 +8,7 @@ pub(crate) fn scrolling(label: &str, table: &Markup) -> Markup {
 }
 
 /// A value, or that there is none.
-pub(crate) fn or_dash(value: Option<&str>) -> Markup {
+pub(crate) fn or_dash(value: Option<impl Render>) -> Markup {
     html! {
         @match value {
             Some(value) => (value),

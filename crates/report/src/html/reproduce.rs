@@ -47,7 +47,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
 
 fn digests(facts: &Facts) -> Markup {
     let environment = facts.status.state.environment.clone().unwrap_or_default();
-    let digests = facts.status.state.digests.clone();
+    let digests = facts.status.state.digests.as_ref();
     let saved = facts.saved.as_ref();
     let rows: Vec<(String, String)> = [
         ("Results ConfigMap", saved.map(|saved| saved.name.clone())),
@@ -55,14 +55,8 @@ fn digests(facts: &Facts) -> Markup {
         ("Workload image", environment.image_digest),
         ("Flags and load", environment.settings),
         ("Environment", environment.digest),
-        (
-            "Spec: what is measured",
-            digests.as_ref().map(|digests| digests.measured.clone()),
-        ),
-        (
-            "Spec: what judges",
-            digests.as_ref().map(|digests| digests.judged.clone()),
-        ),
+        ("Spec: what is measured", digests.map(|spec| spec.measured.clone())),
+        ("Spec: what judges", digests.map(|spec| spec.judged.clone())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))

@@ -45,9 +45,9 @@ fn row(trial: &Trial) -> Markup {
             td { span.result.(outcome.to_lowercase()) { (sign(outcome)) " " (outcome) } }
             td.number { (or_dash(status.throughput.as_deref())) }
             td.number { (or_dash(status.ttft_p99_ms.as_deref())) }
-            td.number { (or_dash(words::errors(status).as_deref())) }
-            td.number { (or_dash(status.margin_percent.as_deref().map(words::signed).as_deref())) }
-            td.number { (or_dash(took.as_deref())) }
+            td.number { (or_dash(words::errors(status))) }
+            td.number { (or_dash(status.margin_percent.as_deref().map(words::signed))) }
+            td.number { (or_dash(took)) }
             td { (status.causes.join(", ")) @if let Some(from) = &trial.from { span.sub { (from) } } }
         }
     }

@@ -94,7 +94,7 @@ fn row(facts: &Facts, gate: &GateStatus) -> Markup {
             td { span.result.(result.to_lowercase()) { (sign(gate.result)) " " (result) } }
             td.number { (or_dash(gate.observed.as_deref())) @if gate.observed.is_some() { " " (unit) } }
             td.number { (words::sign(facts, gate)) " " (gate.effective) " " (unit) @if let Some(threshold) = as_written { span.sub { "as written: " (threshold) } } }
-            td.number { (or_dash(gate.margin_percent.as_deref().map(words::signed).as_deref())) }
+            td.number { (or_dash(gate.margin_percent.as_deref().map(words::signed))) }
             td.bar { @if let Some(margin) = &gate.margin_percent { (bar(margin, &result)) } }
         }
     }

@@ -165,10 +165,9 @@ fn median(lines: &[&ChartLine]) -> ChartLine {
         }
         before = group[0].0;
         let middle = f64::midpoint(group[(group.len() - 1) / 2].1, group[group.len() / 2].1);
-        parts
-            .last_mut()
-            .into_iter()
-            .for_each(|part| part.push((before, middle)));
+        if let Some(part) = parts.last_mut() {
+            part.push((before, middle));
+        }
     }
     parts
 }
@@ -183,7 +182,7 @@ fn table(facts: &Facts) -> Markup {
             caption { "What each worker did in the last valid trial, the slowest first" }
             thead { tr { th scope="col" { "Worker" } @for (name, _) in COLUMNS { th.number scope="col" { (name) } } } }
             tbody { @for load in workers {
-                tr { th scope="row" { (load.name) } @for (_, value) in COLUMNS { td.number { (or_dash(value(load).as_deref())) } } }
+                tr { th scope="row" { (load.name) } @for (_, value) in COLUMNS { td.number { (or_dash(value(load))) } } }
             } }
         }
     };
@@ -274,7 +273,7 @@ fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
             tbody { @for gpu in &record.gpus {
                 tr {
                     th scope="row" { @if let Some(index) = gpu.index { "GPU " (index) " " } @match worker(gpu) { Some(worker) => { "of " (worker.name) }, None if known => "not of this run", None => "" } span.sub { (gpu.uuid) } }
-                    @for (_, value) in GPU_COLUMNS { td.number { (or_dash(value(gpu).as_deref())) } }
+                    @for (_, value) in GPU_COLUMNS { td.number { (or_dash(value(gpu))) } }
                 }
             } }
         }

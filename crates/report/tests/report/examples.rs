@@ -32,22 +32,13 @@ fn examples() -> Vec<(String, Vec<Value>)> {
     files.iter().map(read).collect()
 }
 
-/// Every text of these documents, with the key that it stands under.
-fn all_texts(documents: &[Value]) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for document in documents {
-        texts(document, "", &mut found);
-    }
-    found
-}
-
 /// Every text of a document, with the key that it stands under.
-fn texts(value: &Value, key: &str, found: &mut Vec<(String, String)>) {
+fn texts(value: &Value, key: &str) -> Vec<(String, String)> {
     match value {
-        Value::String(text) => found.push((key.to_owned(), text.clone())),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, key, found)),
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| texts(value, key, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => vec![(key.to_owned(), text.clone())],
+        Value::Array(items) => items.iter().flat_map(|item| texts(item, key)).collect(),
+        Value::Object(fields) => fields.iter().flat_map(|(key, value)| texts(value, key)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 
@@ -60,7 +51,7 @@ fn examples_name_files_that_a_report_has() {
         .collect();
     let mut named = BTreeSet::new();
     for (name, documents) in examples() {
-        let all = all_texts(&documents);
+        let all = texts(&Value::Array(documents), "");
         for (_, text) in &all {
             // What follows the folder of the report.
             for part in text.split("report/").skip(1).chain(text.split("$REPORT/").skip(1)) {
@@ -83,7 +74,7 @@ fn examples_name_files_that_a_report_has() {
 fn examples_hold_shell_that_a_shell_reads() {
     let mut scripts = 0;
     for (name, documents) in examples() {
-        let all = all_texts(&documents);
+        let all = texts(&Value::Array(documents), "");
         for (key, script) in all.iter().filter(|(key, _)| key == "run" || key == "script") {
             // GitHub replaces its expressions before a shell sees them.
             let mut shell = Command::new("bash")

@@ -3,7 +3,6 @@
 use k8s_openapi::api::core::v1::EnvVar;
 use perfval_api::text::reorders;
 use perfval_api::{Finding, Severity};
-use perfval_report::RunReport;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 
@@ -192,8 +191,6 @@ fn a_value_with_a_secret_name_is_in_no_file() {
 fn commands_are_safe_to_paste() {
     let mut run = recorded::healthy();
     run.object.metadata.namespace = Some("x; rm -rf $HOME 'y".to_owned());
-    let page = RunReport::new(&run.object, Some(&run.results))
-        .expect("a report")
-        .html();
+    let page = report(&run).html();
     assert!(page.contains(r"-n 'x; rm -rf $HOME '\''y'"), "quoted");
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::recorded::{self, Saved};
-use super::{report, runs};
+use super::{recorded, report, runs};
 
 #[test]
 fn verdict_causes_remedies_and_gates_are_on_the_first_screen() {
@@ -104,8 +103,7 @@ fn a_gpu_is_another_ones_only_where_the_workers_gpus_are_known() {
 
 #[test]
 fn the_odd_worker_is_framed_and_named() {
-    let Saved { object, results } = recorded::slow();
-    let page = report(&Saved { object, results }).html();
+    let page = report(&recorded::slow()).html();
     let odd: Vec<&str> = page.split("<figure class=\"odd\">").skip(1).collect();
     assert_eq!(odd.len(), 2, "one drawing of its speed, one of its time per token");
     for figure in odd {

@@ -1,12 +1,9 @@
-use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::meta::{job_metadata, labels, pod_metadata};
 use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
-use super::pod::{
-    mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
-};
+use super::pod::{job, mount, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var};
 use crate::dynamo::names::USER;
 use crate::{Run, names, time};
 
@@ -26,20 +23,8 @@ main.write_text(snapshot.name)
 /// The Job that fills the model cache, on the node under test, where its volume has to be.
 pub fn cache_job(run: &Run<'_>) -> Job {
     let deadline = time::duration(&run.spec().timeouts.model_cache).as_secs();
-    Job {
-        metadata: job_metadata(run, names::cache_job(&run.id()), names::MODEL_CACHE),
-        spec: Some(JobSpec {
-            // A retry would restart the download.
-            backoff_limit: Some(0),
-            active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
-            template: PodTemplateSpec {
-                metadata: Some(pod_metadata(run, labels(run, names::MODEL_CACHE))),
-                spec: Some(pod(run)),
-            },
-            ..JobSpec::default()
-        }),
-        status: None,
-    }
+    let deadline = i64::try_from(deadline).unwrap_or(i64::MAX).max(1);
+    job(run, names::cache_job(&run.id()), names::MODEL_CACHE, deadline, pod(run))
 }
 
 fn pod(run: &Run<'_>) -> PodSpec {
@@ -49,11 +34,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
     };
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
-        restart_policy: Some("Never".to_owned()),
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
-        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         containers: vec![container(run)],
         volumes: Some(cache_volume(run).into_iter().chain([scratch("tmp")]).collect()),
         ..templated(run, Some(security))

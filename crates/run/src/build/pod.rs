@@ -1,13 +1,15 @@
 //! Parts that pods of different kinds share: where they run, what they may do, what they write to.
 
 use k8s_openapi::DeepMerge;
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, NodeAffinity, NodeSelector,
-    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, PreferredSchedulingTerm, SeccompProfile,
-    SecurityContext, Volume, VolumeMount,
+    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, PodTemplateSpec, PreferredSchedulingTerm,
+    SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use perfval_sizing::GPU_PRESENT;
 
+use super::meta::{job_metadata, labels, pod_metadata};
 use crate::Run;
 
 /// Label in which each kubelet reports its architecture.
@@ -110,6 +112,30 @@ pub fn templated_container(run: &Run<'_>, default: Option<SecurityContext>) -> C
         image_pull_policy: Some(template.image_pull_policy.as_str().to_owned()),
         security_context: over(default, template.container_security_context.clone()),
         ..Container::default()
+    }
+}
+
+/// A Job of one pod that runs once and ends after this many seconds.
+pub fn job(run: &Run<'_>, name: String, component: &str, seconds: i64, pod: PodSpec) -> Job {
+    Job {
+        metadata: job_metadata(run, name, component),
+        spec: Some(JobSpec {
+            // A retry would restart a download.
+            backoff_limit: Some(0),
+            active_deadline_seconds: Some(seconds),
+            template: PodTemplateSpec {
+                metadata: Some(pod_metadata(run, labels(run, component))),
+                spec: Some(PodSpec {
+                    restart_policy: Some("Never".to_owned()),
+                    automount_service_account_token: Some(false),
+                    enable_service_links: Some(false),
+                    tolerations: non_empty(run.status().state.plan.tolerations.clone()),
+                    ..pod
+                }),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
     }
 }
 

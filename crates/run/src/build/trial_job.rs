@@ -1,20 +1,16 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{
-    Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, PodTemplateSpec, Volume, VolumeMount,
-};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, Volume, VolumeMount};
 use perfval_api::Gate;
 use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
 use super::load::extra_seconds;
-use super::meta::{job_metadata, labels, pod_metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{
-    away_from_gpus, mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated,
-    templated_container, var,
+    away_from_gpus, job, mount, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
 };
 use super::service_host;
 use crate::dynamo::names::WORKER_METRICS_PORT;
@@ -36,19 +32,9 @@ const START_SECONDS: i64 = 90;
 
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
-    Job {
-        metadata: job_metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
-        spec: Some(JobSpec {
-            backoff_limit: Some(0),
-            active_deadline_seconds: Some(limit_seconds(run, trial).saturating_add(START_SECONDS)),
-            template: PodTemplateSpec {
-                metadata: Some(pod_metadata(run, labels(run, names::LOAD_GENERATOR))),
-                spec: Some(pod(run, trial)),
-            },
-            ..JobSpec::default()
-        }),
-        status: None,
-    }
+    let name = names::trial_job(&run.id(), trial);
+    let deadline = limit_seconds(run, trial).saturating_add(START_SECONDS);
+    job(run, name, names::LOAD_GENERATOR, deadline, pod(run, trial))
 }
 
 fn limit_seconds(run: &Run<'_>, trial: i64) -> i64 {
@@ -66,16 +52,12 @@ fn aiperf_seconds(run: &Run<'_>, trial: i64) -> i64 {
 fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
-        restart_policy: Some("Never".to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
         affinity: Some(if trial_is_pinned(run.spec()) {
             pin(&placement.node)
         } else {
             away_from_gpus()
         }),
-        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         init_containers: Some(vec![installer(run)]),
         containers: vec![container(run, trial)],
         volumes: Some(volumes(run)),
@@ -98,9 +80,8 @@ fn installer(run: &Run<'_>) -> Container {
 
 fn container(run: &Run<'_>, trial: i64) -> Container {
     let benchmark = &run.spec().benchmark;
-    let image = Some(benchmark.image.clone())
-        .filter(|image| !image.is_empty())
-        .or_else(|| run.settings.aiperf_image.clone());
+    let image = Some(&benchmark.image).filter(|image| !image.is_empty());
+    let image = image.or(run.settings.aiperf_image.as_ref()).cloned();
     Container {
         name: AIPERF_CONTAINER.to_owned(),
         image,

@@ -33,13 +33,8 @@ const OTHER_ARCHITECTURE: [&str; 5] = [
     "exec format error",
 ];
 
-/// Returns true if a container's image is not for its node's architecture.
-pub(super) fn is_of_other_architecture(container: &ContainerStatus) -> bool {
-    other_architecture(container).is_some()
-}
-
-/// The words of the kubelet for this.
-fn other_architecture(container: &ContainerStatus) -> Option<&str> {
+/// The words of the kubelet for an image that is not for its node's architecture.
+pub(super) fn other_architecture(container: &ContainerStatus) -> Option<&str> {
     let states = [container.state.as_ref(), container.last_state.as_ref()];
     let messages = states.into_iter().flatten().flat_map(|state| {
         let waiting = state.waiting.as_ref().and_then(|waiting| waiting.message.as_deref());
@@ -58,20 +53,19 @@ pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> O
     let evidence = |text: String| format!("pod {}, container {}: {text}", pod.name_any(), container.name);
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
     let text = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
-    let image = || evidence(format!("image {}: {}", container.image, pull_error(&text)));
+    let image = |text: &str| evidence(format!("image {}: {}", container.image, pull_error(text)));
     let sign = |obstacle, evidence, proof| Some(Sign::new(obstacle, pod.name_any(), evidence, proof));
     if let Some(words) = other_architecture(container).filter(|_| !is_running(container)) {
-        let evidence = evidence(format!("image {}: {}", container.image, pull_error(words)));
-        return sign(Obstacle::OtherArchitecture, evidence, Proof::Seen);
+        return sign(Obstacle::OtherArchitecture, image(words), Proof::Seen);
     }
     match waiting.and_then(|waiting| waiting.reason.as_deref()) {
-        Some("InvalidImageName" | "ErrImageNeverPull") => sign(Obstacle::ImagePull, image(), Proof::Seen),
+        Some("InvalidImageName" | "ErrImageNeverPull") => sign(Obstacle::ImagePull, image(&text), Proof::Seen),
         Some("ErrImagePull" | "ImagePullBackOff") => {
             // Registries write `403 Forbidden`, containerd `pull access denied`.
             let said = text.to_ascii_lowercase();
             let is_final = FINAL_PULL_ERRORS.iter().any(|word| said.contains(word));
             let proof = if is_final { Proof::Lasts } else { Proof::Missing };
-            sign(Obstacle::ImagePull, image(), proof)
+            sign(Obstacle::ImagePull, image(&text), proof)
         }
         Some("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError") => {
             sign(Obstacle::ContainerConfigError, evidence(text), Proof::Lasts)

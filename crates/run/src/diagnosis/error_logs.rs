@@ -13,7 +13,6 @@ use crate::dynamo::names::MAIN;
 use crate::observed::{ErrorLog, LogRequest};
 use crate::readiness::{Pods, container_statuses};
 use crate::run::Run;
-use crate::status::judged_run;
 
 /// Trials whose lines are kept, the last ones: earlier lines are the first that a node removes.
 const TRIALS: usize = 2;
@@ -38,24 +37,15 @@ pub fn trials<'a>(run: &Run<'a>) -> Vec<&'a TrialState> {
 /// The logs that such a run keeps: of each frontend and worker, and of its container before, where that ended.
 pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     let status = run.status();
-    let saves = status.phase == Some(Phase::Evaluating) && judged_run(status).is_none();
+    let saves = status.phase == Some(Phase::Evaluating) && status.state.judged_run.is_none();
     if !saves || trials(run).is_empty() {
         return Vec::new();
     }
     let of_pod = |pod: &Pod| {
         let restarted = container_statuses(pod).any(|container| container.name == MAIN && container.restart_count > 0);
-        let pod = pod.name_any();
-        let request = move |previous| LogRequest {
-            pod: pod.clone(),
-            container: MAIN.to_owned(),
-            previous,
-        };
-        restarted
-            .then_some(true)
-            .into_iter()
-            .chain([false])
-            .map(request)
-            .collect::<Vec<_>>()
+        let request = |previous| LogRequest::new(pod.name_any(), MAIN, previous);
+        let before = restarted.then(|| request(true));
+        before.into_iter().chain([request(false)])
     };
     Pods::new(pods, &run.id()).all().flat_map(of_pod).collect()
 }
@@ -98,13 +88,9 @@ fn last(lines: &[&str], bytes: usize) -> String {
 pub fn texts(run: &Run<'_>, logs: &[ErrorLog]) -> BTreeMap<i64, String> {
     let share = TRIAL_BYTES.checked_div(logs.len()).unwrap_or(TRIAL_BYTES);
     let of_container = |trial: &TrialState, log: &ErrorLog| {
-        let LogRequest {
-            pod,
-            container,
-            previous,
-        } = &log.of;
-        let previous = if *previous { ", before its restart" } else { "" };
-        let head = format!("==> {pod}, container {container}{previous} <==\n");
+        let of = &log.of;
+        let previous = if of.previous { ", before its restart" } else { "" };
+        let head = format!("==> {}, container {}{previous} <==\n", of.pod, of.container);
         let text = match (log.trials.present(), log.trials.unknown()) {
             (Some(found), _) => found.get(&trial.number).map_or("", String::as_str).to_owned(),
             (None, Some(why)) => format!("not read: {why}\n"),

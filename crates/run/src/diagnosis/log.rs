@@ -1,6 +1,6 @@
 //! Signs in a container's log of the reason why it does not serve.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
 use perfval_api::Phase;
 use perfval_api::text::cut;
@@ -43,36 +43,23 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     });
     let silent = run.status().state.unanswered.is_some();
     let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
-    let frontends = frontends.map(|pod| LogRequest {
-        pod: pod.name_any(),
-        container: MAIN.to_owned(),
-        previous: false,
-    });
+    let frontends = frontends.map(|pod| LogRequest::new(pod.name_any(), MAIN, false));
     crashed.chain(frontends).take(LOGS).collect()
 }
 
 /// Logs of the pods that filled the cache and failed.
 fn filler_logs(pods: &[Pod], run_id: &str) -> Vec<LogRequest> {
     let failed = fillers(pods, run_id).filter(|pod| is_failed(pod));
-    let of = failed.map(|pod| LogRequest {
-        pod: pod.name_any(),
-        container: FILL_CONTAINER.to_owned(),
-        previous: false,
-    });
-    of.take(LOGS).collect()
+    let requests = failed.map(|pod| LogRequest::new(pod.name_any(), FILL_CONTAINER, false));
+    requests.take(LOGS).collect()
 }
 
 /// The log of the last crash: the container that ended is the previous one as soon as the next is on its way.
 fn last_end(pod: &Pod, container: &ContainerStatus) -> Option<LogRequest> {
-    let ended = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| {
-        state.as_ref().is_some_and(|state| state.terminated.is_some())
-    };
+    let ended = |state: &Option<ContainerState>| state.as_ref().is_some_and(|state| state.terminated.is_some());
     let previous = !ended(&container.state);
-    (!previous || ended(&container.last_state)).then(|| LogRequest {
-        pod: pod.name_any(),
-        container: container.name.clone(),
-        previous,
-    })
+    let is_kept = !previous || ended(&container.last_state);
+    is_kept.then(|| LogRequest::new(pod.name_any(), &container.name, previous))
 }
 
 /// A log as decisions may see it: no colours, no secrets, no endless lines.

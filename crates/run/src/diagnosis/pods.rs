@@ -9,15 +9,22 @@ use crate::readiness::container_statuses;
 
 /// Returns true if an image of a pod is not for its node's architecture.
 pub fn is_of_other_architecture(pod: &Pod) -> bool {
-    container_statuses(pod).any(containers::is_of_other_architecture)
+    container_statuses(pod).any(|container| containers::other_architecture(container).is_some())
 }
 
-/// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it.
-pub fn signs<'a>(pods: impl IntoIterator<Item = &'a Pod>, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
-    pods.into_iter().flat_map(|pod| pod_signs(pod, events, logs)).collect()
+/// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it. `gpus`: resource of
+/// the device plugin.
+pub fn signs<'a>(
+    pods: impl IntoIterator<Item = &'a Pod>,
+    gpus: &str,
+    events: &[PodEvent],
+    logs: &[PodLog],
+) -> Vec<Sign> {
+    let signs = |pod| pod_signs(pod, gpus, events, logs);
+    pods.into_iter().flat_map(signs).collect()
 }
 
-fn pod_signs(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
+fn pod_signs(pod: &Pod, gpus: &str, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
     if let Some(sign) = claims::sign(pod, events) {
         return vec![sign];
     }
@@ -25,7 +32,7 @@ fn pod_signs(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
         .filter_map(|container| containers::sign(pod, container, logs))
         .collect();
     if of_containers.is_empty() {
-        return scheduling::sign(pod).into_iter().collect();
+        return scheduling::sign(pod, gpus).into_iter().collect();
     }
     of_containers
 }

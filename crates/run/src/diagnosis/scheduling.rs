@@ -25,7 +25,8 @@ pub(super) fn gates(pod: &Pod) -> Vec<&str> {
     gates.map(|gate| gate.name.as_str()).collect()
 }
 
-pub(super) fn sign(pod: &Pod) -> Option<Sign> {
+/// `gpus`: resource of the device plugin.
+pub(super) fn sign(pod: &Pod, gpus: &str) -> Option<Sign> {
     let (name, gates) = (pod.name_any(), gates(pod));
     if !gates.is_empty() {
         let evidence = format!("pod {name}: queued behind its scheduling gate {}", gates.join(", "));
@@ -39,15 +40,14 @@ pub(super) fn sign(pod: &Pod) -> Option<Sign> {
     let evidence = format!("pod {name}: {words}");
     Some(Sign {
         normal_for: ALLOCATING,
-        ..Sign::new(classify(words), name, evidence, Proof::Lasts)
+        ..Sign::new(classify(words, gpus), name, evidence, Proof::Lasts)
     })
 }
 
-fn classify(words: &str) -> Obstacle {
-    // Of all resources a worker asks for, only the device plugin's has a domain in its name.
+fn classify(words: &str, gpus: &str) -> Obstacle {
     let missing = words.split("Insufficient ").skip(1);
     let mut missing = missing.filter_map(|rest| rest.split([',', ' ', ';']).next());
-    if words.contains("cannot allocate all claims") || missing.any(|resource| resource.contains('/')) {
+    if words.contains("cannot allocate all claims") || missing.any(|resource| resource == gpus) {
         Obstacle::InsufficientGPUs
     } else if VOLUME.iter().any(|volume| words.contains(volume)) {
         Obstacle::VolumeUnavailable

@@ -91,6 +91,10 @@ impl Redactor {
     pub fn redact_status(&self, status: &mut PerfValidationStatus) {
         let findings = status.diagnosis.iter_mut();
         let findings = findings.flat_map(|finding| [&mut finding.evidence, &mut finding.remedy]);
+        let page = status
+            .workload
+            .iter_mut()
+            .filter_map(|workload| workload.gpu_metrics.as_mut());
         let conditions = status.conditions.iter_mut().map(|condition| &mut condition.message);
         let state = &mut status.state;
         let failures = state.failure.iter_mut().chain(&mut state.unanswered);
@@ -101,6 +105,7 @@ impl Redactor {
             .chain(conditions)
             .chain(findings)
             .chain(failure)
+            .chain(page)
         {
             *text = bounded(&self.redact_cut(text));
         }

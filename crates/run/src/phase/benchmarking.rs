@@ -35,7 +35,10 @@ pub(super) use open::begin;
 pub(super) const PHASE: Definition = Definition {
     needs,
     step,
-    timed: Some(Timed { limit, expired }),
+    timed: Some(Timed {
+        limit: |spec, status, began| Some(limit(spec, status, began)),
+        expired,
+    }),
 };
 
 fn needs(run: &Run<'_>) -> Needs {
@@ -50,17 +53,13 @@ fn needs(run: &Run<'_>) -> Needs {
 }
 
 /// Each trial has its own limit. Its Job is ended by the kubelet, outage or not, so ours comes a little later.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the type of the table: other phases wait without a limit"
-)]
-fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Limit {
     let last = status.state.trials.last();
     let since = last.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
     let soak = last.filter(|trial| trial.soak).and(spec.benchmark.soak.as_deref());
     let limit = time::duration(&spec.timeouts.benchmark) + soak.map_or(Duration::ZERO, time::duration) + QUICK;
     // After the last trial the deployment may have had to become ready again.
-    Some(Limit::new(since.max(began), limit))
+    Limit::new(since.max(began), limit)
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {

@@ -34,32 +34,22 @@ fn step(pass: &mut Pass<'_>) -> Step {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
     }
-    match teardown::remove(pass) {
+    let (truth, shown, what) = match teardown::remove(pass) {
         teardown::Removal::Gone => {
             teardown::confirm_gone(pass);
             if pass.run.is_deleting() {
                 pass.act(Effect::ReleaseFinalizer);
                 return Step::Rest;
             }
-            over(pass)
+            return over(pass);
         }
-        teardown::Removal::Removing(what) => {
-            pass.condition(
-                condition::CLEANED_UP,
-                Truth::False,
-                &Why::new(Reason::Running, REMOVING),
-            );
-            pass.look_again_in(pause(pass));
-            Step::wait(Reason::Running, what)
-        }
-        teardown::Removal::Unknown(what) => {
-            // The message of a run with a verdict is its verdict's: only the condition describes the wait.
-            let why = Why::new(Reason::Running, what);
-            pass.condition(condition::CLEANED_UP, Truth::Unknown, &why);
-            pass.look_again_in(pause(pass));
-            Step::Wait(why)
-        }
-    }
+        teardown::Removal::Removing(what) => (Truth::False, REMOVING.to_owned(), what),
+        // The message of a run with a verdict is its verdict's: only the condition describes the wait.
+        teardown::Removal::Unknown(what) => (Truth::Unknown, what.clone(), what),
+    };
+    pass.condition(condition::CLEANED_UP, truth, &Why::new(Reason::Running, shown));
+    pass.look_again_in(pause(pass));
+    Step::wait(Reason::Running, what)
 }
 
 /// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every five
@@ -98,7 +88,7 @@ fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
             teardown::left(pass.run, pass.seen)
         ),
     );
-    let is_known = teardown::leftovers(pass.run) == Some(Leftovers::Overdue);
+    let is_known = pass.run.status().state.leftovers == Some(Leftovers::Overdue);
     if !is_known {
         pass.note(Event::warning(
             Reason::TeardownUnconfirmed,

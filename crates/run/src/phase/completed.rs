@@ -33,13 +33,13 @@ fn needs(run: &Run<'_>) -> Needs {
 
 /// Returns true if a finished run still has such objects, and rests.
 fn has_left(run: &Run<'_>, leftovers: Leftovers) -> bool {
-    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(leftovers)
+    !run.is_deleting() && next(run).is_none() && run.status().state.leftovers == Some(leftovers)
 }
 
 /// Returns true if a deleted object had nothing left at the end of its run, and has no finalizer of others: Argo CD reads the
 /// status of a hook until it removes its own finalizer.
 fn leaves_at_once(run: &Run<'_>) -> bool {
-    run.is_deleting() && run.has_only_our_finalizer() && teardown::leftovers(run).is_none()
+    run.is_deleting() && run.has_only_our_finalizer() && run.status().state.leftovers.is_none()
 }
 
 /// The run that begins now; a suspension holds it back.
@@ -85,7 +85,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
 /// Any other deleted object leaves through `CleaningUp`, which confirms that nothing is left. Others may have removed the
 /// finalizer while something was kept.
 pub(crate) fn leave(pass: &Pass<'_>) -> Step {
-    if !pass.run.has_finalizer() && teardown::leftovers(pass.run).is_none() {
+    if !pass.run.has_finalizer() && pass.run.status().state.leftovers.is_none() {
         return Step::Rest;
     }
     Step::go(

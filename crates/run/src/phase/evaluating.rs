@@ -17,7 +17,6 @@ use crate::diagnosis::error_logs;
 use crate::observed::{ChildRef, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::status;
 use crate::{build, names, norms};
 
 /// Time in which a run that holds objects reads the saved trials.
@@ -33,14 +32,14 @@ pub(super) const PHASE: Definition = Definition {
     needs,
     step,
     timed: Some(Timed {
-        limit: |_, status, began| match (status::judged_run(status), status.state.leftovers) {
+        limit: |_, status, began| match (status.state.judged_run, status.state.leftovers) {
             (None, _) => Some(Limit::new(began, QUICK)),
             // The objects of a kept run are removed only once it is over.
             (Some(_), Some(_)) => Some(Limit::new(began, KEPT)),
             // A run that judges saved trials again holds nothing: it waits for as long as they cannot be read.
             (Some(_), None) => None,
         },
-        expired: |pass, why| match status::judged_run(&pass.status) {
+        expired: |pass, why| match pass.status.state.judged_run {
             Some(_) => give_up(pass, why.reason, why, "the time to read them"),
             None => end_without_results(pass, why),
         },
@@ -48,7 +47,7 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
-    if status::judged_run(run.status()).is_some() {
+    if run.status().state.judged_run.is_some() {
         return Needs::new([Need::SavedRun].into_iter().chain(norms::need(run)));
     }
     let trials = run.status().state.trials.iter();
@@ -61,7 +60,7 @@ fn needs(run: &Run<'_>) -> Needs {
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
-    if let Some(judged_run) = status::judged_run(&pass.status) {
+    if let Some(judged_run) = pass.status.state.judged_run {
         return rejudging::step(pass, judged_run);
     }
     pass.look_again_in(READ_AGAIN);

@@ -14,9 +14,10 @@ pub(super) fn worst<'a>(pass: &mut Pass<'_>, pods: impl IntoIterator<Item = &'a 
     let events = seen.pod_events.present().map_or(&[][..], Vec::as_slice);
     let refusals = seen.refusals.present().map_or(&[][..], Vec::as_slice);
     let node = pass.run.placement().map_or("", |plan| plan.node.as_str());
+    let gpus = &pass.run.spec().placement.resource_name;
     // A node that is gone explains every sign of its pods.
     let mut found: Vec<_> = surroundings::node(node, &seen.node).into_iter().collect();
-    found.extend(pods::signs(pods, events, &seen.pod_logs));
+    found.extend(pods::signs(pods, gpus, events, &seen.pod_logs));
     found.extend(surroundings::refused(refusals));
     surroundings::name_architecture(&mut found, node, &seen.node);
     let is_unread = matches!(seen.node, Seen::Unknown(_))

@@ -30,7 +30,10 @@ const PROMPT: Duration = Duration::from_secs(5);
 pub(super) const PHASE: Definition = Definition {
     needs,
     step,
-    timed: Some(Timed { limit, expired }),
+    timed: Some(Timed {
+        limit: |spec, status, began| Some(limit(spec, status, began)),
+        expired,
+    }),
 };
 
 fn needs(run: &Run<'_>) -> Needs {
@@ -43,16 +46,12 @@ fn needs(run: &Run<'_>) -> Needs {
 }
 
 /// Two waits: for the components, then for a completion.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the type of the table: other phases wait without a limit"
-)]
-fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Limit {
     let timeouts = &spec.timeouts;
-    Some(match status.state.ready_since {
+    match status.state.ready_since {
         Some(ready) => Limit::new(ready, time::duration(&timeouts.endpoint_ready)),
         None => Limit::new(began, time::duration(&timeouts.workload_ready)),
-    })
+    }
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
@@ -227,7 +226,7 @@ fn so_far(pass: &Pass<'_>) -> String {
     let (made, ready) = (pods.workers.len(), pods.ready_workers());
     let counted = format!("{ready} of {wanted} workers are ready, {made} have a pod, the frontend {frontend} ready");
     let reported = pass.seen.deployment.present().map(reported);
-    let all = ready >= wanted && pods.frontend_ready();
+    let all = i64::try_from(made) == Ok(wanted) && ready >= wanted && pods.frontend_ready();
     match reported {
         _ if all && !pods.leaving.is_empty() => counted,
         Some(reported) if all && !reported.current => {

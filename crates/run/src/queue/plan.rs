@@ -78,24 +78,21 @@ pub fn plan<'l, 'v>(
             (answer, spec)
         };
         turns.push((run, ahead.turn(&answer, line.usual)));
-        let SizingInQueue { sizing, waits_for_work } = answer;
-        let chosen = matches!(sizing, Sizing::Chosen(_));
-        ahead.add(run, chosen);
-        match (sizing, spec) {
-            (Sizing::Chosen(plan), Some(spec)) => {
-                given += 1;
-                nodes.add(run.on(&plan.node), true);
-                granted.entry(&run.namespace).or_default().push(Granted {
-                    spec: kept.get_or_init(|| Box::new(spec)),
-                    gpus: plan.gpus,
-                    by_claims: plan.allocation == Allocation::Dra,
-                    pods: None,
-                    creates: true,
-                    at_work: true,
-                });
-            }
-            (sizing, Some(_)) => refused.keep(question, volume, SizingInQueue { sizing, waits_for_work }),
-            (_, None) => {}
+        ahead.add(run, matches!(answer.sizing, Sizing::Chosen(_)));
+        let Some(spec) = spec else { continue };
+        if let Sizing::Chosen(plan) = answer.sizing {
+            given += 1;
+            nodes.add(run.on(&plan.node), true);
+            granted.entry(&run.namespace).or_default().push(Granted {
+                spec: kept.get_or_init(|| Box::new(spec)),
+                gpus: plan.gpus,
+                by_claims: plan.allocation == Allocation::Dra,
+                pods: None,
+                creates: true,
+                at_work: true,
+            });
+        } else {
+            refused.keep(question, volume, answer);
         }
     }
     turns

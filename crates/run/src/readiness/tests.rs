@@ -30,9 +30,7 @@ fn workers_with_shares_of_a_gpu_are_misplaced() {
         let pods = [worker("w-0", devices[0]), worker("w-1", devices[1])];
         let pods = Pods {
             workers: pods.iter().collect(),
-            frontends: Vec::new(),
-            leaving: Vec::new(),
-            load_generators: Vec::new(),
+            ..Pods::default()
         };
         misplaced(&pods, None, &plan, 1)
     };
@@ -70,9 +68,7 @@ fn each_worker_must_hold_all_of_its_gpus() {
     }
     let pods = Pods {
         workers: pods.iter().collect(),
-        frontends: Vec::new(),
-        leaving: Vec::new(),
-        load_generators: Vec::new(),
+        ..Pods::default()
     };
     let misplaced = |first: &[&str], second: &[&str]| {
         let claims = [claim("w-0", first), claim("w-1", second)];

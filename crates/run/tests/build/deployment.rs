@@ -14,8 +14,7 @@ fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
         (typical(), "/spec/components/1/podTemplate/metadata/labels"),
         (elaborate(), "/spec/services/worker/extraPodMetadata/labels"),
     ] {
-        let settings = settings();
-        let run = Run::new(&object, &settings);
+        let run = Run::new(&object, settings());
         let deployment = json!(dynamo::deployment(&run));
         let labels = deployment.pointer(labels_of_worker).unwrap();
         let selector = build::workers_service(&run).spec.unwrap().selector.unwrap();
@@ -34,8 +33,7 @@ fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
 fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
     let mut object = typical();
     object.spec.dynamo_mut().worker.args = vec!["a b".into(), "$(id)".into(), "'\"".into()];
-    let settings = settings();
-    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
     let main = &deployment["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0];
     let words = |list: &str| -> Vec<String> { serde_json::from_value(main[list].clone()).unwrap() };
     let (command, args) = (words("command"), words("args"));
@@ -58,8 +56,7 @@ fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
 #[test]
 fn the_router_is_named_once_and_only_to_the_frontend() {
     let object = elaborate();
-    let settings = settings();
-    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
     let env_of = |component: &str| -> BTreeMap<String, Vec<Value>> {
         let pod = &deployment["spec"]["services"][component]["extraPodSpec"]["mainContainer"];
         let mut env = BTreeMap::<String, Vec<Value>>::new();
@@ -90,16 +87,15 @@ fn the_router_is_named_once_and_only_to_the_frontend() {
 
 #[test]
 fn a_worker_asks_for_exactly_one_gpu() {
-    let settings = settings();
     let mut object = elaborate();
-    let plugin = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let plugin = json!(dynamo::deployment(&Run::new(&object, settings())));
     let worker = &plugin["spec"]["services"]["worker"];
     assert_eq!(worker["resources"]["limits"]["gpu"], "1", "not the 4 of the spec");
     assert!(worker["resources"]["claims"].is_null() && worker["extraPodSpec"]["resourceClaims"].is_null());
     assert_eq!(worker["resources"]["limits"]["custom"]["vendor.example/nic"], "1");
 
     object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = Allocation::Dra;
-    let claims = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let claims = json!(dynamo::deployment(&Run::new(&object, settings())));
     let worker = &claims["spec"]["services"]["worker"];
     assert!(
         worker["resources"]["limits"]["gpu"].is_null(),
@@ -124,7 +120,7 @@ fn claims_tolerate_every_effect_by_its_name() {
             ] },
         }),
     );
-    let template = json!(build::claim_template(&Run::new(&object, &settings())));
+    let template = json!(build::claim_template(&Run::new(&object, settings())));
     assert_eq!(
         template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["tolerations"],
         json!([
@@ -141,9 +137,8 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
         (typical(), ["/spec/components/0", "/spec/components/1"]),
         (elaborate(), ["/spec/services/frontend", "/spec/services/worker"]),
     ] {
-        let settings = settings();
         let version = |object: &PerfValidation, component: &str| {
-            let deployment = json!(dynamo::deployment(&Run::new(object, &settings)));
+            let deployment = json!(dynamo::deployment(&Run::new(object, settings())));
             deployment.pointer(component).unwrap()["runtimeVersionOverride"].clone()
         };
         // Set, but not recorded: the served API does not have the field.
@@ -159,8 +154,7 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
 #[test]
 fn plain_deployments_are_asked_for_whatever_else_is_installed() {
     for object in [typical(), elaborate(), own_command()] {
-        let settings = settings();
-        let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+        let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
         assert_eq!(
             deployment["metadata"]["annotations"]["nvidia.com/enable-grove"],
             "false"
@@ -172,10 +166,9 @@ fn plain_deployments_are_asked_for_whatever_else_is_installed() {
 
 #[test]
 fn a_worker_with_several_gpus_claims_them_and_splits_the_model() {
-    let settings = settings();
     let mut object = typical();
     object.spec.dynamo_mut().worker.gpus = 4;
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     let claim = json!(build::claim_template(&run));
     assert_eq!(
         claim.pointer("/spec/spec/devices/requests/0/exactly/count"),
@@ -204,7 +197,7 @@ fn a_worker_with_several_gpus_claims_them_and_splits_the_model() {
     let mut object = own_command();
     object.spec.dynamo_mut().worker.gpus = 4;
     object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = Allocation::DevicePlugin;
-    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+    let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
     let main = deployment
         .pointer("/spec/components/1/podTemplate/spec/containers/0")
         .unwrap();

@@ -123,11 +123,9 @@ fn words(container: &Value) -> Vec<String> {
 fn carriers(spec: &Value, path: &str, word: &str) -> Result<usize, String> {
     let mut carried = 0;
     for (served, allocation) in [("nvidia.com/v1alpha1", "DevicePlugin"), ("nvidia.com/v1beta1", "DRA")] {
-        let (object, settings) = (object(served, allocation, spec), settings());
-        for (kind, built) in everything(&Run::new(&object, &settings)) {
-            let mut found = Vec::new();
-            containers(&built, &mut found);
-            for container in found {
+        let object = object(served, allocation, spec);
+        for (kind, built) in everything(&Run::new(&object, settings())) {
+            for container in containers(&built) {
                 let command = strings(&container["command"]);
                 if is_shell(&command) && command != wrapper() && path != ".workload.dynamo.worker.command[]" {
                     return Err(format!("{kind}: {command:?}"));

@@ -76,17 +76,17 @@ fn spec() -> impl Strategy<Value = PerfValidation> {
 }
 
 /// Every container of an object, wherever its kind keeps them.
-pub fn containers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+pub fn containers(value: &Value) -> Vec<&Value> {
     match value {
         Value::Object(fields) => {
             // A frontend whose image is the empty text has none.
-            if fields.contains_key("command") && ["image", "args"].iter().any(|key| fields.contains_key(*key)) {
-                found.push(value);
-            }
-            fields.values().for_each(|field| containers(field, found));
+            let is_container =
+                fields.contains_key("command") && ["image", "args"].iter().any(|key| fields.contains_key(*key));
+            let own = is_container.then_some(value);
+            own.into_iter().chain(fields.values().flat_map(containers)).collect()
         }
-        Value::Array(items) => items.iter().for_each(|item| containers(item, found)),
-        _ => {}
+        Value::Array(items) => items.iter().flat_map(containers).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -123,14 +123,13 @@ pub fn expanded(word: &str, environment: &BTreeMap<String, String>) -> String {
 
 /// The one program for a shell, of a spec without anything odd.
 pub fn wrapper() -> Vec<String> {
-    let (object, settings) = (typical(), settings());
-    let run = Run::new(&object, &settings);
+    let object = typical();
+    let run = Run::new(&object, settings());
     let deployment = json!(dynamo::deployment(&run));
-    let mut found = Vec::new();
-    containers(&deployment, &mut found);
-    let commands = found.iter().map(|container| strings(&container["command"]));
-    commands
+    let mut commands = containers(&deployment)
         .into_iter()
+        .map(|container| strings(&container["command"]));
+    commands
         .find(|command| is_shell(command))
         .expect("the worker's wrapper")
 }
@@ -138,13 +137,10 @@ pub fn wrapper() -> Vec<String> {
 proptest! {
     #[test]
     fn no_shell_reads_a_word_of_the_spec(object in spec()) {
-        let settings = settings();
-        let run = Run::new(&object, &settings);
+        let run = Run::new(&object, settings());
         let own = &object.spec.dynamo().worker.command;
         for (kind, built) in everything(&run) {
-            let mut found = Vec::new();
-            containers(&built, &mut found);
-            for container in found {
+            for container in containers(&built) {
                 let command = strings(&container["command"]);
                 prop_assert!(
                     !is_shell(&command) || command == wrapper() || command == *own,
@@ -159,8 +155,7 @@ proptest! {
         // Without a cache it downloads, so it has the token.
         let mut object = object;
         object.spec.model.cache = None;
-        let settings = settings();
-        let run = Run::new(&object, &settings);
+        let run = Run::new(&object, settings());
         let pod = build::trial_job(&run, 1).spec.expect("a spec").template.spec.expect("a pod");
         let container = &pod.containers[0];
         let args = container.args.clone().expect("arguments");
@@ -184,14 +179,12 @@ proptest! {
 
     #[test]
     fn the_worker_and_the_cache_get_every_word_as_it_is(object in spec()) {
-        let settings = settings();
-        let run = Run::new(&object, &settings);
+        let run = Run::new(&object, settings());
         let dynamo = object.spec.dynamo();
         let job = build::cache_job(&run).spec.expect("a spec").template.spec.expect("a pod");
         prop_assert_eq!(job.containers[0].args.as_deref(), Some(&[object.spec.model.name.clone()][..]));
         let deployment = json!(dynamo::deployment(&run));
-        let mut found = Vec::new();
-        containers(&deployment, &mut found);
+        let found = containers(&deployment);
         let ends_with = |words: &[String]| found.iter().any(|container| strings(&container["args"]).ends_with(words));
         prop_assert!(ends_with(&dynamo.worker.args), "{}", deployment);
         let frontend = [&dynamo.frontend.args[..], &["--router-mode".to_owned(), "least-loaded".to_owned()]].concat();

@@ -19,8 +19,7 @@ fn aiperf(job: JobSpec) -> Container {
 #[test]
 fn nothing_of_the_spec_is_interpreted() {
     let object = elaborate();
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     let deployment = json!(dynamo::deployment(&run));
     let worker = &deployment["spec"]["services"]["worker"]["extraPodSpec"]["mainContainer"];
     let script = worker["command"][2].as_str().unwrap();
@@ -56,8 +55,7 @@ fn jobs_have_the_queue_of_their_pods_and_none_of_the_other_labels() {
     let mut object = typical();
     let labels = json!({"kueue.x-k8s.io/queue-name": "gpus", "team": "ml"});
     object.spec.pod_template.metadata.labels = serde_json::from_value(labels).expect("well-formed");
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
         let labels = job.metadata.labels.unwrap_or_default();
         assert_eq!(
@@ -71,8 +69,7 @@ fn jobs_have_the_queue_of_their_pods_and_none_of_the_other_labels() {
 #[test]
 fn pods_of_our_own_are_restricted() {
     let object = typical();
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
         let spec = job.spec.unwrap();
         assert_eq!(spec.backoff_limit, Some(0));
@@ -111,8 +108,7 @@ fn a_template_replaces_the_users_of_our_own_pods() {
     let mut object = typical();
     let context = json!({"runAsUser": 1_000_650_000, "fsGroup": 1_000_650_000});
     object.spec.pod_template.spec.security_context = serde_json::from_value(context).expect("well-formed");
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
         let pod: PodSpec = job.spec.unwrap().template.spec.unwrap();
         let security = pod.security_context.unwrap();
@@ -134,8 +130,7 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     assert!(perfval_sizing::trial_is_pinned(&object.spec) && perfval_sizing::frontend_is_pinned(&object.spec));
     object.spec.model.cache = None;
     assert!(!perfval_sizing::trial_is_pinned(&object.spec));
-    let settings = settings();
-    let job = build::trial_job(&Run::new(&object, &settings), 1);
+    let job = build::trial_job(&Run::new(&object, settings()), 1);
     let affinity = job.spec.unwrap().template.spec.unwrap().affinity.unwrap();
     let node = affinity.node_affinity.unwrap();
     let architectures = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64", "arm64"]});
@@ -156,8 +151,7 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
 #[test]
 fn the_runner_understands_what_is_gated() {
     let object = typical();
-    let settings = settings();
-    let job = build::trial_job(&Run::new(&object, &settings), 1);
+    let job = build::trial_job(&Run::new(&object, settings()), 1);
     let args = aiperf(job.spec.unwrap()).args.unwrap();
     let gated: Vec<Measure> = args
         .windows(2)
@@ -184,8 +178,7 @@ fn aiperf_words(benchmark: &Value, trial: i64, soak: bool) -> Vec<String> {
         soak,
         ..Default::default()
     });
-    let settings = settings();
-    let job = build::trial_job(&Run::new(&object, &settings), trial);
+    let job = build::trial_job(&Run::new(&object, settings()), trial);
     let job = job.spec.expect("a spec");
     let deadline = job.active_deadline_seconds.expect("a deadline");
     let mut words = aiperf(job).args.expect("arguments");

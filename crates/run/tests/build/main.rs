@@ -10,6 +10,7 @@ mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use perfval_api::{ModelCache, PerfValidation};
 use perfval_run::{Run, Settings, build, dynamo, names};
@@ -138,14 +139,15 @@ fn object(api_version: &str, allocation: &str, spec: &Value) -> PerfValidation {
     .expect("a PerfValidation")
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> &'static Settings {
+    static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
         runner_image: "registry.example/perfvalidation-operator:0.1.0".into(),
         aiperf_image: Some("nvcr.io/nvidia/aiperf:0.13.0".into()),
         cluster_domain: "cluster.local".into(),
         version: "0.1.0".into(),
         ..Settings::default()
-    }
+    });
+    &SETTINGS
 }
 
 /// Everything of a run, by the name of the builder.
@@ -184,7 +186,7 @@ fn objects_are_as_recorded() {
         ("own-command", own_command()),
     ];
     for (name, object) in cases {
-        let objects = everything(&Run::new(&object, &settings()));
+        let objects = everything(&Run::new(&object, settings()));
         let text = format!("{:#}\n", json!(objects));
         let path = PathBuf::from(format!("tests/golden/{name}.json"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -203,7 +205,7 @@ fn objects_are_as_recorded() {
 #[test]
 fn every_object_is_named_labelled_and_owned() {
     let object = elaborate();
-    for (kind, value) in everything(&Run::new(&object, &settings())) {
+    for (kind, value) in everything(&Run::new(&object, settings())) {
         let metadata = &value["metadata"];
         assert!(metadata["name"].as_str().is_some_and(|name| !name.is_empty()), "{kind}");
         assert_eq!(metadata["namespace"], "perf", "{kind}");
@@ -264,7 +266,7 @@ fn nothing_asks_for_privileges_or_the_nodes_own_things() {
     ];
     let mut seen = 0;
     for object in [typical(), elaborate(), own_command()] {
-        for (kind, value) in everything(&Run::new(&object, &settings())) {
+        for (kind, value) in everything(&Run::new(&object, settings())) {
             for (field, value) in fields(&value) {
                 seen += 1;
                 assert!(!FORBIDDEN.contains(&field), "{kind}: {field}");
@@ -283,8 +285,7 @@ fn names_and_label_values_fit_in_the_longest_namespace() {
     object.metadata.namespace = Some("n".repeat(51));
     object.metadata.name = Some("x".repeat(63));
     object.spec.model.cache = elaborate().spec.model.cache;
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     for (kind, value) in everything(&run) {
         let name = value["metadata"]["name"].as_str().unwrap();
         // Only these two are named after the object, and only they may have longer names.

@@ -16,16 +16,17 @@ pub fn why() -> Why {
     Why::new(Reason::GatesMet, "4/8 GPUs on n1: fast")
 }
 
-fn packed(payloads: &BTreeMap<i64, String>) -> BTreeMap<i64, PackedTrial> {
+/// The results of a run with these trials.
+fn saved(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> ConfigMap {
     let pack = |(number, payload): (&i64, &String)| (*number, PackedTrial::new(payload));
-    payloads.iter().map(pack).collect()
+    let trials = payloads.iter().map(pack).collect();
+    build::results(run, Verdict::Passed, &why(), &trials, &BTreeMap::new())
 }
 
 #[test]
 fn results_are_the_same_for_the_same_content_and_never_too_big() {
     let object = typical();
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     // Hex of a hash chain: it packs to about half, so three of them do not fit.
     let noise = |seed: u64| -> String {
         let mut state = seed;
@@ -39,19 +40,9 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
             .collect()
     };
     let payloads: BTreeMap<i64, String> = (1..=3_i64).map(|trial| (trial, noise(trial.unsigned_abs()))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
-    assert_eq!(
-        results,
-        build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new())
-    );
-    let size: usize = results.data.iter().flatten().map(|(_, text)| text.len()).sum::<usize>()
-        + results
-            .binary_data
-            .iter()
-            .flatten()
-            .map(|(_, bytes)| bytes.0.len())
-            .sum::<usize>();
-    assert!(size <= 900 * 1024, "{size}");
+    let results = saved(&run, &payloads);
+    assert_eq!(results, saved(&run, &payloads));
+    assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
     let kept: Vec<_> = results.binary_data.as_ref().unwrap().keys().collect();
     assert_eq!(kept, ["trial-1.json.gz", "trial-2.json.gz"]);
     assert!(results.data.as_ref().unwrap()["omitted.txt"].starts_with("trial 3: "));
@@ -90,13 +81,8 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
 fn a_payload_can_be_read_back() {
     let object = typical();
     let payload = "{\"record\":1}".repeat(100);
-    let results = build::results(
-        &Run::new(&object, &settings()),
-        Verdict::Passed,
-        &why(),
-        &packed(&BTreeMap::from([(7, payload.clone())])),
-        &BTreeMap::new(),
-    );
+    let trials = BTreeMap::from([(7, payload.clone())]);
+    let results = saved(&Run::new(&object, settings()), &trials);
     let packed = &results.binary_data.unwrap()["trial-7.json.gz"].0;
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text).unwrap();
@@ -112,10 +98,9 @@ fn bytes(results: &ConfigMap) -> usize {
 #[test]
 fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
     let object = typical();
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     let payloads: BTreeMap<i64, String> = (1..=20).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
+    let results = saved(&run, &payloads);
     let data = results.data.as_ref().unwrap();
     println!("{} bytes; {:?}", bytes(&results), data.get("thinned.txt"));
     assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
@@ -146,10 +131,9 @@ fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
 #[test]
 fn samples_are_thinned_before_a_trial_is_left_out() {
     let object = typical();
-    let settings = settings();
-    let run = Run::new(&object, &settings);
+    let run = Run::new(&object, settings());
     let payloads: BTreeMap<i64, String> = (1..=40).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
+    let results = saved(&run, &payloads);
     let data = results.data.as_ref().unwrap();
     assert_eq!(
         results.binary_data.as_ref().unwrap().len(),

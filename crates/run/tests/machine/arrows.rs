@@ -160,7 +160,7 @@ fn every_row_takes_its_arrow() {
         story.step();
         // A part of the message tells apart what has one reason.
         let (reason, part) = row.reason.split_once(": ").unwrap_or((row.reason, ""));
-        let message = story.status().message.unwrap_or_default();
+        let message = story.message();
         let found = (story.phase(), story.verdict(), story.reason());
         if found != (Some(row.to), row.verdict, reason.to_owned()) || !message.contains(part) {
             wrong.push(format!(

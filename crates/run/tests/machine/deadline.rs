@@ -4,25 +4,17 @@ use perfval_api::{Phase, Verdict, meta};
 use perfval_run::Effect;
 use serde_json::json;
 
-use super::moments::busy;
+use super::queue::holder;
 use super::story::{Showing, Story};
-
-/// Looks as often as the operator does.
-fn pass_the_time(story: &mut Story, seconds: i64) {
-    for _ in 0..seconds / 5 {
-        story.wait(5);
-        story.step();
-    }
-}
 
 #[test]
 fn a_run_that_takes_too_long_as_a_whole_ends_and_says_what_it_waited_for() {
     let mut story = Story::with(json!({"timeouts": {"total": "3m"}}));
     story.until(Phase::WaitingForReady);
     story.workers_ready = false;
-    pass_the_time(&mut story, 100);
+    story.looks(20, 5);
     assert_eq!(story.phase(), Some(Phase::WaitingForReady), "there is time left");
-    pass_the_time(&mut story, 120);
+    story.looks(24, 5);
     let status = story.status();
     assert_eq!(status.verdict, Some(Verdict::Error));
     assert_eq!(story.reason(), "DeadlineExceeded");
@@ -42,19 +34,15 @@ fn the_time_of_an_outage_is_not_held_against_the_whole_run() {
     story.outage(3600);
     story.step();
     story.workers_ready = true;
-    pass_the_time(&mut story, 20);
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    story.looks(4, 5);
+    story.assert_passes();
 }
 
 /// Another run holds the only node, and gives it back.
 fn in_the_queue(spec: serde_json::Value) -> Story {
     let mut story = Story::with(spec);
     story.until(Phase::Sizing);
-    story.others = busy().others;
-    for hold in story.others.iter_mut().filter_map(|other| other.holds.as_mut()) {
-        hold.at_work = true;
-    }
+    story.others = vec![holder("first", "n1", true)];
     story.step();
     assert_eq!(story.reason(), "InLine");
     story
@@ -70,8 +58,7 @@ fn the_time_of_an_outage_in_the_queue_is_not_held_against_the_whole_run() {
     story.planned = None;
     story.outage(3600);
     story.others.clear();
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    story.assert_passes();
 }
 
 #[test]
@@ -106,19 +93,11 @@ fn a_run_in_the_queue_is_written_for_its_heartbeat_only_where_the_whole_run_has_
 fn what_was_measured_before_the_deadline_is_kept() {
     let mut story = Story::with(json!({"timeouts": {"total": "5m"}, "trials": {"rule": "All", "max": 4}}));
     story.until(Phase::Benchmarking);
-    while story
-        .status()
-        .state
-        .trials
-        .iter()
-        .filter(|trial| trial.outcome.is_some())
-        .count()
-        < 1
-    {
+    while story.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
         story.step();
     }
     story.showing = Showing::Hang;
-    pass_the_time(&mut story, 330);
+    story.looks(66, 5);
     story.until(Phase::Completed);
     let status = story.status();
     assert_eq!(

@@ -3,9 +3,9 @@
 use k8s_openapi::ByteString;
 use perfval_api::{Phase, TrialOutcome, Trigger, Verdict, condition, meta};
 use perfval_run::build;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::moments::{at, changed, judging_again, stricter};
+use super::moments::{at, changed, gate, judging_again, kept, stricter};
 use super::story::Story;
 
 /// Value, reason and generation of a condition.
@@ -25,10 +25,6 @@ fn is(value: &str, reason: &str, generation: i64) -> (String, String, i64) {
 
 fn run_number(story: &Story) -> i64 {
     story.status().run.map_or(0, |run| run.number)
-}
-
-fn gate(threshold: &str) -> Value {
-    json!({"gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": threshold}]})
 }
 
 #[test]
@@ -60,8 +56,7 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
 
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": false}));
     story.step();
-    let run = story.status().run.expect("a run");
-    assert_eq!((run.number, run.trigger), (2, Trigger::SpecChanged));
+    story.assert_run(2, Trigger::SpecChanged);
 }
 
 #[test]
@@ -86,9 +81,7 @@ fn a_held_back_edit_keeps_the_object_and_removes_what_is_left() {
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": true}));
     story.stuck = false;
     story.wait(4000);
-    for _ in 0..4 {
-        story.step();
-    }
+    story.steps(4);
     assert!(
         story.object.metadata.deletion_timestamp.is_none(),
         "a run is still to come"
@@ -156,8 +149,7 @@ fn a_limit_that_kept_a_run_from_measuring_is_tried_again_when_it_changes() {
     assert_eq!(run_number(&story), 1);
     story.spec(json!({"timeouts": {"workloadReady": "2h"}}));
     story.step();
-    let run = story.status().run.expect("a run");
-    assert_eq!((run.number, run.trigger), (2, Trigger::SpecChanged));
+    story.assert_run(2, Trigger::SpecChanged);
 }
 
 #[test]
@@ -292,13 +284,9 @@ fn saved_instead(story: &mut Story, payload: Option<&[u8]>) {
 fn changed_gates_interrupt_a_run_that_is_still_measuring() {
     let mut story = changed(at(Phase::Benchmarking), stricter);
     story.step();
-    assert_eq!(
-        (story.phase(), story.reason().as_str()),
-        (Some(Phase::CleaningUp), "Interrupted")
-    );
+    story.assert_at(Phase::CleaningUp, "Interrupted");
     story.until(Phase::Pending);
-    let run = story.status().run.expect("a run");
-    assert_eq!((run.number, run.trigger), (2, Trigger::SpecChanged));
+    story.assert_run(2, Trigger::SpecChanged);
 }
 
 #[test]
@@ -337,9 +325,7 @@ fn a_trial_that_a_restart_voided_stays_void_under_other_gates() {
 
 #[test]
 fn what_is_kept_for_a_post_mortem_stays_kept_and_is_removed_later() {
-    let mut story = at(Phase::CleaningUp);
-    story.annotate(meta::NO_CLEANUP, Some("true"));
-    story.until(Phase::Completed);
+    let mut story = kept();
     stricter(&mut story);
     story.until(Phase::Evaluating).until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Failed));
@@ -356,9 +342,7 @@ fn an_object_that_is_deleted_while_its_trials_are_judged_again_leaves() {
     let mut story = changed(judging_again(), |story| {
         story.delete();
     });
-    for _ in 0..4 {
-        story.step();
-    }
+    story.steps(4);
     assert!(story.gone);
 }
 
@@ -401,9 +385,7 @@ fn gates_that_change_again_while_the_saved_trials_cannot_be_read_ask_for_no_meas
     assert_eq!((story.phase(), run_number(&story)), (Some(Phase::Evaluating), 2));
     story.results_unreadable = false;
     story.until(Phase::Completed);
-    for _ in 0..4 {
-        story.step();
-    }
+    story.steps(4);
     let status = story.status();
     let run = status.run.expect("a run");
     assert_eq!(

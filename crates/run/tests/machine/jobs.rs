@@ -1,11 +1,12 @@
 //! Jobs are ours by their uid: one of another maker is not read, one that is gone is not made again.
 
-use perfval_api::{Phase, TrialOutcome, Verdict};
+use perfval_api::{Phase, TrialOutcome};
 use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_run::{Decision, Effect};
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
+use super::moments::fills_cache;
 use super::story::{Showing, Story};
 
 fn causes(story: &Story) -> Vec<Cause> {
@@ -17,9 +18,7 @@ fn causes(story: &Story) -> Vec<Cause> {
 fn opened() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Single", "max": 5}}));
     story.until(Phase::Benchmarking);
-    while story.status().state.trials.is_empty() {
-        story.step();
-    }
+    story.until_trial(1);
     story
 }
 
@@ -88,8 +87,7 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     );
 
     story.showing = Showing::Fast;
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    story.assert_passes();
     assert_eq!(story.status().state.trials.len(), 2);
 }
 
@@ -99,9 +97,7 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
     // A node that was rebooted: its pods are still reported ready, and nothing of them runs.
     story.trial_job = None;
     (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Failed("connection refused".into()));
-    for _ in 0..10 {
-        story.step();
-    }
+    story.steps(10);
     let status = story.status();
     assert_eq!(
         (status.phase, status.state.trials.len()),
@@ -111,8 +107,7 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
 
     (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Completion("hello".into()));
     story.showing = Showing::Fast;
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    story.assert_passes();
     assert_eq!(story.status().state.trials.len(), 2);
 }
 
@@ -130,8 +125,7 @@ fn two_jobs_lost_in_a_row_end_the_run() {
         story.step();
         assert!(story.status().state.trials.len() < 3, "trial {number}");
     }
-    story.until(Phase::Completed);
-    story.assert_error("BenchmarkFailed");
+    story.assert_ends_in("BenchmarkFailed");
     assert_eq!(causes(&story), [Cause::JobLost]);
 }
 
@@ -154,9 +148,7 @@ fn a_job_that_replaced_ours_is_not_read() {
 fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
     let mut story = under_way();
     (story.trial_job, story.stray_generator) = (None, true);
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     assert_eq!(
         story.status().state.trials.len(),
         1,
@@ -168,10 +160,7 @@ fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
 }
 
 fn with_cache() -> Story {
-    let mut story = Story::with(
-        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
-    );
-    story.cache_job = Some("Running");
+    let mut story = fills_cache("Running");
     story.until(Phase::Deploying);
     story
 }
@@ -180,8 +169,7 @@ fn with_cache() -> Story {
 fn a_cache_that_another_client_says_is_full_is_not_believed() {
     let mut story = with_cache();
     (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-another-owner"));
-    story.step();
-    story.step();
+    story.steps(2);
     story.assert_error("NameTaken");
     assert!(!story.deployed);
 }
@@ -189,8 +177,7 @@ fn a_cache_that_another_client_says_is_full_is_not_believed() {
 #[test]
 fn a_cache_job_that_vanished_is_not_created_again() {
     let mut story = with_cache();
-    story.step();
-    story.step();
+    story.steps(2);
     assert!(story.status().state.cache_job_uid.is_some());
     story.cache_job = None;
     let decision = story.step();

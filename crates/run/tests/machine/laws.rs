@@ -7,6 +7,7 @@ use perfval_sizing::Seen;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::moments::gate;
 use super::story::{Showing, Story};
 
 /// Something that happens between two passes.
@@ -58,11 +59,10 @@ pub(super) fn happening() -> impl Strategy<Value = Happening> {
 
 /// A change of what judges the trials.
 fn judged(n: u8) -> serde_json::Value {
-    let gate = |threshold: &str| json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": threshold}]);
     match n % 4 {
-        0 => json!({"gates": gate("1000")}),
-        1 => json!({"gates": gate("1500")}),
-        2 => json!({"gates": gate("3000")}),
+        0 => gate("1000"),
+        1 => gate("1500"),
+        2 => gate("3000"),
         _ => json!({"trials": {"maxFailedRequestsPercent": (n % 7).to_string()}}),
     }
 }
@@ -236,10 +236,7 @@ proptest! {
         happen(&mut story, &Happening::Unreadable(false));
         happen(&mut story, &Happening::Preempted(false));
         // The sum of all limits is under 90 minutes; two runs may follow each other.
-        for _ in 0..180 {
-            story.wait(60);
-            story.step();
-        }
+        story.looks(180, 60);
         prop_assert!(matches!(story.phase(), Some(Phase::Completed | Phase::Suspended)), "{:?} {}", story.phase(), story.reason());
     }
 }

@@ -2,7 +2,6 @@
 
 use perfval_api::{Phase, Verdict};
 use perfval_run::observed::Need;
-use perfval_run::{Run, machine};
 use serde_json::json;
 
 use super::story::Story;
@@ -16,15 +15,13 @@ fn on_a_dual_node(allocation: &str) -> Story {
 #[test]
 fn such_a_node_is_chosen_only_when_asked_for() {
     let mut story = on_a_dual_node("Auto");
-    story.until(Phase::Completed);
-    story.assert_error("MixedAllocation");
+    story.assert_ends_in("MixedAllocation");
 }
 
 #[test]
 fn an_explicit_choice_measures_there() {
     let mut story = on_a_dual_node("DRA");
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -34,11 +31,7 @@ fn a_pod_of_the_other_way_ends_the_run() {
         story.until(phase);
         story.plugin_pods = Some(1);
         story.until(Phase::Completed);
-        assert_eq!(
-            (story.verdict(), story.reason()),
-            (Some(Verdict::Error), "MixedAllocation".to_owned()),
-            "{phase:?}"
-        );
+        story.assert_verdict(Some(Verdict::Error), "MixedAllocation", format!("{phase:?}"));
         story.assert_message("pod other/train-0 got nvidia.com/gpu of n1");
     }
 }
@@ -47,8 +40,7 @@ fn a_pod_of_the_other_way_ends_the_run() {
 fn only_such_a_node_is_watched() {
     let watched = |mut story: Story| {
         story.until(Phase::Benchmarking);
-        let run = Run::new(&story.object, &story.settings);
-        machine::needs(&run).parts.contains(&Need::Inventory)
+        story.needs().contains(&Need::Inventory)
     };
     assert!(watched(on_a_dual_node("DRA")));
     assert!(!watched(Story::new()));
@@ -59,8 +51,6 @@ fn while_it_is_not_known_no_trial_counts() {
     let mut story = on_a_dual_node("DRA");
     story.until(Phase::Benchmarking);
     story.unreadable = true;
-    for _ in 0..20 {
-        story.step();
-    }
+    story.steps(20);
     assert_eq!((story.phase(), story.verdict()), (Some(Phase::Benchmarking), None));
 }

@@ -2,11 +2,11 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use perfval_api::{Phase, meta};
-use perfval_run::observed::ProbeAnswer;
+use perfval_api::{Blocked, Phase, meta};
+use perfval_run::observed::{DynamoApi, ProbeAnswer};
 use perfval_run::queue::{Contender, Hold, Position};
 use perfval_sizing::Seen;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::story::{Showing, Story};
 
@@ -25,9 +25,7 @@ pub(super) fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
 pub(super) fn second_trial_hangs() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Benchmarking);
-    while story.status().state.trials.len() < 2 {
-        story.step();
-    }
+    story.until_trial(2);
     story.showing = Showing::Hang;
     story.step();
     story.wait(4000);
@@ -66,20 +64,20 @@ pub(super) fn settled(phase: Phase) -> Story {
     panic!("{phase:?} does not end: {}", story.reason());
 }
 
-pub(super) fn no_dynamo(on_missing: &str) -> Story {
+fn without_dynamo(on_missing: &str, dynamo: Seen<DynamoApi>) -> Story {
     let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": on_missing}}}));
-    story.dynamo = Seen::Absent;
+    story.dynamo = dynamo;
     story.until(Pending).step();
     story.wait(4000);
     story
 }
 
+pub(super) fn no_dynamo(on_missing: &str) -> Story {
+    without_dynamo(on_missing, Seen::Absent)
+}
+
 pub(super) fn dynamo_unreadable() -> Story {
-    let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": "Skip"}}}));
-    story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
-    story.until(Pending).step();
-    story.wait(4000);
-    story
+    without_dynamo("Skip", Seen::Unknown("GET customresourcedefinitions: 403".into()))
 }
 
 pub(super) fn old_dynamo() -> Story {
@@ -124,11 +122,16 @@ pub(super) fn busy() -> Story {
     })
 }
 
+/// A run that fills a model cache first, with its Job in this state.
+pub(super) fn fills_cache(job: &'static str) -> Story {
+    let template = json!({"storage": "1Gi", "storageClassName": "fast"});
+    let mut story = Story::with(json!({"model": {"cache": {"volumeClaimTemplate": template}}}));
+    story.cache_job = Some(job);
+    story
+}
+
 pub(super) fn cache_fails() -> Story {
-    let mut story = Story::with(
-        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
-    );
-    story.cache_job = Some("Failed");
+    let mut story = fills_cache("Failed");
     // The first pass asks the API server whether it would take the deployment at all.
     story.until(Deploying).step();
     story
@@ -173,8 +176,7 @@ pub(super) fn failed_for_long() -> Story {
 pub(super) fn no_completion() -> Story {
     changed(at(WaitingForReady), |s| {
         s.answer = ProbeAnswer::Empty;
-        s.step();
-        s.step();
+        s.steps(2);
         s.wait(4000);
     })
 }
@@ -203,6 +205,31 @@ pub(super) fn suspended() -> Story {
     story
 }
 
+pub(super) fn over(mut story: Story) -> Story {
+    story.until(Completed);
+    story
+}
+
+/// A finished run whose time for removal passed.
+pub(super) fn overdue() -> Story {
+    over(changed(at(CleaningUp), |story| {
+        story.stuck = true;
+        story.step();
+        story.wait(4000);
+    }))
+}
+
+/// The operator may not write an object of the run.
+pub(super) fn block(story: &mut Story) {
+    let status = story.object.status.as_mut().expect("a status");
+    status.state.blocked = Some(Blocked {
+        reason: "Refused".into(),
+        message: "Service pv-1-workers belongs to another owner: rename or remove it".into(),
+        since: story.now,
+        for_good: false,
+    });
+}
+
 /// A finished run of which everything is kept.
 pub(super) fn kept() -> Story {
     let mut story = at(CleaningUp);
@@ -217,10 +244,14 @@ pub(super) fn kept_no_longer() -> Story {
     story
 }
 
+/// A change of the spec to one gate on the throughput.
+pub(super) fn gate(threshold: &str) -> Value {
+    json!({"gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": threshold}]})
+}
+
 /// Gates that a fast deployment misses.
 pub(super) fn stricter(story: &mut Story) {
-    let gate = json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "3000"});
-    story.spec(json!({"gates": [gate]}));
+    story.spec(gate("3000"));
 }
 
 /// Changed gates, and the saved trials not looked at yet.

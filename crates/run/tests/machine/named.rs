@@ -5,18 +5,17 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use perfval_api::{Phase, Severity, Verdict, condition};
 use perfval_run::names;
-use perfval_run::observed::{NodeSeen, ProbeAnswer};
+use perfval_run::observed::ProbeAnswer;
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
+use super::moments::fills_cache;
+use super::patience::node;
 use super::story::{Showing, Story};
 
 /// A run that fills a model cache, with its pod in this state.
 fn filling(pod: Value) -> Story {
-    let mut story = Story::with(
-        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
-    );
-    story.cache_job = Some("Running");
+    let mut story = fills_cache("Running");
     story.around.filler = Some(pod);
     story.until(Phase::Deploying);
     story
@@ -27,34 +26,22 @@ fn waiting(reason: &str, message: &str) -> Value {
         "restartCount": 0, "state": {"waiting": {"reason": reason, "message": message}}}]})
 }
 
-fn message(story: &Story) -> String {
-    story.status().message.unwrap_or_default()
-}
-
-fn steps(story: &mut Story, passes: usize) {
-    for _ in 0..passes {
-        story.step();
-    }
-}
-
 #[test]
 fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
     let mut story = filling(waiting("ErrImageNeverPull", "Container image is not present"));
-    steps(&mut story, 4);
+    story.steps(4);
     story.assert_error("ImagePullBackOff");
     assert!(
-        message(&story).starts_with("model cache: pod filler, container fill: image i"),
+        story
+            .message()
+            .starts_with("model cache: pod filler, container fill: image i"),
         "{}",
-        message(&story)
+        story.message()
     );
 
     let mut story = filling(waiting("ErrImagePull", "dial tcp: i/o timeout"));
-    steps(&mut story, 4);
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (None, "ImagePullBackOff"),
-        "the network may come back"
-    );
+    story.steps(4);
+    story.assert_verdict(None, "ImagePullBackOff", "the network may come back");
     story.around.filler = Some(json!({"phase": "Running"}));
     story.step();
     assert_eq!(story.reason(), "Running", "and it did");
@@ -63,11 +50,10 @@ fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
 #[test]
 fn an_image_for_another_architecture_ends_the_run_at_once_and_names_the_nodes() {
     let mut story = filling(waiting("ErrImagePull", "no match for platform in manifest: not found"));
-    let Seen::Present(node) = unready() else { unreachable!() };
-    story.around.node = Seen::Present(NodeSeen { ready: true, ..node });
-    steps(&mut story, 2);
+    story.around.node = node(true);
+    story.steps(2);
     story.assert_error("OtherArchitecture");
-    let message = message(&story);
+    let message = story.message();
     assert!(
         message.contains("is arm64: pod filler, container fill: image i: no match for platform"),
         "{message}"
@@ -104,7 +90,7 @@ fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
     ];
     for (log, reason, words) in cases {
         let mut story = filling(json!({"phase": "Running"}));
-        steps(&mut story, 3);
+        story.steps(3);
         story.cache_job = Some("Failed");
         story.step();
         assert_eq!(story.verdict(), None, "its pod was read before it ended: {reason}");
@@ -115,7 +101,7 @@ fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
             (story.verdict(), story.reason().as_str()),
             (Some(Verdict::Error), reason)
         );
-        assert!(message(&story).contains(words), "{}", message(&story));
+        story.assert_message(words);
         let found = story.status().diagnosis;
         let blamed = found
             .iter()
@@ -143,23 +129,15 @@ fn a_cache_whose_pod_was_ended_by_others_says_who() {
         ),
     ] {
         let mut story = filling(json!({"phase": "Running"}));
-        steps(&mut story, 3);
+        story.steps(3);
         story.cache_job = Some("Failed");
         story.around.filler = Some(status);
         story.around.filler_log = Some("Fetching 12 files:  41%\n");
         story.step();
         story.assert_error("ModelCacheFailed");
-        assert!(message(&story).contains(words), "{}", message(&story));
-        assert!(!message(&story).contains("model.name"), "{}", message(&story));
+        story.assert_message(words);
+        assert!(!story.message().contains("model.name"), "{}", story.message());
     }
-}
-
-fn unready() -> Seen<NodeSeen> {
-    Seen::Present(NodeSeen {
-        ready: false,
-        message: "Kubelet stopped posting node status.".into(),
-        architecture: "arm64".into(),
-    })
 }
 
 #[test]
@@ -167,14 +145,10 @@ fn a_node_that_goes_away_ends_the_trial_on_it() {
     let mut story = Story::new();
     story.showing = Showing::Hang;
     story.until(Phase::Benchmarking);
-    steps(&mut story, 4);
-    story.around.node = unready();
+    story.steps(4);
+    story.around.node = node(false);
     story.step();
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (None, "NodeNotReady"),
-        "told at once"
-    );
+    story.assert_verdict(None, "NodeNotReady", "told at once");
     story.wait(25).step();
     story.assert_error("NodeNotReady");
 
@@ -191,12 +165,12 @@ fn a_kubelet_that_comes_back_in_time_ends_nothing() {
     let mut story = Story::new();
     story.showing = Showing::Hang;
     story.until(Phase::Benchmarking);
-    steps(&mut story, 4);
-    story.around.node = unready();
+    story.steps(4);
+    story.around.node = node(false);
     story.step();
     story.around.node = Seen::NotAsked;
     story.step();
-    assert_eq!((story.verdict(), story.reason().as_str()), (None, "Running"));
+    story.assert_verdict(None, "Running", "");
 }
 
 #[test]
@@ -204,17 +178,17 @@ fn a_frontend_of_another_model_is_named_and_believed_after_ten_seconds() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     story.answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]));
-    steps(&mut story, 4);
-    assert_eq!((story.verdict(), story.reason().as_str()), (None, "ModelNotServed"));
+    story.steps(4);
+    story.assert_verdict(None, "ModelNotServed", "");
     story
         .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
         .wait(15);
-    steps(&mut story, 3);
+    story.steps(3);
     story.assert_error("ModelNotServed");
     assert!(
-        message(&story).starts_with("the frontend serves lab/tiny, not m"),
+        story.message().starts_with("the frontend serves lab/tiny, not m"),
         "{}",
-        message(&story)
+        story.message()
     );
 }
 
@@ -225,9 +199,9 @@ fn a_wait_that_ends_says_how_far_the_pods_came() {
     story.until(Phase::WaitingForReady);
     story.step();
     story.wait(31);
-    steps(&mut story, 3);
+    story.steps(3);
     story.assert_error("WorkloadNotReady");
-    let said = message(&story);
+    let said = story.message();
     assert!(
         said.contains("0 of 2 workers are ready, 2 have a pod, the frontend is not ready"),
         "{said}"
@@ -259,7 +233,7 @@ fn what_hangs_is_looked_at_for_ever_and_ever_less_often() {
     story.stuck = false;
     story.children.clear();
     story.deployed = false;
-    steps(&mut story, 2);
+    story.steps(2);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
 }
 
@@ -274,7 +248,7 @@ fn a_pod_of_somebody_else_with_the_objects_name_keeps_no_removal_waiting() {
     story.until(Phase::Completed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     story.delete();
-    steps(&mut story, 3);
+    story.steps(3);
     assert!(story.gone);
 }
 
@@ -286,7 +260,7 @@ fn a_pod_of_an_earlier_run_of_the_object_is_waited_for() {
     story.until(Phase::CleaningUp);
     let of_first_run = json!({"perfvalidation.dev/run": names::run_id("u-1", 1)});
     story.around.helpers = vec![of_first_run];
-    steps(&mut story, 5);
+    story.steps(5);
     assert_eq!(story.phase(), Some(Phase::CleaningUp));
     story.around.helpers.clear();
     story.until(Phase::Completed);

@@ -130,8 +130,7 @@ fn a_deployment_that_came_up_during_an_outage_is_measured() {
     story.step();
     story.outage(45);
     story.workers_ready = true;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    story.assert_passes();
 }
 
 #[test]
@@ -170,8 +169,7 @@ fn a_result_that_could_not_be_read_yet_is_read_again_after_an_outage() {
     story.step();
     assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
     story.trial_log_unreadable = false;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 /// An operator that is too busy to look in time still comes to an end.
@@ -283,7 +281,7 @@ fn a_look_that_takes_long_is_no_outage() {
     let began = story.now;
     story.outage(60);
     let run = Run::new(&story.object, &story.settings);
-    let mut seen = story.observe(&machine::needs(&run).parts);
+    let mut seen = story.observe(&story.needs());
     seen.began = Some(began);
     let status = machine::decide(&run, &seen, story.now).status;
     assert_eq!(status.state.gaps, Vec::new());

@@ -67,7 +67,8 @@ fn a_pod_that_stays_refused_sends_the_run_back_whatever_the_schedulers_clock_say
     }
 }
 
-fn unready(ready: bool) -> Seen<NodeSeen> {
+/// The node of the run.
+pub(super) fn node(ready: bool) -> Seen<NodeSeen> {
     Seen::Present(NodeSeen {
         ready,
         message: "container runtime is down".into(),
@@ -78,13 +79,13 @@ fn unready(ready: bool) -> Seen<NodeSeen> {
 #[test]
 fn a_node_that_is_not_ready_in_one_look_ends_nothing() {
     let mut story = starting();
-    story.around.node = unready(false);
+    story.around.node = node(false);
     look_for(&mut story, 15, |_| {});
     assert_eq!(is(&story), (None, "NodeNotReady".to_owned()), "named at once");
-    story.around.node = unready(true);
+    story.around.node = node(true);
     story.step();
     // It comes again: the time before does not count.
-    story.around.node = unready(false);
+    story.around.node = node(false);
     look_for(&mut story, 15, |_| {});
     assert_eq!(story.verdict(), None);
     look_for(&mut story, 15, |_| {});
@@ -117,14 +118,14 @@ fn an_outage_of_the_operator_is_not_counted_as_patience() {
 #[test]
 fn what_cannot_be_read_for_a_moment_is_not_taken_to_be_over() {
     let mut story = starting();
-    story.around.node = unready(false);
+    story.around.node = node(false);
     let mut looks = 0;
     look_for(&mut story, 40, |story| {
         looks += 1;
         story.around.node = if looks % 2 == 0 {
             Seen::Unknown("get Node n1: 500".into())
         } else {
-            unready(false)
+            node(false)
         };
     });
     assert_eq!(is(&story), (Some(Verdict::Error), "NodeNotReady".to_owned()));
@@ -239,15 +240,11 @@ fn a_record_that_comes_some_seconds_after_the_end_of_its_job_counts() {
         let mut story = Story::new();
         story.until(Phase::Benchmarking);
         story.showing = Showing::Hang;
-        for _ in 0..5 {
-            story.step();
-        }
+        story.steps(5);
         story.showing = Showing::Fast;
         story.trial_ended_at = story.now + TimeDelta::seconds(ahead);
         story.trial_log_unreadable = true;
-        for _ in 0..10 {
-            story.step();
-        }
+        story.steps(10);
         assert_eq!(story.phase(), Some(Phase::Benchmarking), "{ahead} s ahead");
         story.trial_log_unreadable = false;
         story.until(Phase::Completed);

@@ -21,7 +21,7 @@ fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
             story.step();
         });
         preempt(&mut story, pod);
-        let message = story.status().message.unwrap_or_default();
+        let message = story.message();
         assert_eq!((story.phase(), story.verdict()), (Some(CleaningUp), None), "{message}");
         assert_eq!(story.reason(), "Interrupted");
         assert!(message.starts_with(&format!("pod {pod} was removed")), "{message}");
@@ -29,8 +29,7 @@ fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
         story.until(Pending);
         assert!(!story.deployed, "its GPUs are free before it asks for others");
         story.until(Completed);
-        let run = story.status().run.expect("a run");
-        assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
+        story.assert_run(2, Trigger::Preempted);
         assert_eq!(story.verdict(), Some(Verdict::Passed));
     }
 }
@@ -58,8 +57,7 @@ fn a_pod_that_is_gone_already_shows_by_its_event() {
     story.preemptions = Seen::NotAsked;
     story.showing = Showing::Fast;
     story.until(Completed);
-    let run = story.status().run.expect("a run");
-    assert_eq!((run.number, run.trigger), (2, Trigger::Preempted));
+    story.assert_run(2, Trigger::Preempted);
 }
 
 #[test]
@@ -79,13 +77,10 @@ fn a_preempted_run_waits_in_the_queue_for_the_others() {
     story.preempted = None;
     story.free = 0;
     story.until(Sizing);
-    for _ in 0..90 {
-        story.wait(5).step();
-    }
-    assert_eq!((story.phase(), story.reason().as_str()), (Some(Sizing), "Saturated"));
+    story.looks(90, 5);
+    story.assert_at(Sizing, "Saturated");
     story.free = 8;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -101,11 +96,8 @@ fn runs_that_give_way_share_the_time_for_the_whole_run() {
     }
     assert_eq!(story.status().state.first_started_at, began);
     assert!(story.status().run.map(|run| run.started_at) > began);
-    for _ in 0..150 {
-        story.workers_ready = false;
-        story.wait(5);
-        story.step();
-    }
+    story.workers_ready = false;
+    story.looks(150, 5);
     assert_eq!(story.reason(), "DeadlineExceeded");
     // A run that a user asks for has its own time.
     story.until(Completed);

@@ -12,8 +12,7 @@ fn under_way(benchmark: &serde_json::Value) -> Story {
     let mut story = Story::with(json!({"benchmark": benchmark}));
     story.until(Phase::Benchmarking);
     story.showing = Showing::Hang;
-    (0..4).for_each(|_| drop(story.step()));
-    story.wait(20);
+    story.steps(4).wait(20);
     story
 }
 

@@ -35,19 +35,38 @@ fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
     Contender::new(&metadata, &story.object.spec, &story.status(), true, now()).expect("it waits")
 }
 
-fn position(uid: &str, ago: i64) -> Position {
-    Position::new(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
+/// A run that holds a node.
+pub(super) fn holder(uid: &str, node: &str, at_work: bool) -> Contender {
+    Contender {
+        holds: Some(Hold {
+            node: node.into(),
+            at_work,
+            uses: None,
+        }),
+        wants: None,
+        ..waiting(uid, 100, json!({}))
+    }
+}
+
+/// A plan, and the number of sizings that it took.
+fn plan<'l>(line: &'l Line, inventory: &Inventory) -> (Vec<(&'l Contender, Turn)>, usize) {
+    let fleet = Fleet::new(inventory);
+    let mut sized = 0;
+    let turns = queue::plan(
+        line,
+        |_| None,
+        |_, spec, others| {
+            sized += 1;
+            fleet.choose(inventory.for_run(), spec, others.held, others.granted)
+        },
+    );
+    (turns, sized)
 }
 
 /// The turn of the last of these runs.
 fn turn_of(uid: &str, runs: Vec<Contender>, inventory: &Inventory) -> Turn {
     let line = Line { runs, usual: None };
-    let fleet = Fleet::new(inventory);
-    let turns = queue::plan(
-        &line,
-        |_| None,
-        |_, spec, others| fleet.choose(inventory.for_run(), spec, others.held, others.granted),
-    );
+    let (turns, _) = plan(&line, inventory);
     let own = turns.into_iter().find(|(run, _)| run.position.uid() == uid);
     own.expect("it waits").1
 }
@@ -99,11 +118,7 @@ fn two_nodes_serve_the_first_two() {
 /// A run that has read its plan once, and is about to confirm it.
 fn settling(uid: &str, ago: i64) -> Contender {
     Contender {
-        holds: Some(Hold {
-            node: "n1".into(),
-            at_work: true,
-            uses: None,
-        }),
+        holds: holder(uid, "n1", true).holds,
         ..waiting(uid, ago, json!({}))
     }
 }
@@ -142,16 +157,7 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
         runs: runs.collect(),
         usual: Some(std::time::Duration::from_mins(1)),
     };
-    let mut sized = 0;
-    let fleet = Fleet::new(&inventory);
-    let turns = queue::plan(
-        &line,
-        |_| None,
-        |_, spec, others| {
-            sized += 1;
-            fleet.choose(inventory.for_run(), spec, others.held, others.granted)
-        },
-    );
+    let (turns, sized) = plan(&line, &inventory);
     assert_eq!(sized, 2, "the one that gets the node, and the first that does not");
     let Turn::Queued(last) = &turns[999].1 else {
         panic!("{:?}", turns[999].1)
@@ -168,22 +174,13 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
 
 #[test]
 fn a_place_in_the_queue_is_said_again_at_most_once_a_minute_and_far_behind_by_tenths() {
-    let holder = |n: usize| Contender {
-        holds: Some(Hold {
-            node: "n1".into(),
-            at_work: true,
-            uses: None,
-        }),
-        wants: None,
-        ..waiting(&format!("a{n:03}"), 100, json!({}))
-    };
     let mut story = Story::new();
     story.until(Phase::Sizing);
-    story.others = (0..100).map(holder).collect();
+    story.others = (0..100).map(|n| holder(&format!("a{n:03}"), "n1", true)).collect();
     let said = |story: &mut Story, left: usize, wait: i64| {
         story.others.truncate(left);
         story.wait(wait).step();
-        story.status().message.expect("a message")
+        story.message()
     };
     let first = said(&mut story, 100, 1);
     assert!(first.contains("(100 runs are ahead)"), "{first}");
@@ -323,15 +320,11 @@ fn a_run_that_nobody_looks_after_or_can_move_is_in_no_plan() {
 
 #[test]
 fn a_place_in_the_queue_has_a_heartbeat_only_where_other_operators_plan_too() {
-    let holder = Contender {
-        wants: None,
-        ..settling("first", 100)
-    };
     let written = |shares_the_cluster: bool| {
         let mut story = Story::new();
         story.settings.shares_the_cluster = shares_the_cluster;
         story.until(Phase::Sizing);
-        story.others = vec![holder.clone()];
+        story.others = vec![holder("first", "n1", true)];
         story.step();
         assert_eq!(story.reason(), "InLine");
         let looked = |story: &Story| story.status().state.last_looked_at;
@@ -392,37 +385,18 @@ fn only_a_run_within_its_own_limits_is_waited_for_without_a_limit() {
 fn the_limit_counts_from_the_end_of_the_line() {
     let mut story = Story::with(json!({"timeouts": {"sizing": "60s"}}));
     story.until(Phase::Sizing);
-    story.others = vec![Contender {
-        namespace: "perf".into(),
-        name: "first".into(),
-        position: position("a", 100),
-        holds: Some(Hold {
-            node: "n1".into(),
-            at_work: true,
-            uses: None,
-        }),
-        wants: None,
-        is_attended: true,
-    }];
+    story.others = vec![holder("first", "n1", true)];
     story.step();
     assert_eq!(story.reason(), "InLine");
     story.wait(7200).step();
-    assert_eq!((story.phase(), story.reason()), (Some(Phase::Sizing), "InLine".into()));
-    assert!(
-        story
-            .status()
-            .message
-            .is_some_and(|message| message.contains("perf/first"))
-    );
+    story.assert_at(Phase::Sizing, "InLine");
+    story.assert_message("perf/first");
     // The first one is over, and another pod has all GPUs: now it is this run's own time.
     story.others.clear();
     story.free = 0;
     story.step();
     story.wait(50).step();
-    assert_eq!(
-        (story.phase(), story.reason()),
-        (Some(Phase::Sizing), "Saturated".into())
-    );
+    story.assert_at(Phase::Sizing, "Saturated");
     story.wait(20).step();
     story.assert_error("Saturated");
 }
@@ -442,9 +416,7 @@ fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
     story.stuck = false;
     story.unschedulable = false;
     story.free = 0;
-    story.step();
-    story.step();
-    story.step();
+    story.steps(3);
     assert_eq!(
         (story.reason(), perfval_sizing::holds_node(&story.status())),
         ("Saturated".into(), false)

@@ -21,8 +21,7 @@ fn refused() -> Story {
 }
 
 fn counts_gpus(story: &Story) -> bool {
-    let run = Run::new(&story.object, &story.settings);
-    machine::needs(&run).parts.contains(&Need::Inventory)
+    story.needs().contains(&Need::Inventory)
 }
 
 #[test]
@@ -34,15 +33,9 @@ fn a_gpu_that_another_took_is_missed_within_two_looks_and_its_holder_named() {
         "claims of the whole cluster are not listed in every pass"
     );
     story.step();
-    assert_eq!(
-        (story.phase(), story.reason()),
-        (Some(Phase::WaitingForReady), "Unschedulable".into())
-    );
+    story.assert_at(Phase::WaitingForReady, "Unschedulable");
     story.step();
-    assert_eq!(
-        (story.phase(), story.reason()),
-        (Some(Phase::Sizing), "LostRace".into())
-    );
+    story.assert_at(Phase::Sizing, "LostRace");
     story.assert_message("other/held has gpu-1");
     let names_the_holder =
         |notice: &perfval_run::Event| notice.reason == Word::LostRace && notice.note.contains("other/held has gpu-1");
@@ -66,8 +59,7 @@ fn a_race_lost_again_and_again_ends_the_run_with_the_name_of_the_winner() {
         story.pods_age = 3;
         story.free = 1;
         assert_eq!(story.status().state.resizes, lost);
-        story.step();
-        story.step();
+        story.steps(2);
     }
     story.assert_error("LostRace");
     story.assert_message("other/held");
@@ -97,7 +89,7 @@ fn a_worker_that_got_its_gpu_while_it_was_looked_at_lost_nothing() {
     story.free = 2;
     story.step();
     let run = Run::new(&story.object, &story.settings);
-    let mut seen = story.observe(&machine::needs(&run).parts);
+    let mut seen = story.observe(&story.needs());
     // Both are still refused in the list of pods, and served in the newer list of claims.
     let pods = seen
         .pods
@@ -138,10 +130,9 @@ fn what_cannot_be_read_is_no_lost_race() {
     story.free = 1;
     story.step();
     let run = Run::new(&story.object, &story.settings);
-    let needs = machine::needs(&run);
-    assert!(needs.parts.contains(&Need::Inventory));
+    assert!(counts_gpus(&story));
     for unread in [Seen::NotAsked, Seen::Unknown("403".into())] {
-        let mut seen = story.observe(&needs.parts);
+        let mut seen = story.observe(&story.needs());
         seen.inventory = unread;
         let decision = machine::decide(&run, &seen, story.now);
         assert_eq!(decision.status.phase, Some(Phase::WaitingForReady));
@@ -171,13 +162,9 @@ fn a_gpu_that_another_holds_too_is_not_measured() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     story.shared_gpu = true;
-    story.until(Phase::Completed);
-    story.assert_error("PlacementBroken");
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("gpu-1") && message.contains("other/second"),
-        "{message}"
-    );
+    story.assert_ends_in("PlacementBroken");
+    story.assert_message("gpu-1");
+    story.assert_message("other/second");
 }
 
 #[test]
@@ -185,8 +172,7 @@ fn a_watch_that_is_behind_ends_no_run() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     (story.shared_gpu, story.watch_is_behind) = (true, true);
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -211,20 +197,16 @@ fn no_trial_starts_on_the_wrong_node() {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
     story.until_between_trials();
     story.wrong_node = true;
-    story.until(Phase::Completed);
-    story.assert_error("PlacementBroken");
+    story.assert_ends_in("PlacementBroken");
 }
 
 #[test]
 fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_run_goes_on() {
     let mut story = moved();
     story.step();
-    assert_eq!(
-        (story.phase(), story.reason()),
-        (Some(Phase::WaitingForReady), "Running".into())
-    );
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");
+    story.assert_at(Phase::WaitingForReady, "Running");
+    story.assert_message("w1");
+    story.assert_message("gpu-1");
     assert!(counts_gpus(&story));
     story.until(Phase::Benchmarking);
     let trials = story.status().state.trials;
@@ -233,16 +215,14 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
         "what was measured stays"
     );
     assert_eq!(story.status().state.plan.device_ids[1].name, "gpu-1");
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 #[test]
 fn a_gpu_that_belongs_to_another_too_ends_the_run_between_trials_with_what_was_measured() {
     let mut story = moved();
     story.shared_gpu = true;
-    story.until(Phase::Completed);
-    story.assert_error("PlacementBroken");
+    story.assert_ends_in("PlacementBroken");
     assert_eq!(story.status().state.trials.len(), 1);
     assert!(story.saved.is_some());
 }
@@ -255,10 +235,10 @@ fn a_gpu_lost_between_trials_is_not_sized_again() {
     story.pods_age = 3;
     story.free = 1;
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Error), "LostRace".into()),
-        "trials of two deployments are not trials of one"
+    story.assert_verdict(
+        Some(Verdict::Error),
+        "LostRace",
+        "trials of two deployments are not trials of one",
     );
     assert!(story.saved.is_some());
 }

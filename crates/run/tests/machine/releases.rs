@@ -8,15 +8,10 @@ use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending,
 use perfval_api::{PerfValidation, Phase, meta};
 use serde_json::json;
 
-use super::moments::{at, begun, changed, saturated, second_trial_hangs, showing, suspended};
+use super::moments::{at, begun, changed, over, saturated, second_trial_hangs, showing, suspended};
 use super::story::{Showing, Story};
 
 const RELEASES: &str = "../api/tests/fixtures";
-
-fn over(mut story: Story) -> Story {
-    story.until(Completed);
-    story
-}
 
 /// A run that waits behind another one.
 fn in_line() -> Story {

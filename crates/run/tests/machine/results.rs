@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use perfval_api::Phase;
 use perfval_run::diagnosis::error_logs;
 use perfval_run::observed::{Child, ChildKind, ChildRef, ErrorLog, LogRequest, Need};
-use perfval_run::{Effect, Run, machine, names};
+use perfval_run::{Effect, Run, names};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -86,9 +86,7 @@ fn a_run_whose_number_is_lost_keeps_its_own_results() {
 fn saving(crash: bool) -> Story {
     let mut story = Story::new();
     story.until(Phase::Benchmarking);
-    while story.status().state.trials.is_empty() {
-        story.step();
-    }
+    story.until_trial(1);
     story.restarts = i32::from(crash);
     story.until(Phase::Evaluating);
     story
@@ -104,11 +102,7 @@ fn texts(story: &mut Story) -> BTreeMap<String, String> {
 #[test]
 fn the_last_lines_of_the_workload_are_saved_with_a_trial_that_had_errors() {
     let log = |pod: &str, previous, trials| ErrorLog {
-        of: LogRequest {
-            pod: pod.into(),
-            container: "main".into(),
-            previous,
-        },
+        of: LogRequest::new(pod, "main", previous),
         trials,
     };
     let found = |text: &str| Seen::Present(BTreeMap::from([(1, text.to_owned())]));
@@ -119,9 +113,8 @@ fn the_last_lines_of_the_workload_are_saved_with_a_trial_that_had_errors() {
         log("w1", true, Seen::Absent),
         log("w1", false, Seen::Unknown("500".into())),
     ];
-    let needs = |story: &Story| machine::needs(&Run::new(&story.object, &story.settings)).parts;
     let mut crashed = saving(true);
-    assert!(needs(&crashed).contains(&Need::Workload));
+    assert!(crashed.needs().contains(&Need::Workload));
     crashed.error_logs.clone_from(&logs);
     let saved = texts(&mut crashed);
     let [(key, text)] = Vec::from_iter(saved).try_into().expect("one log");
@@ -145,7 +138,7 @@ fn the_last_lines_of_the_workload_are_saved_with_a_trial_that_had_errors() {
 
     let mut healthy = saving(false);
     assert!(
-        !needs(&healthy).contains(&Need::Workload),
+        !healthy.needs().contains(&Need::Workload),
         "nothing is read of a healthy run"
     );
     healthy.error_logs = logs;

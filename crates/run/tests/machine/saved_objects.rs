@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
+use Phase::{Benchmarking, CleaningUp, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
-use perfval_api::{Blocked, Phase, Verdict, meta};
+use perfval_api::{Phase, Verdict, meta};
 use perfval_run::status::summarize;
 use serde_json::{Value, json};
 
-use super::moments::{at, begun, changed, interrupted, saturated, showing, suspended};
+use super::moments::{at, begun, block, changed, interrupted, over, overdue, saturated, showing, suspended};
 use super::story::{Showing, Story};
 
 const FOLDER: &str = "../../config/argocd/resource_customizations/perfvalidation.dev/PerfValidation";
@@ -19,11 +19,6 @@ fn untouched() -> Story {
     let mut story = Story::new();
     let default = json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN});
     story.object.status = Some(serde_json::from_value(default).expect("a status"));
-    story
-}
-
-fn over(mut story: Story) -> Story {
-    story.until(Completed);
     story
 }
 
@@ -74,14 +69,8 @@ fn kept(mut story: Story) -> Story {
 }
 
 fn blocked(story: &mut Story) {
-    let status = story.object.status.as_mut().expect("a status");
-    status.state.blocked = Some(Blocked {
-        reason: "Refused".into(),
-        message: "Service pv-1-workers belongs to another owner: rename or remove it".into(),
-        since: story.now,
-        for_good: false,
-    });
-    summarize(status, story.now);
+    block(story);
+    summarize(story.object.status.as_mut().expect("a status"), story.now);
 }
 
 /// A finished run, and an edit that asks for the next one while `spec.suspend` holds it back.
@@ -125,7 +114,7 @@ fn stories() -> Vec<(&'static str, Story)> {
         ("suspending", interrupted(suspend)),
         ("passed-kept", kept(Story::new())),
         ("failed-kept", kept(showing(Showing::Slow))),
-        ("passed-leftovers", over(changed(at(CleaningUp), |s| { s.stuck = true; s.step(); s.wait(4000); }))),
+        ("passed-leftovers", overdue()),
         ("failed-leftovers", over(changed(showing(Showing::Slow), |s| { s.until(CleaningUp); s.stuck = true; s.step(); s.wait(4000); }))),
         ("suspending-leftovers", changed(interrupted(|s| { s.stuck = true; suspend(s); }), |s| { s.wait(4000); s.step(); s.wait(1); s.step(); })),
         ("deleting", changed(at(Benchmarking), |s| { s.step(); s.delete(); s.step(); })),

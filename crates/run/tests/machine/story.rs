@@ -1,19 +1,20 @@
 //! A run in a simulated cluster: effects change it, the next pass observes it.
 
+mod assertions;
 mod effects;
 mod observed;
 mod trials;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use perfval_api::fleet::PerfBaseline;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Verdict};
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::observed::{Child, DryRunResult, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
+use perfval_run::observed::{Child, DryRunResult, DynamoApi, ErrorLog, Need, PodEvent, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
 use perfval_sizing::Seen;
@@ -163,7 +164,11 @@ impl Story {
             },
             permission: Seen::Present(true),
             dynamo: Seen::Present(DynamoApi {
-                resource: dgd_resource(),
+                resource: ApiResource::from_gvk(&GroupVersionKind::gvk(
+                    "nvidia.com",
+                    "v1beta1",
+                    "DynamoGraphDeployment",
+                )),
                 operator_version: Some("1.4.2".into()),
                 takes_runtime_version: true,
             }),
@@ -241,6 +246,10 @@ impl Story {
         self.status().verdict
     }
 
+    pub fn message(&self) -> String {
+        self.status().message.unwrap_or_default()
+    }
+
     /// Reason as a reader can tell it: the word, or of several reasons with this word the one whose remedy the message or the
     /// newest finding shows.
     pub fn reason(&self) -> String {
@@ -261,20 +270,6 @@ impl Story {
             .into_iter()
             .find_map(|text| same.iter().find(|(_, remedy)| text.contains(remedy)));
         told.map_or(word, |(reason, _)| reason.name().to_owned())
-    }
-
-    /// Asserts that the run ended with an error of this reason.
-    #[track_caller]
-    pub fn assert_error(&self, reason: &str) {
-        let ended = (self.verdict(), self.reason());
-        assert_eq!(ended, (Some(Verdict::Error), reason.to_owned()));
-    }
-
-    /// Asserts that the message contains this text.
-    #[track_caller]
-    pub fn assert_message(&self, text: &str) {
-        let message = self.status().message.unwrap_or_default();
-        assert!(message.contains(text), "{message}");
     }
 
     fn uid(&self) -> &str {
@@ -340,6 +335,22 @@ impl Story {
         decision
     }
 
+    /// Several passes.
+    pub fn steps(&mut self, passes: usize) -> &mut Self {
+        for _ in 0..passes {
+            self.step();
+        }
+        self
+    }
+
+    /// Several passes with a pause before each.
+    pub fn looks(&mut self, passes: usize, pause: i64) -> &mut Self {
+        for _ in 0..passes {
+            self.wait(pause).step();
+        }
+        self
+    }
+
     /// From now on the endpoint gives this answer.
     pub fn answers(&mut self, answer: ProbeAnswer) -> &mut Self {
         self.answer = answer;
@@ -350,17 +361,13 @@ impl Story {
     /// What a pass would decide now.
     pub fn decide(&self) -> Decision {
         let run = Run::new(&self.object, &self.settings);
+        let mut needs = self.needs();
         let seen = if machine::is_queued(&run) {
             self.turn()
         } else {
-            self.observe(&machine::needs(&run).parts)
+            self.observe(&needs)
         };
-        let decision = machine::decide(&run, &seen, self.now);
-        if decision.reads.is_empty() {
-            return decision;
-        }
-        let mut needs = machine::needs(&run).parts;
-        let mut decision = decision;
+        let mut decision = machine::decide(&run, &seen, self.now);
         for _ in 0..4 {
             if decision.reads.is_empty() {
                 break;
@@ -370,6 +377,19 @@ impl Story {
         }
         assert!(decision.reads.is_empty(), "{:?} was read already", decision.reads.parts);
         decision
+    }
+
+    /// Reads that the next pass needs first.
+    pub fn needs(&self) -> BTreeSet<Need> {
+        machine::needs(&Run::new(&self.object, &self.settings)).parts
+    }
+
+    /// Steps until this trial is open.
+    pub fn until_trial(&mut self, number: usize) -> &mut Self {
+        while self.status().state.trials.len() < number {
+            self.step();
+        }
+        self
     }
 
     /// Steps until a trial is over while the next one is not open yet, because a load generator still works.
@@ -395,16 +415,6 @@ impl Story {
             self.step();
         }
         panic!("{phase:?} not reached: {:?} {}", self.phase(), self.reason());
-    }
-}
-
-fn dgd_resource() -> ApiResource {
-    ApiResource {
-        group: "nvidia.com".into(),
-        version: "v1beta1".into(),
-        api_version: "nvidia.com/v1beta1".into(),
-        kind: "DynamoGraphDeployment".into(),
-        plural: "dynamographdeployments".into(),
     }
 }
 

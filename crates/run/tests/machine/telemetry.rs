@@ -1,7 +1,7 @@
 //! The metrics of the GPUs: read where there is an exporter, and never a reason for anything where there is none.
 
 use k8s_openapi::api::batch::v1::Job;
-use perfval_api::{Finding, Phase, Verdict};
+use perfval_api::{Finding, Phase};
 use perfval_run::Effect;
 use perfval_sizing::Seen;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -62,8 +62,7 @@ fn a_node_without_an_exporter_is_measured_all_the_same() {
     ] {
         let mut story = Story::new();
         story.gpu_exporter = seen;
-        story.until(Phase::Completed);
-        assert_eq!(story.verdict(), Some(Verdict::Passed));
+        story.assert_passes();
         let status = story.status();
         let of_gpus =
             |finding: &&Finding| Cause::from_finding(finding).is_some_and(|cause| cause.name().starts_with("GPU"));

@@ -26,17 +26,14 @@ fn silent(log: &'static str) -> Story {
     story.until(Phase::WaitingForReady);
     story.frontend_log = Some(log);
     // The GPUs are confirmed, then it counts as ready.
-    story.step();
-    story.step();
+    story.steps(2);
     story
 }
 
 #[test]
 fn a_panic_of_the_frontends_discovery_ends_the_run_early() {
     let mut story = silent("Unfold must not be polled after it returned Poll::Ready(None)");
-    for _ in 0..6 {
-        story.step();
-    }
+    story.steps(6);
     assert_eq!(
         story.phase(),
         Some(Phase::WaitingForReady),
@@ -53,16 +50,14 @@ fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serv
     let log = "Error adding model from discovery error=\"401 Unauthorized\"";
     let mut story = silent(log);
     story.wait(20);
-    story.step();
-    story.step();
+    story.steps(2);
     assert_eq!(story.phase(), Some(Phase::WaitingForReady));
     assert_eq!(story.reason(), "ModelAddFailed");
     assert_eq!(causes(&story), [("ModelAddFailed".to_owned(), Severity::Warning)]);
 
     let mut heals = silent(log);
     heals.wait(20);
-    heals.step();
-    heals.step();
+    heals.steps(2);
     heals.answers(ProbeAnswer::Completion("hello".into()));
     heals.until(Phase::Benchmarking);
     let left = causes(&heals);
@@ -94,8 +89,7 @@ fn a_late_first_completion_has_no_effect() {
 #[test]
 fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     let mut story = Story::with(json!({"workload": {"dynamo": {"image": "v:1.6.1"}}}));
-    story.until(Phase::Completed);
-    story.assert_error("VersionSkew");
+    story.assert_ends_in("VersionSkew");
     let status = story.status();
     assert_eq!(status.diagnosis[0].cause, "VersionSkew");
     let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.events).collect();
@@ -250,12 +244,9 @@ fn new_weights_under_the_same_name_are_no_comparison() {
 fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
     let mut story = Story::with(json!({"placement": {"expectGPUs": 9}}));
     story.until(Phase::Completed);
-    assert_eq!(
-        (story.verdict(), story.reason()),
-        (Some(Verdict::Failed), "GPUsMissing".to_owned())
-    );
+    story.assert_verdict(Some(Verdict::Failed), "GPUsMissing", "");
     assert_eq!(causes(&story)[0], ("GPUsMissing".to_owned(), Severity::Warning));
-    let message = story.status().message.unwrap_or_default();
+    let message = story.message();
     let says = "GPUsMissing: n1 has 8 of 9 GPUs expected by placement.expectGPUs";
     assert!(message.starts_with(says), "{message}");
 
@@ -266,8 +257,7 @@ fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
     slow.assert_message("GPUsMissing: n1 has 8 of 9 GPUs");
 
     let mut whole = Story::with(json!({"placement": {"expectGPUs": 8}}));
-    whole.until(Phase::Completed);
-    assert_eq!(whole.verdict(), Some(Verdict::Passed));
+    whole.assert_passes();
     assert!(causes(&whole).iter().all(|(cause, _)| cause != "GPUsMissing"));
 }
 
@@ -275,10 +265,9 @@ fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
 fn gpus_that_only_the_cluster_expects_are_a_warning_that_a_pass_does_not_hide() {
     let mut story = Story::new();
     story.tainted = true;
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
     assert_eq!(causes(&story)[0], ("GPUsMissing".to_owned(), Severity::Warning));
-    let message = story.status().message.unwrap_or_default();
+    let message = story.message();
     let says = "GPUsMissing: n1 has 7 of 8 GPUs expected by the node itself; 1 unhealthy or tainted";
     assert!(message.contains(says), "{message}");
 }

@@ -29,15 +29,11 @@ fn discreet(spec: serde_json::Value) -> Story {
 fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
     let mut story = Story::new();
     story.object.metadata.namespace = Some("kube-system".into());
-    story.until(Phase::Completed);
-    story.assert_error("Refused");
+    story.assert_ends_in("Refused");
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert!(effects.is_empty(), "{effects:?}");
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("kube-system") && message.contains("--refused-namespaces"),
-        "{message}"
-    );
+    story.assert_message("kube-system");
+    story.assert_message("--refused-namespaces");
     assert!(condition::is_true(&story.status(), condition::STALLED));
 
     story.settings.refused_namespaces.clear();
@@ -51,18 +47,13 @@ fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
 fn a_run_waits_until_an_administrator_allows_its_namespace() {
     let mut story = Story::new();
     story.permission = Seen::Present(false);
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     assert_eq!(
         (story.phase(), story.verdict(), story.reason()),
         (Some(Phase::Pending), None, "Refused".to_owned())
     );
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("namespace perf yet") && message.contains("kubectl perfval doctor -n perf"),
-        "{message}"
-    );
+    story.assert_message("namespace perf yet");
+    story.assert_message("kubectl perfval doctor -n perf");
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert!(effects.is_empty(), "no finalizer either: {effects:?}");
     let contends = |story: &Story| {
@@ -126,12 +117,9 @@ fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
     story.permission = Seen::Present(false);
     story.until(Phase::Pending).step();
     story.wait(4000);
-    story.until(Phase::Completed);
-    story.assert_error("Refused");
-    let message = story.status().message.unwrap_or_default();
-    for part in ["may create nothing in namespace perf", "timeouts.prerequisites"] {
-        assert!(message.contains(part), "{message}");
-    }
+    story.assert_ends_in("Refused");
+    story.assert_message("may create nothing in namespace perf");
+    story.assert_message("timeouts.prerequisites");
     assert!(condition::is_true(&story.status(), condition::STALLED));
 }
 
@@ -141,29 +129,21 @@ fn whether_a_namespace_is_allowed_is_not_guessed() {
     story.permission = Seen::Unknown("no answer within 10 s".into());
     story.until(Phase::Pending).step();
     story.wait(4000);
-    story.until(Phase::Completed);
-    story.assert_error("CallFailed");
-    let message = story.status().message.unwrap_or_default();
-    assert!(message.contains("no answer within 10 s"), "{message}");
-    assert!(message.contains("timeouts.prerequisites"), "{message}");
+    story.assert_ends_in("CallFailed");
+    story.assert_message("no answer within 10 s");
+    story.assert_message("timeouts.prerequisites");
 }
 
 #[test]
 fn a_load_generator_that_the_operator_does_not_permit_is_refused_before_anything_is_created() {
     let mut story = Story::with(json!({"benchmark": {"image": "registry.example/team-of-others/aiperf:0.13.0"}}));
     story.settings.benchmark_images = vec!["registry.example/team".into()];
-    story.until(Phase::Completed);
-    story.assert_error("Refused");
+    story.assert_ends_in("Refused");
     let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
     assert_eq!(effects, [&Effect::EnsureFinalizer]);
-    let message = story.status().message.unwrap_or_default();
-    for part in [
-        "team-of-others/aiperf:0.13.0",
-        "--benchmark-images",
-        "spec.benchmark.image",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
+    story.assert_message("team-of-others/aiperf:0.13.0");
+    story.assert_message("--benchmark-images");
+    story.assert_message("spec.benchmark.image");
 }
 
 #[test]
@@ -208,8 +188,7 @@ fn a_run_that_is_under_way_is_not_ended_by_a_new_refusal() {
     story.until(Phase::Deploying);
     story.settings.refused_namespaces.push("perf".into());
     story.settings.benchmark_images.clear();
-    story.until(Phase::Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -236,7 +215,7 @@ fn a_queue_does_not_reveal_the_runs_of_other_namespaces() {
     story.others = vec![contender("other", "secret-project"), contender("perf", "own")];
     story.until(Phase::Sizing).step();
     assert_eq!(story.reason(), "InLine");
-    let message = story.status().message.unwrap_or_default();
+    let message = story.message();
     assert!(message.contains("perf/own, a run of another namespace"), "{message}");
     assert!(!readable(&story.log).contains("secret-project"), "{message}");
 }
@@ -246,8 +225,7 @@ fn the_winner_of_a_race_is_not_named() {
     let mut story = discreet(json!({}));
     story.until(Phase::WaitingForReady);
     (story.unschedulable, story.pods_age, story.free) = (true, 3, 1);
-    story.step();
-    story.step();
+    story.steps(2);
     assert_eq!(story.reason(), "LostRace");
     story.assert_message("a claim of another namespace has gpu-1;");
     assert!(!readable(&story.log).contains("other/"));
@@ -257,9 +235,7 @@ fn the_winner_of_a_race_is_not_named() {
 fn a_gpu_that_two_hold_does_not_reveal_the_other() {
     let mut story = discreet(json!({}));
     story.shared_gpu = true;
-    for _ in 0..80 {
-        story.step();
-    }
+    story.steps(80);
     let readable = readable(&story.log);
     assert!(readable.contains("of another namespace"), "{readable}");
     assert!(!readable.contains("other/"), "{readable}");

@@ -1,10 +1,10 @@
 //! What tools that wait for an object read: `Ready`, `Reconciling` and `Stalled`.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying};
-use perfval_api::{Blocked, Phase, condition, meta};
+use perfval_api::{Phase, condition, meta};
 use serde_json::json;
 
-use super::moments::{at, changed, interrupted};
+use super::moments::{at, block, changed, interrupted, kept, overdue};
 use super::story::Story;
 
 /// `Ready`, `Reconciling`, `Stalled`, and the reason of the last.
@@ -15,27 +15,12 @@ fn says(story: &Story) -> [String; 4] {
     [ready.status, reconciling.status, stalled.status, stalled.reason]
 }
 
-fn block(story: &mut Story) {
-    let status = story.object.status.as_mut().expect("a status");
-    status.state.blocked = Some(Blocked {
-        reason: "Refused".into(),
-        message: "Service pv-1-workers belongs to another owner".into(),
-        since: story.now,
-        for_good: false,
-    });
-}
-
 #[test]
 fn a_pass_is_not_ready_while_its_gpus_are_not_back() {
-    let mut story = changed(at(CleaningUp), |story| {
-        story.stuck = true;
-        story.step();
-        story.wait(4000).until(Completed);
-    });
+    let mut story = overdue();
     assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
     story.stuck = false;
-    story.step();
-    story.step();
+    story.steps(2);
     assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
 }
 
@@ -53,10 +38,7 @@ fn a_removal_that_is_overdue_stalls_a_run_without_a_verdict() {
 
 #[test]
 fn a_pass_is_not_ready_while_its_deployment_is_kept() {
-    let mut story = changed(at(CleaningUp), |story| {
-        story.annotate(meta::NO_CLEANUP, Some("true"));
-        story.until(Completed);
-    });
+    let mut story = kept();
     assert_eq!(says(&story), ["False", "False", "False", "NoCleanupRequested"]);
     story.annotate(meta::NO_CLEANUP, None);
     story.until(CleaningUp).until(Completed);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
-use Verdict::Passed;
-use perfval_api::{Phase, Verdict, Word, meta};
+use perfval_api::{Phase, Word, meta};
 use perfval_run::Effect;
 use perfval_run::observed::DryRunResult;
 use perfval_sizing::Seen;
@@ -19,9 +18,7 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
     story.step();
     story.delete();
     story.stuck = true;
-    for _ in 0..10 {
-        story.step();
-    }
+    story.steps(10);
     story.wait(4000).step();
     assert!(!story.gone, "the finalizer holds while something may exist");
     assert!(story.log.iter().any(|decision| {
@@ -31,9 +28,7 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
             .any(|notice| notice.reason == Word::TeardownUnconfirmed)
     }));
     story.stuck = false;
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     assert!(story.gone);
 }
 
@@ -50,14 +45,10 @@ fn a_finished_object_that_is_deleted_leaves_without_a_write_of_its_status() {
     let mut unread = at(Completed);
     unread.delete();
     unread.pods_unreadable = true;
-    for _ in 0..5 {
-        unread.step();
-    }
+    unread.steps(5);
     assert!(!unread.gone, "its pods are unknown");
     unread.pods_unreadable = false;
-    for _ in 0..5 {
-        unread.step();
-    }
+    unread.steps(5);
     assert!(unread.gone);
 }
 
@@ -66,9 +57,7 @@ fn a_wait_that_never_ends_is_not_a_hot_loop() {
     let mut story = at(Benchmarking);
     story.delete();
     story.stuck = true;
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     story.wait(4000).step();
     let reports = |decision: &perfval_run::Decision| {
         decision
@@ -98,12 +87,10 @@ fn what_is_kept_for_a_post_mortem_outlives_its_time() {
 fn a_trial_read_after_a_long_outage_still_counts() {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Benchmarking);
-    story.step();
-    story.step();
+    story.steps(2);
     story.outage(4000).step();
     assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -114,9 +101,7 @@ fn an_unknown_read_moves_no_phase() {
         if phase == CleaningUp {
             story.object.status.as_mut().unwrap().verdict = None;
         }
-        for _ in 0..5 {
-            story.step();
-        }
+        story.steps(5);
         assert_eq!(story.phase(), Some(phase), "{}", story.reason());
     }
 }
@@ -152,10 +137,7 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
     let mut story = at(Deploying);
     story.admission = away();
     story.step();
-    assert_eq!(
-        (story.phase(), story.reason().as_str()),
-        (Some(Deploying), "CallFailed")
-    );
+    story.assert_at(Deploying, "CallFailed");
     story.admission = Seen::Present(DryRunResult::Accepted);
     story.until(WaitingForReady);
 
@@ -172,17 +154,11 @@ fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
 fn workers_that_a_queue_holds_are_waited_for_and_not_blamed() {
     let mut story = at(WaitingForReady);
     (story.queued, story.workers_ready) = (true, false);
-    for _ in 0..20 {
-        story.wait(10).step();
-    }
-    assert_eq!(
-        (story.phase(), story.reason()),
-        (Some(WaitingForReady), "InLine".into())
-    );
+    story.looks(20, 10);
+    story.assert_at(WaitingForReady, "InLine");
     story.assert_message("queued behind its scheduling gate kueue.x-k8s.io/admission");
     (story.queued, story.workers_ready) = (false, true);
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 }
 
 #[test]
@@ -190,16 +166,13 @@ fn a_worker_that_was_deleted_is_not_measured_while_it_ends() {
     let waiting = || {
         let mut story = at(WaitingForReady);
         story.leaving_worker = true;
-        for _ in 0..10 {
-            story.step();
-        }
+        story.steps(10);
         assert_eq!((story.phase(), story.trial_job), (Some(WaitingForReady), None));
         story
     };
     let mut story = waiting();
     story.leaving_worker = false;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 
     let mut stuck = waiting();
     stuck.wait(4000).step();
@@ -212,14 +185,11 @@ fn no_trial_opens_while_a_deleted_worker_ends() {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 2}}));
     story.until_between_trials();
     story.leaving_worker = true;
-    for _ in 0..10 {
-        story.step();
-    }
+    story.steps(10);
     assert_eq!(story.status().state.trials.len(), 1);
     story.assert_message("worker w-old was deleted");
     story.leaving_worker = false;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 }
 
 /// A run whose first trial's Job is held by a queue since its creation.
@@ -228,7 +198,7 @@ fn queued() -> Story {
     story.step();
     (story.queued, story.showing) = (true, Showing::Hang);
     story.wait(600).step();
-    assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "InLine".into()));
+    story.assert_at(Benchmarking, "InLine");
     story.assert_message("of trial 1 is suspended");
     story
 }
@@ -239,23 +209,18 @@ fn a_job_that_a_queue_holds_starts_its_limit_once_it_may_run() {
     story.queued = false;
     story.step();
     story.wait(600).step();
-    assert_eq!((story.phase(), story.reason()), (Some(Benchmarking), "Running".into()));
+    story.assert_at(Benchmarking, "Running");
     story.showing = Showing::Fast;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 }
 
 #[test]
 fn a_queue_that_never_lets_a_job_go_ends_the_run_without_blame() {
     let mut story = queued();
     story.wait(4000).step();
-    story.until(Completed);
-    story.assert_error("InLine");
-    let message = story.status().message.unwrap_or_default();
-    assert!(
-        message.contains("is suspended") && message.contains("timeouts.benchmark passed"),
-        "{message}"
-    );
+    story.assert_ends_in("InLine");
+    story.assert_message("is suspended");
+    story.assert_message("timeouts.benchmark passed");
 }
 
 #[test]
@@ -263,15 +228,12 @@ fn a_job_that_a_queue_stops_after_its_start_is_not_measured_again_with_cached_pr
     for held_before in [false, true] {
         let mut story = if held_before { queued() } else { at(Benchmarking) };
         (story.queued, story.showing) = (false, Showing::Hang);
-        for _ in 0..3 {
-            story.wait(20).step();
-        }
+        story.looks(3, 20);
         assert_eq!(story.reason(), "Running");
         assert!(story.status().state.trials[0].job_uid.is_some(), "its Job was seen");
         story.queued = true;
         story.step();
-        story.until(Completed);
-        story.assert_error("BenchmarkFailed");
+        story.assert_ends_in("BenchmarkFailed");
         story.assert_message("is suspended after it had started");
     }
 }
@@ -287,14 +249,12 @@ fn a_job_that_a_queue_stops_within_seconds_is_known_to_have_started() {
     }
     story.step();
     story.queued = true;
-    story.until(Completed);
-    story.assert_error("BenchmarkFailed");
+    story.assert_ends_in("BenchmarkFailed");
 }
 
 #[test]
 fn a_result_counts_although_the_finished_job_is_suspended() {
     let mut story = queued();
     story.showing = Showing::Fast;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
+    story.assert_passes();
 }

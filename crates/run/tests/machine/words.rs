@@ -3,12 +3,11 @@
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
 use perfval_api::{Leftovers, OperatorState, Phase, Trigger, Verdict, condition, meta};
 use perfval_run::observed::ChildKind;
-use perfval_run::{Run, machine};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::laws::{happen, happening};
-use super::moments::{at, changed, moved};
+use super::moments::{at, changed, gate, kept, moved, overdue};
 use super::story::Story;
 
 /// A run that fills a model cache first.
@@ -41,7 +40,7 @@ proptest! {
             }
             let decisions = [&mut story, &mut reworded].map(|story| {
                 happen(story, what);
-                let needs = machine::needs(&Run::new(&story.object, &story.settings)).parts;
+                let needs = story.needs();
                 let decision = story.step();
                 let effects: Vec<_> = decision.effects.iter().map(std::mem::discriminant).collect();
                 let mut status = decision.status;
@@ -94,10 +93,8 @@ fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     }];
     for begin in moments {
         let mut story = changed(begin(), damage);
-        story.until(Completed);
-        assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
-        let run = story.status().run.expect("a run");
-        assert_eq!((run.number, run.trigger), (2, Trigger::StateLost));
+        story.assert_passes();
+        story.assert_run(2, Trigger::StateLost);
     }
     let mut over = changed(at(Completed), damage);
     over.step();
@@ -107,22 +104,6 @@ fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
         (1, Some(Verdict::Passed)),
         "its verdict stays"
     );
-}
-
-/// A finished run whose time for removal passed.
-fn overdue() -> Story {
-    changed(at(CleaningUp), |story| {
-        story.stuck = true;
-        story.step();
-        story.wait(4000).until(Completed);
-    })
-}
-
-fn kept() -> Story {
-    changed(at(CleaningUp), |story| {
-        story.annotate(meta::NO_CLEANUP, Some("true"));
-        story.until(Completed);
-    })
 }
 
 fn leftovers(story: &Story) -> Option<Leftovers> {
@@ -136,8 +117,7 @@ fn what_could_not_be_removed_in_time_is_removed_later() {
     story.step();
     assert!(story.deployed);
     story.stuck = false;
-    story.step();
-    story.step();
+    story.steps(2);
     assert!(!story.deployed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
@@ -147,14 +127,11 @@ fn what_could_not_be_removed_in_time_is_removed_later() {
 fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
     assert_eq!(leftovers(&kept()), Some(Leftovers::Kept));
     let mut story = kept();
-    story.step();
-    story.step();
+    story.steps(2);
     assert!(story.deployed);
     assert!(!story.status().state.settled, "the list of held nodes shows it");
     story.annotate(meta::NO_CLEANUP, None);
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     assert!(!story.deployed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
@@ -196,8 +173,7 @@ fn what_is_kept_and_cannot_be_seen_stays_kept() {
         remove_deployment(story);
         story.unreadable = true;
     });
-    story.step();
-    story.step();
+    story.steps(2);
     assert_eq!(
         (story.phase(), leftovers(&story)),
         (Some(Completed), Some(Leftovers::Kept))
@@ -209,21 +185,16 @@ fn what_is_kept_and_cannot_be_seen_stays_kept() {
 fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something() {
     let mut story = overdue();
     story.results_unreadable = true;
-    story.spec(json!({"gates": [
-        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "900"}]}));
+    story.spec(gate("900"));
     story.until(Evaluating);
-    for _ in 0..5 {
-        story.step();
-    }
+    story.steps(5);
     let run = story.status().run.expect("a run");
     assert_eq!((story.phase(), run.trigger), (Some(Evaluating), Trigger::GatesChanged));
     assert_eq!(leftovers(&story), Some(Leftovers::Overdue));
     story.results_unreadable = false;
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.assert_passes();
     story.stuck = false;
-    story.step();
-    story.step();
+    story.steps(2);
     assert!(!story.deployed);
 }
 

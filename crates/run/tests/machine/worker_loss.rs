@@ -19,9 +19,7 @@ fn run_on(node_cpu: Option<NodeCpu>, during: bool, lose: impl Fn(&mut Story)) ->
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
     story.node_cpu = node_cpu;
     if during {
-        while story.status().state.trials.len() < 2 {
-            story.step();
-        }
+        story.until_trial(2);
     } else {
         story.until_between_trials();
     }
@@ -48,12 +46,6 @@ fn reboot(story: &mut Story) {
     (story.restarts, story.ended) = (1, (255, "Unknown"));
 }
 
-fn pass_an_hour(story: &mut Story) {
-    for _ in 0..120 {
-        story.wait(30).step();
-    }
-}
-
 fn replace(story: &mut Story) {
     story.replaced = true;
 }
@@ -63,11 +55,7 @@ fn a_worker_that_crashed_fails_a_run_whose_trials_pass() {
     for during in [true, false] {
         let story = run(during, crash);
         let status = story.status();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Failed), "WorkerCrashed"),
-            "during: {during}"
-        );
+        story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", format!("during: {during}"));
         assert_eq!(status.state.trials[1].worker_loss, Some(WorkerLoss::Crashed));
         let expected = if during {
             TrialOutcome::Invalid
@@ -101,11 +89,11 @@ fn a_worker_that_crashed_and_does_not_come_back_fails_the_run() {
             story.workers_ready = false;
             story.pod_waiting = Some("CrashLoopBackOff");
         });
-        let message = story.status().message.unwrap_or_default();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Failed), "WorkerCrashed"),
-            "during: {during}: {message}"
+        let message = story.message();
+        story.assert_verdict(
+            Some(Verdict::Failed),
+            "WorkerCrashed",
+            format!("during: {during}: {message}"),
         );
         assert!(message.starts_with("WorkerCrashed: worker w0 restarted: "), "{message}");
         assert!(message.contains("; then "), "{message}");
@@ -118,24 +106,18 @@ fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
     let hangs = run(false, |story| {
         crash(story);
         story.workers_ready = false;
-        pass_an_hour(story);
+        story.looks(120, 30);
     });
     // The trial after the crash never ends.
     let open = run(false, |story| {
         crash(story);
-        while story.status().state.trials.len() < 2 {
-            story.step();
-        }
+        story.until_trial(2);
         story.showing = Showing::Hang;
-        pass_an_hour(story);
+        story.looks(120, 30);
     });
     for (name, story) in [("hangs", hangs), ("open", open)] {
-        let message = story.status().message.unwrap_or_default();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Failed), "WorkerCrashed"),
-            "{name}: {message}"
-        );
+        let message = story.message();
+        story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", format!("{name}: {message}"));
     }
 }
 
@@ -143,12 +125,12 @@ fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
 fn a_worker_whose_pod_was_removed_leaves_a_run_inconclusive_whose_trials_pass() {
     for during in [true, false] {
         let story = run(during, replace);
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Inconclusive), "WorkerRestarted"),
-            "during: {during}"
+        story.assert_verdict(
+            Some(Verdict::Inconclusive),
+            "WorkerRestarted",
+            format!("during: {during}"),
         );
-        let message = story.status().message.unwrap_or_default();
+        let message = story.message();
         assert!(message.starts_with("WorkerRestarted: worker w0 is gone"), "{message}");
     }
 }
@@ -159,10 +141,7 @@ fn a_worker_that_crashed_while_its_trial_left_nothing_counts_all_the_same() {
         lose_job(story);
         crash(story);
     });
-    assert_eq!(
-        (story.verdict(), story.reason().as_str()),
-        (Some(Verdict::Failed), "WorkerCrashed")
-    );
+    story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", "");
     let lost = &story.status().state.trials[1];
     assert_eq!(lost.worker_loss, Some(WorkerLoss::Crashed));
     assert_eq!(lost.causes, ["WorkerCrashed", "BenchmarkFailed"]);
@@ -175,10 +154,7 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
         reboot(story);
     };
     for story in [run(true, lost), run(true, reboot), run(false, reboot)] {
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Inconclusive), "WorkerRestarted")
-        );
+        story.assert_verdict(Some(Verdict::Inconclusive), "WorkerRestarted", "");
         story.assert_message("w0 restarted, and nobody saw its container end");
     }
 }
@@ -215,10 +191,10 @@ fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
             (story.restarts, story.ended) = (1, (1, "Error"));
             story.endings = Seen::Present(events(story, KILLING.0, KILLING.1));
         });
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Inconclusive), "NodeCPUPressure"),
-            "during: {during}"
+        story.assert_verdict(
+            Some(Verdict::Inconclusive),
+            "NodeCPUPressure",
+            format!("during: {during}"),
         );
         let status = story.status();
         let losses: Vec<_> = status

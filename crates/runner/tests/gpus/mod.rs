@@ -5,14 +5,14 @@ use std::fs;
 use perfval_verdict::gpus::Field;
 
 use crate::UNTIL_DONE;
-use crate::rig::{Exporter, Rig, fixture, page};
+use crate::rig::{PageServer, Rig, fixture, page};
 
 #[test]
 fn the_gpus_are_read_from_the_exporter_meanwhile() {
     let dump = fixture("telemetry/dcgm-exporter.txt");
     // Every second page repeats the one before, as from an exporter that collects less often than it is read.
     let exporter =
-        Exporter::start(move |asked| page(&dump.replace("} 651.274000", &format!("}} {}", 600 + asked / 2))));
+        PageServer::exporter(move |asked| page(&dump.replace("} 651.274000", &format!("}} {}", 600 + asked / 2))));
     let rig = Rig::new(UNTIL_DONE)
         .option("--gpu-metrics", &exporter.url())
         .option("--namespace", "perf");
@@ -49,7 +49,7 @@ fn the_gpus_are_read_from_the_exporter_meanwhile() {
 fn a_false_exporter_costs_only_its_evidence() {
     let dump = fixture("telemetry/dcgm-exporter.txt");
     let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.9.9/\r\ncontent-length: 0\r\n\r\n";
-    let exporter = Exporter::start(move |asked| match asked {
+    let exporter = PageServer::exporter(move |asked| match asked {
         0 => elsewhere.to_owned(),
         1 => page("<html></html>\n"),
         2 => page(&"# nothing\n".repeat(1 << 19)),

@@ -9,7 +9,7 @@ use perfval_verdict::frame::Outcome;
 
 use crate::UNTIL_DONE;
 use crate::rig::{PATIENCE, Rig, fixture, wait_until};
-use server::{BEHAVIOURS, Behaviour, Hostile};
+use server::Hostile;
 
 /// More than the runner reads of one page, and what sockets of a loopback hold.
 const BOUNDED: usize = (4 << 20) + (8 << 20);
@@ -27,16 +27,16 @@ fn was_never_asked(tenant: &TcpListener) {
     assert!(tenant.accept().is_err(), "a redirect was followed");
 }
 
+fn was_read_to_a_bound(server: &Hostile) {
+    let (sent, behaviour) = (server.sent() / server.asked(), server.behaviour);
+    assert!(sent < BOUNDED, "{behaviour:?}: {sent} bytes were read of one answer");
+}
+
 #[test]
 fn false_metrics_of_workers_cost_only_their_evidence() {
     let tenant = tenant();
     let elsewhere = tenant.local_addr().expect("an address");
-    let servers = Hostile::on_one_port(
-        "127.0.10",
-        &BEHAVIOURS,
-        elsewhere,
-        &fixture("dynamo-worker-metrics.txt"),
-    );
+    let servers = Hostile::on_one_port("127.0.10", elsewhere, &fixture("dynamo-worker-metrics.txt"));
     let hosts: Vec<String> = servers.iter().map(Hostile::address).collect();
     let rig = Rig::new(UNTIL_DONE).workers(&hosts, servers[0].port());
     let running = rig.start(&[]);
@@ -62,12 +62,7 @@ fn false_metrics_of_workers_cost_only_their_evidence() {
             server.behaviour
         );
         assert!(worker.failures + worker.timeouts > 0, "{:?}", server.behaviour);
-        let sent = server.sent() / server.asked();
-        assert!(
-            sent < BOUNDED,
-            "{:?}: {sent} bytes were read of one answer",
-            server.behaviour
-        );
+        was_read_to_a_bound(server);
     }
     let errors = &payload.record.scrape_errors;
     assert!(
@@ -81,7 +76,7 @@ fn an_exporter_that_lies_in_any_way_is_read_to_a_bound_and_in_time() {
     let tenant = tenant();
     let elsewhere = tenant.local_addr().expect("an address");
     let page = fixture("telemetry/dcgm-exporter.txt");
-    let servers = Hostile::on_one_port("127.0.11", &BEHAVIOURS, elsewhere, &page);
+    let servers = Hostile::on_one_port("127.0.11", elsewhere, &page);
     std::thread::scope(|scope| {
         for server in &servers {
             scope.spawn(|| exporter(server));
@@ -107,16 +102,5 @@ fn exporter(server: &Hostile) {
         server.behaviour
     );
     assert!(!record.errors.is_empty(), "{:?}", server.behaviour);
-    let sent = server.sent() / server.asked();
-    assert!(
-        sent < BOUNDED,
-        "{:?}: {sent} bytes were read of one answer",
-        server.behaviour
-    );
-}
-
-#[test]
-fn every_behaviour_is_tried() {
-    // A behaviour that is in the enum and not in the list would not be tested.
-    assert_eq!(BEHAVIOURS.len(), Behaviour::COUNT);
+    was_read_to_a_bound(server);
 }

@@ -27,7 +27,7 @@ pub enum Behaviour {
 }
 
 /// All of them.
-pub const BEHAVIOURS: [Behaviour; Behaviour::COUNT] = [
+const BEHAVIOURS: [Behaviour; Behaviour::Unfinished as usize + 1] = [
     Behaviour::Gigabytes,
     Behaviour::OneLine,
     Behaviour::Redirect,
@@ -37,10 +37,6 @@ pub const BEHAVIOURS: [Behaviour; Behaviour::COUNT] = [
     Behaviour::OneHeader,
     Behaviour::Unfinished,
 ];
-
-impl Behaviour {
-    pub const COUNT: usize = Self::Unfinished as usize + 1;
-}
 
 /// Answers everybody on its address in one way.
 pub struct Hostile {
@@ -52,13 +48,13 @@ pub struct Hostile {
 
 impl Hostile {
     /// One server for each behaviour, on `network.1`, `network.2`, … and one port.
-    pub fn on_one_port(network: &str, behaviours: &[Behaviour], elsewhere: SocketAddr, page: &str) -> Vec<Self> {
+    pub fn on_one_port(network: &str, elsewhere: SocketAddr, page: &str) -> Vec<Self> {
         let mut port = 0;
         let mut servers = Vec::new();
-        for (number, behaviour) in (1..).zip(behaviours) {
+        for (number, behaviour) in (1..).zip(BEHAVIOURS) {
             let listener = TcpListener::bind(format!("{network}.{number}:{port}")).expect("the same port");
             let server = Self {
-                behaviour: *behaviour,
+                behaviour,
                 address: listener.local_addr().expect("an address"),
                 asked: Arc::default(),
                 sent: Arc::default(),

@@ -1,7 +1,7 @@
 //! A scripted `aiperf`, the runner around it, and workers to sample.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -209,53 +209,16 @@ impl Ended {
     }
 }
 
-/// Workers on one port: 127.0.8.1 answers, 127.0.8.2 hangs, and on 127.0.8.3 nothing listens.
-pub struct Workers {
-    port: u16,
+/// A server whose page depends on the number of requests.
+pub struct PageServer {
+    address: SocketAddr,
     asked: Arc<AtomicUsize>,
 }
 
-impl Workers {
-    pub fn start() -> Self {
-        let healthy = TcpListener::bind("127.0.8.1:0").expect("a port");
-        let port = healthy.local_addr().expect("an address").port();
-        let hanging = TcpListener::bind(("127.0.8.2", port)).expect("the same port");
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counter = asked.clone();
-        thread::spawn(move || {
-            for stream in healthy.incoming() {
-                answer(stream.expect("a connection"), counter.fetch_add(1, Ordering::SeqCst));
-            }
-        });
-        thread::spawn(move || {
-            // Accepted and kept, never answered.
-            let kept: Vec<_> = hanging.incoming().take(1000).collect();
-            drop(kept);
-        });
-        Self { port, asked }
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn wait_until_asked(&self, times: usize) {
-        wait_until("the worker was asked", PATIENCE, || {
-            self.asked.load(Ordering::SeqCst) >= times
-        });
-    }
-}
-
-/// A DCGM exporter: its page depends on the number of requests.
-pub struct Exporter {
-    port: u16,
-    asked: Arc<AtomicUsize>,
-}
-
-impl Exporter {
-    pub fn start(page: impl Fn(usize) -> String + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.9.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
+impl PageServer {
+    fn start(ip: &str, page: impl Fn(usize) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind((ip, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();
         thread::spawn(move || {
@@ -265,15 +228,36 @@ impl Exporter {
                 counter.fetch_add(1, Ordering::SeqCst);
             }
         });
-        Self { port, asked }
+        Self { address, asked }
+    }
+
+    /// A DCGM exporter.
+    pub fn exporter(page: impl Fn(usize) -> String + Send + 'static) -> Self {
+        Self::start("127.0.9.1", page)
+    }
+
+    /// Workers on one port: 127.0.8.1 answers, 127.0.8.2 hangs, and on 127.0.8.3 nothing listens.
+    pub fn workers() -> Self {
+        let healthy = Self::start("127.0.8.1", worker_page);
+        let hanging = TcpListener::bind(("127.0.8.2", healthy.port())).expect("the same port");
+        thread::spawn(move || {
+            // Accepted and kept, never answered.
+            let kept: Vec<_> = hanging.incoming().take(1000).collect();
+            drop(kept);
+        });
+        healthy
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.9.1:{}/metrics", self.port)
+        format!("http://{}/metrics", self.address)
     }
 
     pub fn wait_until_asked(&self, times: usize) {
-        wait_until("the exporter was asked", PATIENCE, || {
+        wait_until("the server was asked", PATIENCE, || {
             self.asked.load(Ordering::SeqCst) >= times
         });
     }
@@ -296,25 +280,13 @@ pub fn page(body: &str) -> String {
 }
 
 /// A real worker's metrics, with ten more finished requests each time.
-fn answer(mut stream: TcpStream, nth: usize) {
-    let mut line = String::new();
-    let mut request = BufReader::new(stream.try_clone().expect("a connection"));
-    while request.read_line(&mut line).expect("a request") > 2 {
-        line.clear();
-    }
+fn worker_page(nth: usize) -> String {
     let more = |counter: usize| format!("bbf2\"}} {}", counter + nth * 10);
     let dump = fixture("dynamo-worker-metrics.txt");
     let body = dump
         .replace("bbf2\"} 295", &more(295))
         .replace("bbf2\"} 280", &more(280));
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream
-        .write_all(head.as_bytes())
-        .and_then(|()| stream.write_all(body.as_bytes()))
-        .expect("an answer");
+    page(&body)
 }
 
 pub fn wait_until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {

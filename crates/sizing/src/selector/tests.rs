@@ -5,16 +5,33 @@ use serde_json::{from_value, json};
 use super::*;
 use crate::inventory::Interned;
 
+/// A class with these expressions.
+fn compiled(expressions: &[&str]) -> Result<Selectors, NotEvaluable> {
+    let selectors: Vec<_> = expressions
+        .iter()
+        .map(|expression| json!({ "cel": { "expression": expression } }))
+        .collect();
+    let class = json!({ "metadata": { "name": "c" }, "spec": { "selectors": selectors } });
+    Selectors::compile(&from_value(class).expect("a class"))
+}
+
+fn read(device: serde_json::Value) -> Device {
+    Device::read(&from_value(device).expect("a device"), &mut Interned::default())
+}
+
+#[track_caller]
+fn assert_answers(cases: &[(&str, bool)]) {
+    for (expression, expected) in cases {
+        assert_eq!(answer(expression), Ok(*expected), "{expression}");
+    }
+}
+
 fn answer(expression: &str) -> Result<bool, NotEvaluable> {
     answer_with(expression, &json!({}))
 }
 
 /// The answer for a device with these attributes in addition.
 fn answer_with(expression: &str, more: &serde_json::Value) -> Result<bool, NotEvaluable> {
-    let class: DeviceClass = from_value(json!({
-        "metadata": { "name": "c" }, "spec": { "selectors": [{ "cel": { "expression": expression } }] },
-    }))
-    .expect("a class");
     let mut device = json!({
         "name": "gpu-0",
         "attributes": {
@@ -28,8 +45,7 @@ fn answer_with(expression: &str, more: &serde_json::Value) -> Result<bool, NotEv
     for (name, value) in more.as_object().into_iter().flatten() {
         device["attributes"][name] = value.clone();
     }
-    let device = Device::read(&from_value(device).expect("a device"), &mut Interned::default());
-    Selectors::compile(&class)?.match_device("gpu.nvidia.com", &device)
+    compiled(&[expression])?.match_device("gpu.nvidia.com", &read(device))
 }
 
 #[test]
@@ -74,9 +90,7 @@ fn expressions_of_shipped_classes_are_evaluated() {
         ("has(device.attributes['other.example'].absent)", false),
         ("'type' in device.attributes['gpu.nvidia.com']", true),
     ];
-    for (expression, expected) in cases {
-        assert_eq!(answer(expression), Ok(expected), "{expression}");
-    }
+    assert_answers(&cases);
 }
 
 #[test]
@@ -121,9 +135,7 @@ fn a_name_of_cel_bind_stands_for_its_value() {
             true,
         ),
     ];
-    for (expression, expected) in cases {
-        assert_eq!(answer(expression), Ok(expected), "{expression}");
-    }
+    assert_answers(&cases);
     let faulty = [
         "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a)",
         // No variable of an outer scope replaces a value that fails.
@@ -161,9 +173,7 @@ fn a_domain_without_attributes_is_an_empty_map() {
         ("device.attributes.exists(domain, domain == 'other.example')", false),
         ("device.attributes.exists(domain, domain == 'gpu.nvidia.com')", true),
     ];
-    for (expression, expected) in cases {
-        assert_eq!(answer(expression), Ok(expected), "{expression}");
-    }
+    assert_answers(&cases);
 }
 
 #[test]
@@ -196,9 +206,7 @@ fn optional_syntax_never_fails_for_a_missing_key() {
             true,
         ),
     ];
-    for (expression, expected) in cases {
-        assert_eq!(answer(expression), Ok(expected), "{expression}");
-    }
+    assert_answers(&cases);
 }
 
 #[test]
@@ -251,23 +259,18 @@ fn a_value_of_an_unknown_kind_is_neither_there_nor_absent() {
 
 #[test]
 fn devices_that_differ_in_a_read_part_get_their_own_answers() {
-    let class: DeviceClass = from_value(json!({
-        "metadata": { "name": "c" },
-        "spec": { "selectors": [
-            { "cel": { "expression": "device.driver == 'd' && device.attributes['d'].type == 'gpu'" } },
-            { "cel": { "expression": "device.capacity['d'].memory.isGreaterThan(quantity('40Gi'))" } },
-        ] },
-    }))
-    .expect("a class");
-    let selectors = Selectors::compile(&class).expect("compiles");
+    let selectors = compiled(&[
+        "device.driver == 'd' && device.attributes['d'].type == 'gpu'",
+        "device.capacity['d'].memory.isGreaterThan(quantity('40Gi'))",
+    ])
+    .expect("compiles");
     let answer = |driver: &str, kind: &str, memory: &str, uuid: &str| {
-        let device = from_value(json!({
+        let device = json!({
             "name": "gpu-0",
             "attributes": { "type": { "string": kind }, "uuid": { "string": uuid } },
             "capacity": { "memory": { "value": memory } },
-        }))
-        .expect("a device");
-        selectors.match_device(driver, &Device::read(&device, &mut Interned::default()))
+        });
+        selectors.match_device(driver, &read(device))
     };
     for uuid in ["a", "b"] {
         assert_eq!(answer("d", "gpu", "80Gi", uuid), Ok(true));
@@ -285,16 +288,10 @@ fn a_driver_and_sharing_decide_by_themselves() {
         ("device.driver == 'd'", [true, false, false, true]),
         ("device.allowMultipleAllocations", [false, false, true, true]),
     ] {
-        let class: DeviceClass = from_value(json!({
-            "metadata": { "name": "c" },
-            "spec": { "selectors": [{ "cel": { "expression": expression } }] },
-        }))
-        .expect("a class");
-        let selectors = Selectors::compile(&class).expect("compiles");
+        let selectors = compiled(&[expression]).expect("compiles");
         let answers = [("d", false), ("e", false), ("e", true), ("d", true)].map(|(driver, shareable)| {
-            let device =
-                from_value(json!({ "name": "gpu-0", "allowMultipleAllocations": shareable })).expect("a device");
-            selectors.match_device(driver, &Device::read(&device, &mut Interned::default()))
+            let device = json!({ "name": "gpu-0", "allowMultipleAllocations": shareable });
+            selectors.match_device(driver, &read(device))
         });
         assert_eq!(answers, expected.map(Ok), "{expression}");
     }

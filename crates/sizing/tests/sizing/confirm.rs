@@ -3,6 +3,8 @@
 use perfval_sizing::{HeldByWorker, Seen, Unconfirmed, confirm};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, SliceBuilder, gpu};
 
+use super::n1_with;
+
 fn given(worker: &str, device: &'static str) -> HeldByWorker<'static> {
     HeldByWorker {
         worker: worker.to_owned(),
@@ -66,9 +68,7 @@ fn claims_that_lack_the_workers_own_confirm_nothing() {
 #[test]
 fn two_devices_of_one_card_are_one_gpu() {
     let twin = || gpu(0).named("gpu-vfio-0");
-    let cluster = Cluster::of_gpus(0)
-        .without_slices()
-        .slice(SliceBuilder::of("n1").device(gpu(0)).device(twin()))
+    let cluster = n1_with(SliceBuilder::of("n1").device(gpu(0)).device(twin()))
         .claim(ClaimBuilder::named("w0").holds("n1", "gpu-0"))
         .claim(ClaimBuilder::named("vm").holds("n1", "gpu-vfio-0"));
     wrong(
@@ -80,9 +80,7 @@ fn two_devices_of_one_card_are_one_gpu() {
 
 #[test]
 fn a_gpu_that_is_given_out_in_shares_is_not_a_whole_one() {
-    let cluster = Cluster::of_gpus(0)
-        .without_slices()
-        .slice(SliceBuilder::of("n1").device(gpu(0).shareable()))
+    let cluster = n1_with(SliceBuilder::of("n1").device(gpu(0).shareable()))
         .claim(ClaimBuilder::named("w0").holds("n1", "gpu-0"));
     wrong(&cluster, &[given("w0", "gpu-0")], &["gpu-0", "shares"]);
 }

@@ -5,30 +5,32 @@ use perfval_sizing as sizing;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, eight_with, names, not_chosen, warnings};
+use super::{any, chosen, eight, eight_with, n1_with, names, one_of_two, refuses, slice_with, waits, warnings};
 
 #[test]
 fn free_gpus_are_counted() {
     let claim = || ClaimBuilder::named("c");
-    let rule = |selector: &Value, effect: &str| json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } });
+    let with_rule = |selector: Value, effect: &str| {
+        eight().taint_rule(&json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } }))
+    };
     let rows: Vec<(&str, Cluster, i64)> = vec![
         ("a pending claim takes nothing", eight().claim(claim()), 8),
         (
             "a rule for one device",
-            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoSchedule")),
+            with_rule(json!({ "device": "gpu-3" }), "NoSchedule"),
             7,
         ),
         (
             "a rule that evicts",
-            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoExecute")),
+            with_rule(json!({ "device": "gpu-3" }), "NoExecute"),
             7,
         ),
         (
             "a rule for another driver",
-            eight().taint_rule(&rule(&json!({ "driver": "x" }), "NoSchedule")),
+            with_rule(json!({ "driver": "x" }), "NoSchedule"),
             8,
         ),
-        ("a rule of no effect", eight().taint_rule(&rule(&json!({}), "None")), 8),
+        ("a rule of no effect", with_rule(json!({}), "None"), 8),
         (
             "a request of a prioritized list",
             eight().claim(claim().holds("n1", "gpu-2").of_request("main/sub")),
@@ -101,13 +103,11 @@ fn free_gpus_are_counted() {
 #[test]
 fn nothing_is_counted_behind_a_device_that_is_attached_late() {
     // Walked before gpu-3, it is what the fourth worker would get and wait for.
-    let cluster = (4..8).fold(SliceBuilder::of("n1").gpus(3), |slice, index| slice.device(gpu(index)));
+    let without = slice_with((0..3).chain(4..8).map(gpu));
+    assert_eq!(chosen(&n1_with(without), &any()).gpus, 7);
     let late = gpu(3).field("bindingConditions", json!(["c"]));
-    let slice = SliceBuilder::of("n1").gpus(3).device(late);
-    let cluster_with = |slice| eight().without_slices().slice(slice);
-    assert_eq!(chosen(&cluster_with(cluster), &any()).gpus, 7);
-    let behind = (4..8).fold(slice, |slice, index| slice.device(gpu(index)));
-    let plan = chosen(&cluster_with(behind), &any());
+    let behind = (0..3).map(gpu).chain([late]).chain((4..8).map(gpu));
+    let plan = chosen(&n1_with(slice_with(behind)), &any());
     assert_eq!((plan.gpus, plan.node_gpus), (3, 8));
 }
 
@@ -121,10 +121,7 @@ fn a_device_that_only_shares_of_are_in_use_still_has_to_answer_the_class() {
                 .device(gpu(8).without("type").shareable()),
         )
         .claim(ClaimBuilder::named("c").result(&share));
-    assert_eq!(
-        not_chosen(&cluster, &any(), "No such key: type"),
-        Err(Reason::SelectorNotEvaluable)
-    );
+    refuses(&cluster, &any(), Reason::SelectorNotEvaluable, "No such key: type");
 }
 
 #[test]
@@ -156,51 +153,33 @@ fn a_rule_of_a_newer_kind_never_counts_more() {
         "deviceSelector": { "deviceClassName": "other" }, "taint": { "key": "k", "effect": "NoSchedule" },
     });
     let cluster = eight().taint_rule(&newer);
-    assert_eq!(not_chosen(&cluster, &any(), "0 of 8"), Ok(Reason::Saturated));
+    waits(&cluster, &any(), Reason::Saturated, "0 of 8");
 }
 
 #[test]
 fn shares_everywhere_name_the_driver_s_setting() {
-    let slice = (0..8).fold(SliceBuilder::of("n1"), |slice, index| {
-        slice.device(gpu(index).shareable())
-    });
-    let cluster = eight().without_slices().slice(slice);
-    assert_eq!(
-        not_chosen(
-            &cluster,
-            &any(),
-            "only 0 of 8 GPUs can be had whole (8 given out in shares"
-        ),
-        Ok(Reason::NoCandidateNode)
-    );
+    let cluster = n1_with(slice_with((0..8).map(|index| gpu(index).shareable())));
+    let says = "only 0 of 8 GPUs can be had whole (8 given out in shares";
+    waits(&cluster, &any(), Reason::NoCandidateNode, says);
 }
 
 #[test]
 fn a_pool_in_motion_is_waited_for() {
     let moving = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).gpus(4));
-    assert_eq!(
-        not_chosen(&moving, &any(), "1 of 2"),
-        Ok(Reason::PoolUnsettled),
-        "never the old generation either"
-    );
+    // Never the old generation either.
+    waits(&moving, &any(), Reason::PoolUnsettled, "1 of 2");
 
     // The new generation's first slice is for another node: only an outdated one still names n1.
     let elsewhere = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).target(&json!({
         "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n2"] }] }] },
     })));
-    assert_eq!(not_chosen(&elsewhere, &any(), "1 of 2"), Ok(Reason::PoolUnsettled));
+    waits(&elsewhere, &any(), Reason::PoolUnsettled, "1 of 2");
 
-    let twice = eight().without_slices().slice(SliceBuilder::of("n1").gpus(4).gpus(4));
-    assert_eq!(
-        not_chosen(&twice, &any(), "two devices are called gpu-0"),
-        Ok(Reason::PoolUnsettled)
-    );
+    let twice = n1_with(SliceBuilder::of("n1").gpus(4).gpus(4));
+    waits(&twice, &any(), Reason::PoolUnsettled, "two devices are called gpu-0");
 
     let dangling = eight_with(gpu(0).consumes("no-such-set", "memory", "1"));
-    assert_eq!(
-        not_chosen(&dangling, &any(), "no-such-set/memory"),
-        Ok(Reason::PoolUnsettled)
-    );
+    waits(&dangling, &any(), Reason::PoolUnsettled, "no-such-set/memory");
 }
 
 #[test]
@@ -226,24 +205,14 @@ fn partitions_and_their_card_block_each_other() {
             .attribute("uuid", &format!("MIG-{index}"))
             .consumes("set-0", "memory", "40Gi")
     };
-    let cluster = Cluster::of_gpus(0)
-        .without_slices()
-        .slice(
-            SliceBuilder::of("n1")
-                .named("a")
-                .generation(1, 2)
-                .counter_set("set-0", "memory", "80Gi"),
-        )
-        .slice(
-            SliceBuilder::of("n1")
-                .named("b")
-                .generation(1, 2)
-                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
-                .device(half(0))
-                .device(half(1))
-                .device(half(2))
-                .device(gpu(1)),
-        );
+    let cluster = n1_with(one_of_two("a").counter_set("set-0", "memory", "80Gi")).slice(
+        one_of_two("b")
+            .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+            .device(half(0))
+            .device(half(1))
+            .device(half(2))
+            .device(gpu(1)),
+    );
     assert_eq!(chosen(&cluster, &any()).gpus, 2);
     let with_child = cluster
         .clone()
@@ -262,23 +231,18 @@ fn partitions_and_their_card_block_each_other() {
         "partitions get along"
     );
     let card = partitions.claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
-    assert_eq!(
-        not_chosen(&card, &any(), "0 of 3"),
-        Ok(Reason::Saturated),
-        "10: the whole card is gone"
-    );
+    // 10: the whole card is gone.
+    waits(&card, &any(), Reason::Saturated, "0 of 3");
 }
 
 #[test]
 fn a_passthrough_twin_holds_its_gpu() {
-    let cluster = eight()
-        .without_slices()
-        .slice(
-            SliceBuilder::of("n1")
-                .gpus(2)
-                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
-        )
-        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    let cluster = n1_with(
+        SliceBuilder::of("n1")
+            .gpus(2)
+            .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+    )
+    .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
     let plan = chosen(&cluster, &any());
     assert_eq!(names(&plan), ["gpu-1"]);
     assert_eq!(
@@ -286,28 +250,22 @@ fn a_passthrough_twin_holds_its_gpu() {
         ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-0'])"],
         "the scheduler does not know that gpu-0 is in use"
     );
-    let nameless = eight()
-        .without_slices()
-        .slice(
-            SliceBuilder::of("n1")
-                .device(gpu(0).without("uuid"))
-                .device(gpu(1))
-                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
-        )
-        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
-    assert_eq!(
-        not_chosen(&nameless, &any(), "it has no uuid of its own to exclude it by"),
-        Ok(Reason::NoCandidateNode)
-    );
+    let nameless = n1_with(
+        SliceBuilder::of("n1")
+            .device(gpu(0).without("uuid"))
+            .device(gpu(1))
+            .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+    )
+    .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    let says = "it has no uuid of its own to exclude it by";
+    waits(&nameless, &any(), Reason::NoCandidateNode, says);
 }
 
 #[test]
 fn a_class_of_several_kinds_is_refused() {
     let mixed = eight_with(gpu(0).attribute("type", "mig")).class("device.driver == 'gpu.nvidia.com'");
-    assert_eq!(
-        not_chosen(&mixed, &any(), "several types (gpu, mig): use one for whole GPUs"),
-        Ok(Reason::NoCandidateNode)
-    );
+    let says = "several types (gpu, mig): use one for whole GPUs";
+    waits(&mixed, &any(), Reason::NoCandidateNode, says);
 }
 
 #[test]
@@ -320,10 +278,7 @@ fn devices_belong_to_the_nodes_that_their_slice_names() {
     let plan = chosen(&two.clone().slice(slice(&by_label)), &any());
     assert_eq!((plan.node.as_str(), plan.gpus), ("n1", 3));
     let unknown_target = two.clone().slice(slice(&json!({})));
-    assert_eq!(
-        not_chosen(&unknown_target, &any(), "none of 2 nodes"),
-        Ok(Reason::NoCandidateNode)
-    );
+    waits(&unknown_target, &any(), Reason::NoCandidateNode, "none of 2 nodes");
     let per_device = SliceBuilder::of("rack-a")
         .target(&json!({ "perDeviceNodeSelection": true }))
         .device(gpu(0).field("nodeName", json!("n1")))
@@ -340,33 +295,24 @@ fn a_device_of_another_node_that_breaks_the_selector_breaks_it_for_all() {
         .device(gpu(0).field("nodeName", json!("n1")))
         .device(gpu(1).field("nodeName", json!("n2")).without("type"));
     let cluster = Cluster::empty().node(NodeBuilder::named("n1")).slice(slice);
-    assert_eq!(
-        not_chosen(&cluster, &any(), "gpu-1"),
-        Err(Reason::SelectorNotEvaluable),
-        "the scheduler evaluates all devices of a slice"
-    );
+    // The scheduler evaluates all devices of a slice.
+    refuses(&cluster, &any(), Reason::SelectorNotEvaluable, "gpu-1");
 }
 
 #[test]
 fn an_overdrawn_counter_stops_every_device_with_counters() {
-    let cluster = eight()
-        .without_slices()
-        .slice(
-            SliceBuilder::of("n1")
-                .named("a")
-                .generation(1, 2)
-                .counter_set("set-0", "memory", "10Gi")
-                .counter_set("set-1", "memory", "80Gi"),
-        )
-        .slice(
-            SliceBuilder::of("n1")
-                .named("b")
-                .generation(1, 2)
-                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
-                .device(gpu(1).consumes("set-1", "memory", "80Gi"))
-                .device(gpu(2)),
-        )
-        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    let cluster = n1_with(
+        one_of_two("a")
+            .counter_set("set-0", "memory", "10Gi")
+            .counter_set("set-1", "memory", "80Gi"),
+    )
+    .slice(
+        one_of_two("b")
+            .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+            .device(gpu(1).consumes("set-1", "memory", "80Gi"))
+            .device(gpu(2)),
+    )
+    .claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
     assert_eq!(names(&chosen(&cluster, &any())), ["gpu-2"]);
 }
 
@@ -391,20 +337,8 @@ fn counters_beside_devices_belong_to_their_slice_alone() {
 #[test]
 fn a_malformed_slice_makes_its_node_ineligible_with_a_reason() {
     let counters = |amount: &str| {
-        eight()
-            .without_slices()
-            .slice(
-                SliceBuilder::of("n1")
-                    .named("a")
-                    .generation(1, 2)
-                    .counter_set("set-0", "memory", amount),
-            )
-            .slice(
-                SliceBuilder::of("n1")
-                    .named("b")
-                    .generation(1, 2)
-                    .device(gpu(0).consumes("set-0", "memory", "1")),
-            )
+        n1_with(one_of_two("a").counter_set("set-0", "memory", amount))
+            .slice(one_of_two("b").device(gpu(0).consumes("set-0", "memory", "1")))
     };
     let unknown_operator = json!({ "nodeSelector": { "nodeSelectorTerms": [
         { "matchExpressions": [{ "key": "rack", "operator": "Like", "values": ["a"] }] },
@@ -419,20 +353,16 @@ fn a_malformed_slice_makes_its_node_ineligible_with_a_reason() {
             "no-such-set/memory, which the pool does not have",
         ),
         (
-            eight()
-                .without_slices()
-                .slice(SliceBuilder::of("n1").gpus(8).generation(1, -1)),
+            n1_with(SliceBuilder::of("n1").gpus(8).generation(1, -1)),
             "1 of -1 slices",
         ),
         (
-            eight()
-                .without_slices()
-                .slice(SliceBuilder::of("n1").gpus(8).target(&unknown_operator)),
+            n1_with(SliceBuilder::of("n1").gpus(8).target(&unknown_operator)),
             "its node selector \"rack\" Like [\"a\"] cannot be read",
         ),
     ];
     for (cluster, says) in rows {
-        assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::PoolUnsettled));
+        waits(&cluster, &any(), Reason::PoolUnsettled, says);
     }
 }
 

@@ -4,7 +4,7 @@ use perfval_api::Reason;
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, chosen, eight, not_chosen, spec};
+use super::{any, chosen, eight, not_chosen, placed, refuses};
 
 /// Eight GPUs of a device plugin; pods have three of them.
 fn plugin() -> Cluster {
@@ -40,20 +40,13 @@ fn a_driver_of_no_gpus_that_is_still_publishing_is_no_obstacle() {
 
 #[test]
 fn a_driver_of_the_same_vendor_s_gpus_counts_under_any_class_name() {
-    let own_class =
-        |resource: &str| spec(&json!({ "placement": { "deviceClassName": "fast", "resourceName": resource } }));
+    let own_class = |resource: &str| placed(&json!({ "deviceClassName": "fast", "resourceName": resource }));
+    let says = "by ResourceSlices and as nvidia.com/gpu at once";
     for class in [plugin().class("device.newField == 1"), plugin().without_class()] {
         for driver in ["gpu.nvidia.com", "vfio-gpu.nvidia.com", "gpu.nvidia.com.nvidia.com"] {
             let cluster = class.clone().slice(slice_of(driver));
-            assert_eq!(
-                not_chosen(
-                    &cluster,
-                    &own_class("nvidia.com/gpu"),
-                    "by ResourceSlices and as nvidia.com/gpu at once"
-                ),
-                Err(Reason::MixedAllocation),
-                "{driver}"
-            );
+            let refused = not_chosen(&cluster, &own_class("nvidia.com/gpu"), says);
+            assert_eq!(refused, Err(Reason::MixedAllocation), "{driver}");
         }
         // Its name is that of the class, or the class's name ends with it.
         for (driver, class_name) in [
@@ -61,12 +54,9 @@ fn a_driver_of_the_same_vendor_s_gpus_counts_under_any_class_name() {
             ("accel.example", "whole.accel.example"),
         ] {
             let cluster = class.clone().slice(slice_of(driver));
-            let spec = spec(&json!({ "placement": { "deviceClassName": class_name } }));
-            assert_eq!(
-                not_chosen(&cluster, &spec, "at once"),
-                Err(Reason::MixedAllocation),
-                "{class_name}"
-            );
+            let spec = placed(&json!({ "deviceClassName": class_name }));
+            let refused = not_chosen(&cluster, &spec, "at once");
+            assert_eq!(refused, Err(Reason::MixedAllocation), "{class_name}");
         }
     }
 }
@@ -76,5 +66,5 @@ fn a_driver_of_any_name_counts_once_it_has_a_device_of_the_class() {
     let cluster = plugin()
         .class("device.driver == 'accel.example'")
         .slice(slice_of("accel.example"));
-    assert_eq!(not_chosen(&cluster, &any(), "at once"), Err(Reason::MixedAllocation));
+    refuses(&cluster, &any(), Reason::MixedAllocation, "at once");
 }

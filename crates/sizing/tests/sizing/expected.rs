@@ -5,13 +5,13 @@ use perfval_sizing::{Fleet, Plan, explain};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, chosen, not_chosen, spec};
+use super::{any, chosen, eight_with, placed, waits};
 
 /// Machine types and GPUs of other nodes, what the node itself shows, and what it should have.
 type Row<'a> = (&'a [(&'a str, usize)], usize, Option<ExpectedGpus>);
 
 fn expecting(gpus: i32) -> perfval_api::PerfValidationSpec {
-    spec(&json!({ "placement": { "expectGPUs": gpus } }))
+    placed(&json!({ "expectGPUs": gpus }))
 }
 
 fn by(by: ExpectedBy, gpus: i64) -> ExpectedGpus {
@@ -44,14 +44,11 @@ fn a_missing_gpu_is_found_by_the_number_in_the_spec() {
 /// A policy that wants whole nodes must not take a node with a lost GPU for a busy one.
 #[test]
 fn a_missing_gpu_lowers_the_minimum_on_the_only_node_of_a_run() {
-    let any_node = spec(&json!({ "placement": { "minGPUs": 8, "expectGPUs": 8 } }));
+    let any_node = placed(&json!({ "minGPUs": 8, "expectGPUs": 8 }));
     let says = "n1: has 7 GPUs in all, 8 expected by placement.expectGPUs";
     let seven = Cluster::of_gpus(7);
-    assert_eq!(
-        not_chosen(&seven, &any_node, says),
-        Ok(Reason::NoCandidateNode),
-        "a whole node may come"
-    );
+    // A whole node may come.
+    waits(&seven, &any_node, Reason::NoCandidateNode, says);
     let mut all = any_node.clone();
     let selector = &mut all.placement.node_selector;
     selector.insert("kubernetes.io/hostname".to_owned(), "n1".to_owned());
@@ -76,24 +73,17 @@ fn a_missing_gpu_lowers_the_minimum_on_the_only_node_of_a_run() {
     assert_eq!(surveyed(&labelled(1)), (false, true));
     let says = "n1: has 1 GPU in all, 8 expected by placement.expectGPUs";
     let one = labelled(1);
-    assert_eq!(
-        not_chosen(&one, &all, says),
-        Ok(Reason::NoCandidateNode),
-        "it has no peer"
-    );
-    let without = spec(&json!({ "placement": { "minGPUs": 8 } }));
+    // It has no peer.
+    waits(&one, &all, Reason::NoCandidateNode, says);
+    let without = placed(&json!({ "minGPUs": 8 }));
     let labelled = Cluster::of_gpus(7).node(NodeBuilder::named("n1").label("nvidia.com/gpu.count", "8"));
     let says = "n1: has 7 GPUs in all, 8 expected by its label nvidia.com/gpu.count";
-    assert_eq!(not_chosen(&labelled, &without, says), Ok(Reason::NoCandidateNode));
+    waits(&labelled, &without, Reason::NoCandidateNode, says);
 }
 
 #[test]
 fn a_faulty_gpu_is_missing_and_not_in_use() {
-    let slice = (1..8).fold(
-        SliceBuilder::of("n1").device(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule")),
-        |slice, index| slice.device(gpu(index)),
-    );
-    let tainted = Cluster::of_gpus(8).without_slices().slice(slice);
+    let tainted = eight_with(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule"));
     let unhealthy = Cluster::empty().node(
         NodeBuilder::named("n1")
             .offers("nvidia.com/gpu", "7")
@@ -146,7 +136,7 @@ fn a_missing_gpu_is_found_by_nodes_of_the_same_kind() {
                     .label("wanted", "yes"),
             )
             .slice(SliceBuilder::of("n1").gpus(shows));
-        let wanted = spec(&json!({ "placement": { "nodeSelector": { "wanted": "yes" } } }));
+        let wanted = placed(&json!({ "nodeSelector": { "wanted": "yes" } }));
         expected(&chosen(&cluster, &wanted))
     };
     let peers = |shown: &[(&str, usize)]| {

@@ -5,7 +5,7 @@ use perfval_sizing::{Fleet, Granted, HeldNodes, OtherRun, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder, SliceBuilder};
 use serde_json::json;
 
-use super::{any, spec};
+use super::{any, placed};
 
 const NODES: usize = 200;
 const GPU: &str = "requests.nvidia.com/gpu";
@@ -23,7 +23,7 @@ fn fleet() -> Cluster {
 }
 
 fn only(node: &str) -> PerfValidationSpec {
-    spec(&json!({ "placement": { "nodeSelector": { "kubernetes.io/hostname": node } } }))
+    placed(&json!({ "nodeSelector": { "kubernetes.io/hostname": node } }))
 }
 
 fn held(nodes: impl IntoIterator<Item = usize>) -> HeldNodes {
@@ -76,7 +76,7 @@ fn all_nodes_are_looked_at_for_a_run_without_a_selector() {
 /// Plan of a run beside another one of two GPUs of its namespace.
 fn beside(cluster: &Cluster, by_claims: bool, (creates, at_work): (bool, bool)) -> Result<i64, (Reason, String)> {
     let inventory = cluster.inventory();
-    let own = spec(&json!({ "placement": { "minGPUs": 2, "maxGPUs": 2 } }));
+    let own = placed(&json!({ "minGPUs": 2, "maxGPUs": 2 }));
     let granted = Granted {
         spec: &own,
         gpus: 2,

@@ -1,18 +1,23 @@
 //! Mechanism that gives out the GPUs of a node: claims, a device plugin, both or neither.
 
 use perfval_api::{PerfValidationSpec, Reason};
+use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{Naming, Plan, Seen, Sizing, intruder};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, choose, chosen, eight, names, not_chosen, spec};
+use super::{any, choose, chosen, eight, names, placed, refuses, waits};
 
 fn dual() -> Cluster {
     eight().node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
 }
 
 fn by(allocation: &str) -> PerfValidationSpec {
-    spec(&json!({ "placement": { "allocation": allocation } }))
+    placed(&json!({ "allocation": allocation }))
+}
+
+fn find_intruder(inventory: &Inventory, plan: &Plan) -> Result<Option<String>, String> {
+    intruder(inventory, &any(), plan, plan.details.neighbours.as_deref())
 }
 
 #[test]
@@ -22,30 +27,17 @@ fn v15_both_ways_at_once_are_never_mixed() {
         claim.holds("n1", &format!("gpu-{index}"))
     });
     for cluster in [dual(), dual().pod(pod()), dual().claim(all_held)] {
-        assert_eq!(
-            not_chosen(&cluster, &any(), "turn one of them off, or name the other one"),
-            Err(Reason::MixedAllocation)
-        );
+        let says = "turn one of them off, or name the other one";
+        refuses(&cluster, &any(), Reason::MixedAllocation, says);
     }
-    assert_eq!(
-        not_chosen(
-            &dual().pod(pod()),
-            &by("DRA"),
-            "pod other/p has nvidia.com/gpu, and it is not known which GPUs"
-        ),
-        Err(Reason::MixedAllocation)
-    );
+    let says = "pod other/p has nvidia.com/gpu, and it is not known which GPUs";
+    refuses(&dual().pod(pod()), &by("DRA"), Reason::MixedAllocation, says);
     let half_reported = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3"]));
-    assert!(not_chosen(&half_reported, &by("DRA"), "it is not known which GPUs").is_err());
+    let says = "it is not known which GPUs";
+    refuses(&half_reported, &by("DRA"), Reason::MixedAllocation, says);
     let unknown = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3", "GPU-3::1"]));
-    assert!(
-        not_chosen(
-            &unknown,
-            &by("DRA"),
-            "GPU-3::1 of nvidia.com/gpu, which is no free device"
-        )
-        .is_err()
-    );
+    let says = "GPU-3::1 of nvidia.com/gpu, which is no free device";
+    refuses(&unknown, &by("DRA"), Reason::MixedAllocation, says);
 
     let reported = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3", "GPU-5"]));
     let plan = chosen(&reported, &by("DRA"));
@@ -61,14 +53,8 @@ fn v15_both_ways_at_once_are_never_mixed() {
 #[test]
 fn a_pod_of_a_plugin_that_is_gone_still_has_its_gpu() {
     let cluster = eight().pod(PodBuilder::on("n1", "old").requests("nvidia.com/gpu", "1"));
-    assert_eq!(
-        not_chosen(
-            &cluster,
-            &any(),
-            "n1: other/old still has nvidia.com/gpu of a device plugin that offers none"
-        ),
-        Ok(Reason::Saturated)
-    );
+    let says = "n1: other/old still has nvidia.com/gpu of a device plugin that offers none";
+    waits(&cluster, &any(), Reason::Saturated, says);
 }
 
 #[test]
@@ -86,10 +72,8 @@ fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
     );
     assert_eq!((plan.gpus, plan.allocation.as_str()), (6, "DevicePlugin"));
     let held = dual().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
-    assert_eq!(
-        not_chosen(&held, &by("DevicePlugin"), "claims hold GPUs of it"),
-        Err(Reason::MixedAllocation)
-    );
+    let says = "claims hold GPUs of it";
+    refuses(&held, &by("DevicePlugin"), Reason::MixedAllocation, says);
     assert_eq!(chosen(&eight(), &any()).details.neighbours, None);
 }
 
@@ -110,25 +94,17 @@ fn a_pod_of_another_namespace_is_not_named_and_known_again() {
         neighbours.len() == 1 && !neighbours[0].contains("other"),
         "{neighbours:?}"
     );
-    assert_eq!(
-        intruder(&inventory, &any(), &plan, plan.details.neighbours.as_deref()),
-        Ok(None)
-    );
+    assert_eq!(find_intruder(&inventory, &plan), Ok(None));
     let mut with_new = dual().pod(pod("known")).pod(pod("new")).inventory();
     with_new.naming = inventory.naming;
     let says = "a pod of another namespace got nvidia.com/gpu";
-    assert_eq!(
-        intruder(&with_new, &any(), &plan, plan.details.neighbours.as_deref()),
-        Ok(Some(says.to_owned()))
-    );
+    assert_eq!(find_intruder(&with_new, &plan), Ok(Some(says.to_owned())));
 }
 
 #[test]
 fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     let by_claims = chosen(&dual(), &by("DRA"));
-    let who = |cluster: &Cluster, plan: &Plan| {
-        intruder(&cluster.inventory(), &any(), plan, plan.details.neighbours.as_deref())
-    };
+    let who = |cluster: &Cluster, plan: &Plan| find_intruder(&cluster.inventory(), plan);
     assert_eq!(who(&dual(), &by_claims), Ok(None));
     let with_pod = dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "1"));
     assert_eq!(
@@ -150,30 +126,25 @@ fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     let mut unread = with_pod.inventory();
     unread.pods = Seen::Unknown("list Pods: 403".to_owned());
     assert_eq!(
-        intruder(&unread, &any(), &by_claims, by_claims.details.neighbours.as_deref()),
+        find_intruder(&unread, &by_claims),
         Err("pods: list Pods: 403".to_owned())
     );
 }
 
 #[test]
 fn claims_without_any_driver_are_refused() {
-    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    let dra = placed(&json!({ "allocation": "DRA" }));
     let bare = Cluster::empty().node(NodeBuilder::named("n1"));
-    assert_eq!(
-        not_chosen(&bare.clone().without_class(), &dra, "no GPU driver"),
-        Err(Reason::DeviceClassMissing)
-    );
+    let says = "no GPU driver";
+    refuses(&bare.clone().without_class(), &dra, Reason::DeviceClassMissing, says);
     let mut inventory = bare.inventory();
-    inventory.slices = perfval_sizing::Seen::Absent;
+    inventory.slices = Seen::Absent;
     let Sizing::Refuse { reason, message } = choose(&inventory, &dra, &[]) else {
         panic!()
     };
     assert_eq!(reason, Reason::DeviceClassMissing);
     assert!(message.contains("does not serve resource.k8s.io/v1"), "{message}");
-    assert_eq!(
-        not_chosen(&bare, &any(), "none of 1 nodes has a GPU"),
-        Ok(Reason::NoCandidateNode)
-    );
+    waits(&bare, &any(), Reason::NoCandidateNode, "none of 1 nodes has a GPU");
 }
 
 fn plugin_node(name: &str, gpus: &str) -> NodeBuilder {
@@ -194,7 +165,7 @@ fn a_device_plugin_s_gpus_are_counted() {
         .pod(gpu_pod("mapped", "1").served_by_claim("c", "nvidia.com/gpu"))
         .pod(PodBuilder::on("n2", "elsewhere").requests("nvidia.com/gpu", "4"));
     for allocation in ["Auto", "DevicePlugin"] {
-        let spec = spec(&json!({ "placement": { "allocation": allocation } }));
+        let spec = placed(&json!({ "allocation": allocation }));
         assert_eq!(chosen(&cluster, &spec).gpus, 8);
         let plan = chosen(&busy, &spec);
         assert_eq!(
@@ -207,22 +178,14 @@ fn a_device_plugin_s_gpus_are_counted() {
             "which ones is not known before binding"
         );
     }
-    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
-    assert_eq!(
-        not_chosen(&cluster.clone().class("true"), &dra, "as nvidia.com/gpu only"),
-        Ok(Reason::NoCandidateNode)
-    );
+    let dra = placed(&json!({ "allocation": "DRA" }));
+    let says = "as nvidia.com/gpu only";
+    waits(&cluster.clone().class("true"), &dra, Reason::NoCandidateNode, says);
     let over = cluster.pod(gpu_pod("a", "9"));
-    assert_eq!(
-        not_chosen(&over, &any(), "0 of 8"),
-        Ok(Reason::Saturated),
-        "never below zero"
-    );
-    let plugin = spec(&json!({ "placement": { "allocation": "DevicePlugin" } }));
-    assert_eq!(
-        not_chosen(&eight(), &plugin, "by DRA only"),
-        Ok(Reason::NoCandidateNode)
-    );
+    // Never below zero.
+    waits(&over, &any(), Reason::Saturated, "0 of 8");
+    let plugin = placed(&json!({ "allocation": "DevicePlugin" }));
+    waits(&eight(), &plugin, Reason::NoCandidateNode, "by DRA only");
 }
 
 #[test]

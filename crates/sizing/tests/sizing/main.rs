@@ -19,7 +19,7 @@ mod workers;
 use perfval_api::{PerfValidationSpec, Reason};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{Fleet, OtherRun, Plan, Sizing};
-use perfval_testkit::inventory::{Cluster, DeviceBuilder, SliceBuilder, gpu};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, DeviceBuilder, NodeBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
 fn spec(fields: &Value) -> PerfValidationSpec {
@@ -29,6 +29,10 @@ fn spec(fields: &Value) -> PerfValidationSpec {
     }
     spec["workload"]["dynamo"]["image"] = json!("i:1");
     serde_json::from_value(spec).expect("a spec")
+}
+
+fn placed(placement: &Value) -> PerfValidationSpec {
+    spec(&json!({ "placement": placement }))
 }
 
 fn any() -> PerfValidationSpec {
@@ -57,6 +61,18 @@ fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> Plan {
     }
 }
 
+/// Asserts that there is no plan now; `says` must be in the message.
+#[track_caller]
+fn waits(cluster: &Cluster, spec: &PerfValidationSpec, reason: Reason, says: &str) {
+    assert_eq!(not_chosen(cluster, spec, says), Ok(reason));
+}
+
+/// Asserts that there will never be a plan; `says` must be in the message.
+#[track_caller]
+fn refuses(cluster: &Cluster, spec: &PerfValidationSpec, reason: Reason, says: &str) {
+    assert_eq!(not_chosen(cluster, spec, says), Err(reason));
+}
+
 /// The reason why there is no plan; `says` must be in its message. Waiting is `Ok`, refusing `Err`.
 #[track_caller]
 fn not_chosen(cluster: &Cluster, spec: &PerfValidationSpec, says: &str) -> Result<Reason, Reason> {
@@ -73,12 +89,30 @@ fn eight() -> Cluster {
     Cluster::of_gpus(8)
 }
 
+/// The node `n1` with a slice.
+fn n1_with(slice: SliceBuilder) -> Cluster {
+    Cluster::empty().node(NodeBuilder::named("n1")).slice(slice)
+}
+
+fn slice_with(devices: impl IntoIterator<Item = DeviceBuilder>) -> SliceBuilder {
+    devices.into_iter().fold(SliceBuilder::of("n1"), SliceBuilder::device)
+}
+
+/// One of the two slices of the pool `n1`.
+fn one_of_two(name: &str) -> SliceBuilder {
+    SliceBuilder::of("n1").named(name).generation(1, 2)
+}
+
 /// Eight GPUs, the first of them another one.
 fn eight_with(first: DeviceBuilder) -> Cluster {
-    let slice = (1..8).fold(SliceBuilder::of("n1").device(first), |slice, index| {
-        slice.device(gpu(index))
-    });
-    eight().without_slices().slice(slice)
+    n1_with(slice_with([first].into_iter().chain((1..8).map(gpu))))
+}
+
+/// Eight GPUs, the first of them in use.
+fn with_taken(taken: usize) -> Cluster {
+    (0..taken).fold(eight(), |cluster, index| {
+        cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
+    })
 }
 
 fn names(plan: &Plan) -> Vec<&str> {

@@ -6,7 +6,12 @@ use perfval_sizing::{Seen, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
-use super::{any, choose, chosen, eight, not_chosen, spec};
+use super::{any, choose, chosen, eight, refuses, spec, waits};
+
+/// Eight GPUs on a node with 256 CPUs, of which a pod has some.
+fn with_busy_cpus(cpus: &str) -> Cluster {
+    eight().pod(PodBuilder::on("n1", "p").requests("cpu", cpus))
+}
 
 fn hard(resources: &Value, used: &Value) -> Cluster {
     eight().quota(&json!({ "hard": resources }), used)
@@ -35,74 +40,33 @@ fn sized() -> PerfValidationSpec {
 #[test]
 fn a_quota_bounds_the_workers() {
     let rows = [
-        (
-            "pods, in addition to frontend and load generator",
-            json!({ "pods": "5" }),
-            json!({ "pods": "0" }),
-            3,
-        ),
-        ("pods in use", json!({ "pods": "5" }), json!({ "pods": "1" }), 2),
-        (
-            "pods as objects",
-            json!({ "count/pods": "4" }),
-            json!({ "count/pods": "0" }),
-            2,
-        ),
-        (
-            "cpus",
-            json!({ "requests.cpu": "30" }),
-            json!({ "requests.cpu": "500m" }),
-            3,
-        ),
-        (
-            "cpus by their short name",
-            json!({ "cpu": "30" }),
-            json!({ "cpu": "0" }),
-            3,
-        ),
-        (
-            "limits",
-            json!({ "limits.cpu": "52100m" }),
-            json!({ "limits.cpu": "0" }),
-            3,
-        ),
-        (
-            "memory",
-            json!({ "requests.memory": "200Gi" }),
-            json!({ "requests.memory": "0" }),
-            3,
-        ),
-        (
-            "claims",
-            json!({ "count/resourceclaims.resource.k8s.io": "6" }),
-            json!({ "count/resourceclaims.resource.k8s.io": "2" }),
-            4,
-        ),
+        ("pods, in addition to frontend and load generator", "pods", "5", "0", 3),
+        ("pods in use", "pods", "5", "1", 2),
+        ("pods as objects", "count/pods", "4", "0", 2),
+        ("cpus", "requests.cpu", "30", "500m", 3),
+        ("cpus by their short name", "cpu", "30", "0", 3),
+        ("limits", "limits.cpu", "52100m", "0", 3),
+        ("memory", "requests.memory", "200Gi", "0", 3),
+        ("claims", "count/resourceclaims.resource.k8s.io", "6", "2", 4),
         (
             "devices of the class",
-            json!({ "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "5" }),
-            json!({ "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "0" }),
+            "gpu.nvidia.com.deviceclass.resource.k8s.io/devices",
+            "5",
+            "0",
             5,
         ),
-        (
-            "devices of another class",
-            json!({ "x.deviceclass.resource.k8s.io/devices": "0" }),
-            json!({}),
-            8,
-        ),
-        (
-            "what a run does not make",
-            json!({ "services.loadbalancers": "0", "requests.storage": "0" }),
-            json!({}),
-            8,
-        ),
     ];
-    for (name, resources, used, expected) in rows {
-        assert_eq!(
-            chosen(&with_all_set(hard(&resources, &used)), &sized()).gpus,
-            expected,
-            "{name}"
-        );
+    for (name, resource, limit, used, expected) in rows {
+        let cluster = with_all_set(hard(&json!({ resource: limit }), &json!({ resource: used })));
+        assert_eq!(chosen(&cluster, &sized()).gpus, expected, "{name}");
+    }
+    // Devices of another class, and resources that a run does not make.
+    for resources in [
+        json!({ "x.deviceclass.resource.k8s.io/devices": "0" }),
+        json!({ "services.loadbalancers": "0", "requests.storage": "0" }),
+    ] {
+        let cluster = with_all_set(hard(&resources, &json!({})));
+        assert_eq!(chosen(&cluster, &sized()).gpus, 8, "{resources}");
     }
 }
 
@@ -110,13 +74,11 @@ fn a_quota_bounds_the_workers() {
 fn a_quota_without_room_is_named_before_anything_is_created() {
     let full = with_all_set(hard(&json!({ "requests.cpu": "20" }), &json!({ "requests.cpu": "16" })));
     let says = "n1: 8 of 8 GPUs free, but ResourceQuota quota-0 leaves requests.cpu for only 0 workers";
-    assert_eq!(not_chosen(&full, &sized(), says), Ok(Reason::QuotaExceeded));
+    waits(&full, &sized(), Reason::QuotaExceeded, says);
     let uncounted = eight().quota(&json!({ "hard": { "pods": "50" } }), &json!({}));
-    assert_eq!(
-        not_chosen(&uncounted, &any(), "quota-0 leaves pods for only 0 workers"),
-        Ok(Reason::QuotaExceeded),
-        "until it is counted, admission refuses everything"
-    );
+    // Until it is counted, admission refuses everything.
+    let says = "quota-0 leaves pods for only 0 workers";
+    waits(&uncounted, &any(), Reason::QuotaExceeded, says);
 }
 
 #[test]
@@ -197,10 +159,8 @@ fn a_quota_on_amounts_of_a_priority_class_refuses_only_pods_of_this_class() {
     assert_eq!(chosen(&cluster, &sized()).gpus, 8);
     let mut high = sized();
     high.pod_template.spec.priority_class_name = Some("high".to_owned());
-    assert_eq!(
-        not_chosen(&cluster, &high, "wants limits.memory of every container"),
-        Err(Reason::QuotaExceeded)
-    );
+    let says = "wants limits.memory of every container";
+    refuses(&cluster, &high, Reason::QuotaExceeded, says);
 }
 
 #[test]
@@ -227,14 +187,8 @@ fn a_device_plugin_s_resource_is_counted_too() {
 #[test]
 fn a_quota_that_wants_amounts_refuses_pods_without() {
     let quota = hard(&json!({ "limits.memory": "1Ti" }), &json!({ "limits.memory": "0" }));
-    assert_eq!(
-        not_chosen(
-            &quota,
-            &sized(),
-            "ResourceQuota quota-0 wants limits.memory of every container, and the frontend has none"
-        ),
-        Err(Reason::QuotaExceeded)
-    );
+    let says = "ResourceQuota quota-0 wants limits.memory of every container, and the frontend has none";
+    refuses(&quota, &sized(), Reason::QuotaExceeded, says);
     let defaulted = quota.limit_range(&json!([
         { "type": "Container", "default": { "memory": "8Gi" }, "defaultRequest": { "memory": "1Gi" } },
     ]));
@@ -275,7 +229,7 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
     ];
     for (limits, says) in rows {
         let cluster = eight().limit_range(&json!([limits]));
-        assert_eq!(not_chosen(&cluster, &sized(), says), Err(Reason::LimitRangeViolated));
+        refuses(&cluster, &sized(), Reason::LimitRangeViolated, says);
     }
     let harmless = json!([
         { "type": "PersistentVolumeClaim", "max": { "storage": "1Gi" } },
@@ -286,9 +240,7 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
 
 #[test]
 fn defaults_of_a_limit_range_need_room_on_the_node() {
-    let busy = eight()
-        .pod(PodBuilder::on("n1", "p").requests("cpu", "229"))
-        .node(NodeBuilder::named("for-the-load-generator"));
+    let busy = with_busy_cpus("229").node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&busy, &any()).gpus, 8, "nothing is asked for");
     let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
     assert_eq!(
@@ -302,12 +254,9 @@ fn defaults_of_a_limit_range_need_room_on_the_node() {
 fn a_load_generator_that_does_not_fit_leaves_no_room_for_workers() {
     let pinned =
         spec(&json!({ "benchmark": { "placement": "WorkloadNode", "resources": { "requests": { "cpu": "32" } } } }));
-    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
-    assert_eq!(
-        not_chosen(&busy, &pinned, "but cpu for only 0 workers"),
-        Ok(Reason::Saturated),
-        "26 cpus are left"
-    );
+    let busy = with_busy_cpus("230");
+    // 26 cpus are left.
+    waits(&busy, &pinned, Reason::Saturated, "but cpu for only 0 workers");
 }
 
 /// 256 requests in flight on each GPU: 2.56 CPUs of load generator and 512m of the frontend.
@@ -318,37 +267,27 @@ fn loaded(placement: &str) -> PerfValidationSpec {
 #[test]
 fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
     for (busy, gpus) in [("0", 8), ("231", 8), ("232", 7), ("246", 3)] {
-        let cluster = eight().pod(PodBuilder::on("n1", "p").requests("cpu", busy));
+        let cluster = with_busy_cpus(busy);
         assert_eq!(
             chosen(&cluster, &loaded("WorkloadNode")).gpus,
             gpus,
             "{busy} of 256 taken"
         );
     }
-    let full = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "254"));
+    let full = with_busy_cpus("254");
     let wanted = loaded("WorkloadNode");
-    assert_eq!(
-        not_chosen(&full, &wanted, "but cpu for only 0 workers"),
-        Ok(Reason::Saturated)
-    );
+    waits(&full, &wanted, Reason::Saturated, "but cpu for only 0 workers");
     // An amount in the spec is taken as it is, and so is the default of a namespace with room for less.
     let mut own = wanted.clone();
     own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
-    let room = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "250"));
+    let room = with_busy_cpus("250");
     assert_eq!(chosen(&room, &own).gpus, 8, "6 cpus");
     let small = json!([{ "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" } }]);
-    let refused = not_chosen(
-        &eight().limit_range(&small),
-        &wanted,
-        "the load generator asks for cpu 20.48, and its limit is 2",
-    );
-    assert_eq!(refused, Err(Reason::LimitRangeViolated));
-    let refused = not_chosen(
-        &eight().limit_range(&small),
-        &own,
-        "the frontend asks for cpu 4, and its limit is 2: raise the limit in workload.dynamo.frontend.resources",
-    );
-    assert_eq!(refused, Err(Reason::LimitRangeViolated));
+    let small = eight().limit_range(&small);
+    let says = "the load generator asks for cpu 20.48, and its limit is 2";
+    refuses(&small, &wanted, Reason::LimitRangeViolated, says);
+    let says = "the frontend asks for cpu 4, and its limit is 2: raise the limit in workload.dynamo.frontend.resources";
+    refuses(&small, &own, Reason::LimitRangeViolated, says);
 }
 
 #[test]
@@ -362,14 +301,14 @@ fn a_quota_counts_load_generator_and_frontend_of_each_number_of_workers() {
 
 #[test]
 fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
-    let busy = || eight().pod(PodBuilder::on("n1", "p").requests("cpu", "240"));
+    let busy = || with_busy_cpus("240");
     let small = busy().node(NodeBuilder::named("small").offers("cpu", "4"));
     let mut anywhere = loaded("Anywhere");
     assert_eq!(chosen(&small, &anywhere).gpus, 5, "15.36 of 16");
     anywhere.placement.min_gpus = 7;
     let says = "no node has room for the load generator of 7 GPUs on n1 (cpu 17.92: one for 100 of 1792 requests in flight, \
                 as benchmark.resources gives none); the most cpu, 16, is left on n1 before the run";
-    assert_eq!(not_chosen(&small, &anywhere, says), Ok(Reason::Saturated));
+    waits(&small, &anywhere, Reason::Saturated, says);
     let large = busy().node(NodeBuilder::named("large").offers("cpu", "24"));
     assert_eq!(chosen(&large, &anywhere).gpus, 8);
     for closed in [
@@ -379,10 +318,7 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
             .offers("cpu", "24")
             .taint("other", "NoSchedule"),
     ] {
-        assert_eq!(
-            not_chosen(&busy().node(closed), &anywhere, "no node has room"),
-            Ok(Reason::Saturated)
-        );
+        waits(&busy().node(closed), &anywhere, Reason::Saturated, "no node has room");
     }
     // On the node under test the workers come first.
     let mut greedy = anywhere.clone();

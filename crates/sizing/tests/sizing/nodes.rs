@@ -5,35 +5,29 @@ use perfval_sizing::{OtherRun, Sizing};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
-use super::{any, choose, chosen, eight, not_chosen, spec};
+use super::{any, choose, chosen, eight, placed, spec, waits};
 
 #[test]
 fn nodes_that_our_pods_may_not_use_are_not_chosen() {
-    let selective = spec(&json!({ "placement": { "nodeSelector": { "pool": "h100" } } }));
-    let tolerant = spec(&json!({ "placement": { "tolerations": [{ "key": "other", "operator": "Exists" }] } }));
+    let selective = placed(&json!({ "nodeSelector": { "pool": "h100" } }));
+    let tolerant = placed(&json!({ "tolerations": [{ "key": "other", "operator": "Exists" }] }));
     let n1 = || NodeBuilder::named("n1");
     let rows = [
         (
-            "never mirrored",
             n1().taint("node.kubernetes.io/disk-pressure", "NoSchedule"),
             any(),
             "disk-pressure",
         ),
-        ("wrong label", n1().label("pool", "a100"), selective, "pool=h100"),
-        ("not ready", n1().not_ready(), any(), "n1: is not Ready"),
+        (n1().label("pool", "a100"), selective, "pool=h100"),
+        (n1().not_ready(), any(), "n1: is not Ready"),
         (
-            "another toleration",
             n1().taint("dedicated", "NoSchedule"),
             tolerant,
             "n1: has the taint dedicated:NoSchedule",
         ),
     ];
-    for (name, node, spec, says) in rows {
-        assert_eq!(
-            not_chosen(&eight().node(node), &spec, says),
-            Ok(Reason::NoCandidateNode),
-            "{name}"
-        );
+    for (node, spec, says) in rows {
+        waits(&eight().node(node), &spec, Reason::NoCandidateNode, says);
     }
 }
 
@@ -52,16 +46,16 @@ fn taints_that_only_mark_gpus_are_tolerated_like_those_of_the_spec() {
     assert_eq!(json!(chosen(&cluster, &any()).details.tolerations), json!(marks));
 
     let other = json!({ "key": "dedicated", "operator": "Exists" });
-    let with_other = spec(&json!({ "placement": { "tolerations": [other] } }));
+    let with_other = placed(&json!({ "tolerations": [other] }));
     assert_eq!(
         json!(chosen(&cluster, &with_other).details.tolerations),
         json!([&[other][..], &marks].concat())
     );
     let everything = json!([{ "operator": "Exists" }]);
-    let bears_all = spec(&json!({ "placement": { "tolerations": everything } }));
+    let bears_all = placed(&json!({ "tolerations": everything }));
     assert_eq!(json!(chosen(&cluster, &bears_all).details.tolerations), everything);
 
-    let resource = spec(&json!({ "placement": { "resourceName": "amd.com/gpu", "allocation": "DRA" } }));
+    let resource = placed(&json!({ "resourceName": "amd.com/gpu", "allocation": "DRA" }));
     let marked = eight().node(NodeBuilder::named("n1").taint("amd.com/gpu", "NoSchedule"));
     assert_eq!(
         json!(chosen(&marked, &resource).details.tolerations),
@@ -103,14 +97,10 @@ fn any_other_taint_is_named_with_the_toleration_that_the_spec_lacks() {
         ),
     ];
     for (taints, says) in rows {
-        assert_eq!(
-            not_chosen(&tainted(taints), &any(), says),
-            Ok(Reason::NoCandidateNode),
-            "{taints:?}"
-        );
+        waits(&tainted(taints), &any(), Reason::NoCandidateNode, says);
     }
     let advised = json!([{ "key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule" }]);
-    let spec = spec(&json!({ "placement": { "tolerations": advised } }));
+    let spec = placed(&json!({ "tolerations": advised }));
     assert_eq!(chosen(&tainted(&[("dedicated=ml", "NoSchedule")]), &spec).gpus, 8);
 }
 
@@ -127,23 +117,22 @@ fn a_cordoned_node_needs_its_name_in_the_spec_and_a_toleration() {
     let tolerated = json!([{ "key": "node.kubernetes.io/unschedulable", "operator": "Exists" }]);
     for node in [cordoned(), with_taint] {
         let cluster = eight().node(node);
-        let asked = |placement: Value| spec(&json!({ "placement": placement }));
         let rows = [
-            (asked(json!({})), "n1: is cordoned"),
-            (asked(json!({ "tolerations": tolerated })), "n1: is cordoned"),
+            (placed(&json!({})), "n1: is cordoned"),
+            (placed(&json!({ "tolerations": tolerated })), "n1: is cordoned"),
             (
-                asked(json!({ "nodeSelector": named })),
+                placed(&json!({ "nodeSelector": named })),
                 "add to placement.tolerations: [{key: \"node.kubernetes.io/unschedulable\", operator: Exists, effect: NoSchedule}]",
             ),
             (
-                asked(json!({ "nodeSelector": { "kubernetes.io/hostname": "n1" }, "tolerations": tolerated })),
+                placed(&json!({ "nodeSelector": { "kubernetes.io/hostname": "n1" }, "tolerations": tolerated })),
                 "does not carry kubernetes.io/hostname=n1",
             ),
         ];
         for (spec, says) in rows {
-            assert_eq!(not_chosen(&cluster, &spec, says), Ok(Reason::NoCandidateNode), "{says}");
+            waits(&cluster, &spec, Reason::NoCandidateNode, says);
         }
-        let both = asked(json!({ "nodeSelector": named, "tolerations": tolerated }));
+        let both = placed(&json!({ "nodeSelector": named, "tolerations": tolerated }));
         let plan = chosen(&cluster, &both);
         assert_eq!((plan.gpus, json!(plan.details.tolerations)), (8, tolerated.clone()));
     }
@@ -164,9 +153,11 @@ fn the_model_cache_decides_where_a_run_can_be() {
     assert_eq!(chosen(&cluster.clone().cache_on(&zone("b")), &any()).node, "n2");
     let says = "n1, n2: cannot reach the volume of the model cache weights: only nodes with \
                 topology.kubernetes.io/zone in c can";
-    assert_eq!(
-        not_chosen(&cluster.clone().cache_on(&zone("c")), &any(), says),
-        Ok(Reason::NoCandidateNode)
+    waits(
+        &cluster.clone().cache_on(&zone("c")),
+        &any(),
+        Reason::NoCandidateNode,
+        says,
     );
     // A local volume.
     let on_n2 = json!({ "nodeSelectorTerms": [
@@ -210,10 +201,7 @@ fn workers_fit_next_to_everything_else() {
     assert_eq!(chosen(&slots, &elsewhere).gpus, 4);
 
     let too_big = spec(&worker(json!({ "limits": { "memory": "3Ti" } })));
-    assert_eq!(
-        not_chosen(&eight(), &too_big, "memory for only 0 workers"),
-        Ok(Reason::Saturated)
-    );
+    waits(&eight(), &too_big, Reason::Saturated, "memory for only 0 workers");
     // A GPU entry in the spec is not counted again.
     let gpus_too = spec(&worker(json!({ "limits": { "nvidia.com/gpu": "4" } })));
     assert_eq!(chosen(&eight(), &gpus_too).gpus, 8);
@@ -222,7 +210,7 @@ fn workers_fit_next_to_everything_else() {
 #[test]
 fn the_plan_is_the_whole_answer() {
     let cluster = eight().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
-    let plan = chosen(&cluster, &spec(&json!({ "placement": { "maxGPUs": 2 } })));
+    let plan = chosen(&cluster, &placed(&json!({ "maxGPUs": 2 })));
     assert_eq!(
         json!(plan),
         json!({
@@ -248,7 +236,7 @@ fn the_emptiest_node_wins_and_ties_go_by_name() {
         .iter()
         .fold(Cluster::of_gpus(4), |cluster, name| node(cluster, name, 8));
     assert_eq!(chosen(&cluster, &any()).node, "n2");
-    let capped = spec(&json!({ "placement": { "maxGPUs": 4 } }));
+    let capped = placed(&json!({ "maxGPUs": 4 }));
     assert_eq!(chosen(&cluster, &capped).node, "n2", "even where fewer would do");
 
     let busy = |node: &str| OtherRun {
@@ -269,13 +257,10 @@ fn the_emptiest_node_wins_and_ties_go_by_name() {
 
 #[test]
 fn too_few_gpus_are_never_a_plan() {
-    let at_least = |min: i32| spec(&json!({ "placement": { "minGPUs": min } }));
+    let at_least = |min: i32| placed(&json!({ "minGPUs": min }));
     let cluster = eight().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
     assert_eq!(chosen(&cluster, &at_least(7)).gpus, 7);
     let says = "no node for 8 GPUs or more: n1: 7 of 8 GPUs free (1 in use by other/c)";
-    assert_eq!(not_chosen(&cluster, &at_least(8), says), Ok(Reason::Saturated));
-    assert_eq!(
-        not_chosen(&cluster, &at_least(9), "has 8 GPUs in all"),
-        Ok(Reason::NoCandidateNode)
-    );
+    waits(&cluster, &at_least(8), Reason::Saturated, says);
+    waits(&cluster, &at_least(9), Reason::NoCandidateNode, "has 8 GPUs in all");
 }

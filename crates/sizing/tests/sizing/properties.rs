@@ -106,6 +106,14 @@ fn spec(min: i32, max: Option<i32>, each: i32) -> PerfValidationSpec {
     .expect("a spec")
 }
 
+/// GPUs of a run that takes what it gets.
+fn planned_gpus(cluster: &Cluster) -> i64 {
+    match choose(&cluster.inventory(), &spec(1, None, 1), &[]) {
+        Sizing::Chosen(plan) => plan.gpus,
+        Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
+    }
+}
+
 /// Makes one of the reads fail.
 fn fail(inventory: &mut Inventory, part: usize) {
     let why = || "list: 403 Forbidden".to_owned();
@@ -211,12 +219,8 @@ proptest! {
     #[test]
     fn one_more_claim_never_frees_a_gpu(nodes in prop::collection::vec(node(), 1..4), device in 0_u8..10) {
         let cluster = cluster(&nodes);
-        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None, 1), &[]) {
-            Sizing::Chosen(plan) => plan.gpus,
-            Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
-        };
-        let before = gpus(&cluster);
-        let after = gpus(&cluster.claim(ClaimBuilder::named("new").holds("n0", &format!("gpu-{device}"))));
+        let before = planned_gpus(&cluster);
+        let after = planned_gpus(&cluster.claim(ClaimBuilder::named("new").holds("n0", &format!("gpu-{device}"))));
         prop_assert!(after <= before && before - after <= 1, "{} then {}", before, after);
     }
 
@@ -234,10 +238,6 @@ proptest! {
             0 | 2 => before.node(NodeBuilder::named("n0")),
             _ => before,
         };
-        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None, 1), &[]) {
-            Sizing::Chosen(plan) => plan.gpus,
-            Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
-        };
-        prop_assert!(gpus(&broken) <= gpus(&intact), "{}", garbage);
+        prop_assert!(planned_gpus(&broken) <= planned_gpus(&intact), "{}", garbage);
     }
 }

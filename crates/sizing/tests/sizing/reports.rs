@@ -6,7 +6,7 @@ use perfval_sizing::{Naming, NodeObstacle, NodeReport, OtherRun, Seen, Sizing, e
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, eight, spec};
+use super::{any, eight, n1_with, placed, with_taken};
 
 fn reports(cluster: &Cluster) -> Vec<NodeReport> {
     explain(&cluster.inventory(), &any(), &[]).0
@@ -14,10 +14,7 @@ fn reports(cluster: &Cluster) -> Vec<NodeReport> {
 
 #[test]
 fn a_report_lists_the_holders_of_gpus() {
-    let claims = (0..5).fold(eight(), |cluster, index| {
-        cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
-    });
-    let [report] = reports(&claims).try_into().unwrap();
+    let [report] = reports(&with_taken(5)).try_into().unwrap();
     assert_eq!(
         json!(report),
         json!({
@@ -33,11 +30,7 @@ fn a_report_lists_the_holders_of_gpus() {
 
 #[test]
 fn of_other_namespaces_only_the_number_is_reported() {
-    let mut inventory = (0..5)
-        .fold(eight(), |cluster, index| {
-            cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
-        })
-        .inventory();
+    let mut inventory = with_taken(5).inventory();
     let says = |inventory: &Inventory| explain(inventory, &any(), &[]).0[0].summary();
     inventory.naming = Naming::Only("perf".into());
     assert_eq!(
@@ -101,10 +94,7 @@ fn all_that_rules_out_devices_is_distinguished() {
         .device(gpu(1).shareable())
         .device(gpu(2))
         .device(gpu(3));
-    let cluster = eight()
-        .without_slices()
-        .slice(slice)
-        .claim(ClaimBuilder::named("c").holds("n1", "gpu-2"));
+    let cluster = n1_with(slice).claim(ClaimBuilder::named("c").holds("n1", "gpu-2"));
     let [report] = reports(&cluster).try_into().unwrap();
     assert_eq!(
         report.summary(),
@@ -159,7 +149,7 @@ fn temporary_obstacles_come_before_permanent_ones() {
         name: "perf/first".to_owned(),
         node: "n1".to_owned(),
     };
-    let four = spec(&json!({ "placement": { "minGPUs": 4 } }));
+    let four = placed(&json!({ "minGPUs": 4 }));
     let (reports, Sizing::Wait { reason, message }) = explain(&cluster.inventory(), &four, &[first]) else {
         panic!()
     };

@@ -5,7 +5,7 @@ use perfval_api::Reason;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
-use super::{any, chosen, not_chosen, spec};
+use super::{any, chosen, n1_with, names, one_of_two, spec, waits};
 
 #[test]
 fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
@@ -18,14 +18,14 @@ fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
     };
     assert_eq!(chosen(&cluster, &trial("2")).gpus, 1);
     let short = "cpu for only 0 workers";
-    assert_eq!(not_chosen(&cluster, &trial("4"), short), Ok(Reason::Saturated));
+    waits(&cluster, &trial("4"), Reason::Saturated, short);
 }
 
 #[test]
 fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
     // Seed 128: the scheduler gave a worker a share of it, in addition to the whole GPUs that were counted.
     let slice = SliceBuilder::of("n1").device(gpu(0).shareable()).device(gpu(1));
-    let plan = chosen(&Cluster::of_gpus(0).without_slices().slice(slice), &any());
+    let plan = chosen(&n1_with(slice), &any());
     assert_eq!(
         (plan.gpus, plan.details.selectors),
         (1, vec!["!device.allowMultipleAllocations".to_owned()])
@@ -35,31 +35,19 @@ fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
 #[test]
 fn counters_below_zero_block_every_device_of_the_pool_that_counts() {
     // gpu-0 is held as a whole and by a partition, as after a driver published its partitions again.
-    let counters = SliceBuilder::of("n1")
-        .named("a-counters")
-        .generation(1, 2)
+    let counters = one_of_two("a-counters")
         .counter_set("set-0", "memory", "80Gi")
         .counter_set("set-1", "memory", "80Gi");
     let partition = gpu(8).named("gpu-0-mig").attribute("type", "mig");
-    let devices = SliceBuilder::of("n1")
-        .named("b-devices")
-        .generation(1, 2)
+    let devices = one_of_two("b-devices")
         .device(gpu(0).consumes("set-0", "memory", "80Gi"))
         .device(partition.consumes("set-0", "memory", "20Gi"))
         .device(gpu(1).consumes("set-1", "memory", "80Gi"))
         .device(gpu(2));
-    let cluster = Cluster::empty()
-        .node(NodeBuilder::named("n1"))
-        .slice(counters)
+    let cluster = n1_with(counters)
         .slice(devices)
         .claim(ClaimBuilder::named("whole").holds("n1", "gpu-0"))
         .claim(ClaimBuilder::named("partition").holds("n1", "gpu-0-mig"));
     let plan = chosen(&cluster, &any());
-    let names: Vec<&str> = plan
-        .details
-        .device_ids
-        .iter()
-        .map(|device| device.name.as_str())
-        .collect();
-    assert_eq!(names, ["gpu-2"], "the one that consumes no counter");
+    assert_eq!(names(&plan), ["gpu-2"], "the one that consumes no counter");
 }

@@ -5,7 +5,7 @@ use perfval_sizing::{NodeReport, examine};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder, SliceBuilder};
 use serde_json::json;
 
-use super::{any, chosen, not_chosen, spec};
+use super::{any, chosen, placed, waits};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -122,14 +122,14 @@ fn shares_under_a_name_of_their_own_are_no_gpus() {
     ];
     let shared = Cluster::empty().node(renamed(&sliced, "nvidia.com/gpu.shared", "32"));
     let says = "n1: its 32 nvidia.com/gpu.shared are shares of GPUs (time-slicing, 4 pods to a GPU)";
-    let by_name = |resource: &str| spec(&json!({ "placement": { "resourceName": resource } }));
+    let by_name = |resource: &str| placed(&json!({ "resourceName": resource }));
     for spec in [any(), by_name("nvidia.com/gpu.shared")] {
-        assert_eq!(not_chosen(&shared, &spec, says), Ok(Reason::NoCandidateNode));
+        waits(&shared, &spec, Reason::NoCandidateNode, says);
     }
     let mixed = [("gpu.count", "8"), ("gpu.replicas", "0"), ("mig.strategy", "mixed")];
     let partitions = Cluster::empty().node(renamed(&mixed, "nvidia.com/mig-1g.10gb", "56"));
     let says = "n1: its 56 nvidia.com/mig-1g.10gb are MIG partitions (1g.10gb)";
-    assert_eq!(not_chosen(&partitions, &any(), says), Ok(Reason::NoCandidateNode));
+    waits(&partitions, &any(), Reason::NoCandidateNode, says);
     // Whole GPUs next to partitions of others are whole.
     let some = Cluster::empty().node(renamed(&mixed, "nvidia.com/mig-1g.10gb", "28").offers(GPU, "4"));
     assert_eq!(chosen(&some, &any()).gpus, 4);
@@ -149,7 +149,7 @@ fn a_device_of_a_pod_shows_that_it_is_shared() {
     ] {
         let pod = PodBuilder::on("n1", "p").requests(GPU, "1").has_devices(GPU, &[device]);
         let cluster = Cluster::empty().node(node("n1", "32", &[])).pod(pod);
-        assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::NoCandidateNode));
+        waits(&cluster, &any(), Reason::NoCandidateNode, says);
     }
 }
 
@@ -168,13 +168,10 @@ fn labels_of_whole_gpus_rule_out_nothing() {
     assert_eq!(chosen(&Cluster::empty().node(unlabelled), &any()).gpus, 16);
     // Claims give out whole GPUs, independent of a plugin's own.
     let by_claims = Cluster::of_gpus(8).node(node("n1", "32", &SLICED));
-    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    let dra = placed(&json!({ "allocation": "DRA" }));
     assert_eq!(chosen(&by_claims, &dra).gpus, 8);
-    let plugin = spec(&json!({ "placement": { "allocation": "DevicePlugin" } }));
-    assert_eq!(
-        not_chosen(&by_claims, &plugin, "are shares of GPUs"),
-        Ok(Reason::NoCandidateNode)
-    );
+    let plugin = placed(&json!({ "allocation": "DevicePlugin" }));
+    waits(&by_claims, &plugin, Reason::NoCandidateNode, "are shares of GPUs");
 }
 
 #[test]
@@ -183,21 +180,17 @@ fn gpus_that_are_all_unhealthy_are_there() {
     let report = report(node.clone());
     assert_eq!(report.summary(), "0 of 8 GPUs free (8 unhealthy)");
     let cluster = Cluster::empty().node(node.clone());
-    let expecting = spec(&json!({ "placement": { "expectGPUs": 8 } }));
-    assert_eq!(
-        not_chosen(&cluster, &expecting, "0 of 8 GPUs free (8 unhealthy)"),
-        Ok(Reason::Saturated)
-    );
+    let expecting = placed(&json!({ "expectGPUs": 8 }));
+    let says = "0 of 8 GPUs free (8 unhealthy)";
+    waits(&cluster, &expecting, Reason::Saturated, says);
     // A plugin that left its node to claims.
     let by_claims = Cluster::of_gpus(8).node(node.clone());
     assert_eq!(chosen(&by_claims, &any()).gpus, 8);
-    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
-    assert_eq!(
-        not_chosen(
-            &cluster.slice(SliceBuilder::of("n2").gpus(1)),
-            &dra,
-            "has GPUs by its labels or its capacity, but neither"
-        ),
-        Ok(Reason::NoDevicesPublished)
+    let dra = placed(&json!({ "allocation": "DRA" }));
+    waits(
+        &cluster.slice(SliceBuilder::of("n2").gpus(1)),
+        &dra,
+        Reason::NoDevicesPublished,
+        "has GPUs by its labels or its capacity, but neither",
     );
 }

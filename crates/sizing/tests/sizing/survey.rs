@@ -5,7 +5,7 @@ use perfval_sizing::{Fleet, SurveyedNode};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::json;
 
-use super::spec;
+use super::{placed, spec};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -53,7 +53,7 @@ fn nodes_with_gpus_are_listed_with_their_room() {
         .map(|(name, is_free)| (name.to_owned(), is_free))
         .to_vec()
     };
-    assert_eq!(survey(&spec(&json!({"placement": {"minGPUs": 2}}))), found(false));
+    assert_eq!(survey(&placed(&json!({"minGPUs": 2}))), found(false));
     let tolerant = json!({"placement": {
         "minGPUs": 2, "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}],
     }});

@@ -6,7 +6,7 @@ use perfval_sizing::Plan;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, eight_with, names, not_chosen, spec, warnings};
+use super::{any, chosen, eight, eight_with, n1_with, names, placed, refuses, waits, warnings};
 
 fn claim() -> ClaimBuilder {
     ClaimBuilder::named("c")
@@ -66,11 +66,9 @@ fn v07_only_the_newest_generation_counts() {
 
 #[test]
 fn v08_a_pool_with_a_slice_missing_is_unsettled() {
-    let half = eight()
-        .without_slices()
-        .slice(SliceBuilder::of("n1").gpus(8).generation(1, 2));
+    let half = n1_with(SliceBuilder::of("n1").gpus(8).generation(1, 2));
     let says = "n1: gpu.nvidia.com is still publishing: pool n1 has 1 of 2 slices";
-    assert_eq!(not_chosen(&half, &any(), says), Ok(Reason::PoolUnsettled));
+    waits(&half, &any(), Reason::PoolUnsettled, says);
 }
 
 #[test]
@@ -79,7 +77,7 @@ fn v09_a_slice_of_counters_has_no_devices() {
         SliceBuilder::of("n1").named("counters").generation(1, 9),
         |slice, index| slice.counter_set(&format!("set-{index}"), "memory", "80Gi"),
     );
-    let cluster = (0..8).fold(eight().without_slices().slice(counters), |cluster, index| {
+    let cluster = (0..8).fold(n1_with(counters), |cluster, index| {
         let device = gpu(index).consumes(&format!("set-{index}"), "memory", "80Gi");
         cluster.slice(
             SliceBuilder::of("n1")
@@ -96,7 +94,7 @@ fn dynamic_mig() -> Cluster {
     let counters = (0..8).fold(SliceBuilder::of("n1").named("a").generation(1, 9), |slice, index| {
         slice.counter_set(&format!("set-{index}"), "slices", "7")
     });
-    (0..8).fold(eight().without_slices().slice(counters), |cluster, index| {
+    (0..8).fold(n1_with(counters), |cluster, index| {
         let set = format!("set-{index}");
         let whole = SliceBuilder::of("n1")
             .named(&format!("b{index}"))
@@ -145,7 +143,7 @@ fn v11_a_device_is_tainted() {
         ),
         (json!({ "key": "other", "operator": "Exists" }), 7),
     ] {
-        let spec = spec(&json!({ "placement": { "deviceTolerations": [toleration] } }));
+        let spec = placed(&json!({ "deviceTolerations": [toleration] }));
         assert_eq!(chosen(&tainted, &spec).gpus, expected, "{toleration}");
     }
 }
@@ -157,8 +155,8 @@ fn v12_a_rule_taints_every_device_of_a_pool() {
     });
     let cluster = eight().taint_rule(&by_pool);
     let says = "n1: 0 of 8 GPUs free (8 tainted: DeviceTaintRule rule-0)";
-    assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::Saturated));
-    let tolerant = spec(&json!({ "placement": { "deviceTolerations": [{ "key": "k", "operator": "Exists" }] } }));
+    waits(&cluster, &any(), Reason::Saturated, says);
+    let tolerant = placed(&json!({ "deviceTolerations": [{ "key": "k", "operator": "Exists" }] }));
     assert_eq!(chosen(&cluster, &tolerant).gpus, 8);
 }
 
@@ -208,19 +206,13 @@ fn v21_a_foreign_pod_takes_a_gpu_after_the_plan() {
 #[test]
 fn v23_the_class_is_missing_and_slices_exist() {
     let cluster = eight().without_class();
-    assert_eq!(
-        not_chosen(&cluster, &any(), "half installed"),
-        Ok(Reason::DeviceClassMissing)
-    );
+    waits(&cluster, &any(), Reason::DeviceClassMissing, "half installed");
 }
 
 #[test]
 fn v24_an_empty_slice_on_a_node_labelled_with_gpus() {
     let cluster = Cluster::of_gpus(0).node(NodeBuilder::named("n1").label("nvidia.com/gpu.present", "true"));
-    assert_eq!(
-        not_chosen(&cluster, &any(), "restart the plugin's pod"),
-        Ok(Reason::NoDevicesPublished)
-    );
+    waits(&cluster, &any(), Reason::NoDevicesPublished, "restart the plugin's pod");
 }
 
 #[test]
@@ -244,17 +236,12 @@ fn v26_a_selector_that_cannot_be_evaluated() {
         "device.driver == 'gpu.nvidia.com' &&",
         "device.attributes['gpu.nvidia.com'].futureField.f()",
     ] {
-        assert_eq!(
-            not_chosen(&eight().class(expression), &any(), "cannot be evaluated"),
-            Err(Reason::SelectorNotEvaluable)
-        );
+        let says = "cannot be evaluated";
+        refuses(&eight().class(expression), &any(), Reason::SelectorNotEvaluable, says);
     }
     let foreign = eight_with(gpu(0).without("type"));
-    assert_eq!(
-        not_chosen(&foreign, &any(), "gpu-0"),
-        Err(Reason::SelectorNotEvaluable),
-        "the scheduler fails as well"
-    );
+    // The scheduler fails as well.
+    refuses(&foreign, &any(), Reason::SelectorNotEvaluable, "gpu-0");
 }
 
 #[test]

@@ -1,22 +1,16 @@
 //! Workers with several GPUs each: a run uses whole workers only.
 
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
+use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, not_chosen, spec};
+use super::{any, chosen, eight, not_chosen, placed, waits, with_taken};
 
 /// A run whose workers have `each` GPUs.
 fn split(each: i32, placement: &Value) -> PerfValidationSpec {
-    let mut spec = spec(&json!({ "placement": placement }));
+    let mut spec = placed(placement);
     spec.dynamo_mut().worker.gpus = each;
     spec
-}
-
-fn with_taken(taken: usize) -> Cluster {
-    (0..taken).fold(eight(), |cluster, index| {
-        cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
-    })
 }
 
 #[test]
@@ -32,25 +26,14 @@ fn gpus_that_make_no_whole_worker_stay_free() {
 #[test]
 fn a_node_without_room_for_one_worker_is_named() {
     let busy = with_taken(5);
-    let waits = not_chosen(
-        &busy,
-        &split(4, &json!({})),
-        "no node for 4 GPUs or more: n1: 3 of 8 GPUs free",
-    );
-    assert_eq!(waits, Ok(Reason::Saturated));
+    let says = "no node for 4 GPUs or more: n1: 3 of 8 GPUs free";
+    waits(&busy, &split(4, &json!({})), Reason::Saturated, says);
     let two = Cluster::of_gpus(2);
     let never = not_chosen(&two, &split(4, &json!({})), "n1: has 2 GPUs in all");
-    assert_eq!(
-        never,
-        not_chosen(&two, &spec(&json!({ "placement": { "minGPUs": 4 } })), "")
-    );
+    assert_eq!(never, not_chosen(&two, &placed(&json!({ "minGPUs": 4 })), ""));
     // A minimum between two workers is rounded up.
-    let waits = not_chosen(
-        &with_taken(3),
-        &split(4, &json!({ "minGPUs": 5 })),
-        "no node for 8 GPUs or more",
-    );
-    assert_eq!(waits, Ok(Reason::Saturated));
+    let five = split(4, &json!({ "minGPUs": 5 }));
+    waits(&with_taken(3), &five, Reason::Saturated, "no node for 8 GPUs or more");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let (requested, concurrency) = asked(&export)?;
     let failed = total(&export, "error_request_count")?.unwrap_or(0);
     let succeeded = succeeded(&export, failed)?;
-    let cancelled = export.required("was_cancelled", export.flag("was_cancelled")?)?;
+    let cancelled = export.required("was_cancelled", JsonObject::flag)?;
     let ended = !cancelled && export.flag("is_complete")?.unwrap_or(true);
 
     Ok(Report {
@@ -53,7 +53,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
 
 /// The version, if it is one of [`VERSIONS`]; patch releases and pre-releases of them count.
 fn version(export: &JsonObject) -> Result<String, ReportError> {
-    let version = beginning(&export.required("aiperf_version", export.text("aiperf_version")?)?, 40);
+    let version = beginning(&export.required("aiperf_version", JsonObject::text)?, 40);
     let known = VERSIONS.iter().any(|minor| {
         let patch = version.strip_prefix(minor);
         patch.is_some_and(|patch| !patch.starts_with(|c: char| c.is_ascii_digit()))
@@ -67,7 +67,7 @@ fn version(export: &JsonObject) -> Result<String, ReportError> {
 /// Requests and concurrency in the options, from the one phase that is measured. A phase of a fixed time has no
 /// number of requests.
 fn asked(export: &JsonObject) -> Result<(Option<i64>, i64), ReportError> {
-    let config = export.required("input_config", export.object("input_config")?)?;
+    let config = export.required("input_config", JsonObject::object)?;
     let mut measured = Vec::new();
     for phase in config.objects("phases")? {
         if phase.text("name")?.as_deref() == Some("profiling") {
@@ -77,12 +77,10 @@ fn asked(export: &JsonObject) -> Result<(Option<i64>, i64), ReportError> {
     match measured.as_slice() {
         [phase] => {
             let requests = phase.count("requests")?;
-            let by_time = phase.number("duration")?.is_some();
-            let requests = match requests {
-                None if !by_time => Some(phase.required("requests", requests)?),
-                requests => requests,
-            };
-            Ok((requests, phase.required("concurrency", phase.count("concurrency")?)?))
+            if phase.number("duration")?.is_none() {
+                phase.required("requests", JsonObject::count)?;
+            }
+            Ok((requests, phase.required("concurrency", JsonObject::count)?))
         }
         [] => Err(ReportError::Missing {
             path: "input_config.phases[name=profiling]".to_owned(),
@@ -95,7 +93,7 @@ fn asked(export: &JsonObject) -> Result<(Option<i64>, i64), ReportError> {
 }
 
 fn succeeded(export: &JsonObject, failed: i64) -> Result<i64, ReportError> {
-    let succeeded = export.required("request_count", total(export, "request_count")?)?;
+    let succeeded = export.required("request_count", total)?;
     // 0.13 counts both kinds once more.
     if let Some(all) = total(export, "completed_request_count")?
         && all != succeeded + failed
@@ -113,7 +111,7 @@ fn succeeded(export: &JsonObject, failed: i64) -> Result<i64, ReportError> {
 
 /// A stream cut by a dying worker counts as a success, but the server's token count, its last chunk, never came.
 fn truncated(export: &JsonObject, succeeded: i64) -> Result<i64, ReportError> {
-    let config = export.required("input_config", export.object("input_config")?)?;
+    let config = export.required("input_config", JsonObject::object)?;
     let by_server = match config.object("endpoint")? {
         Some(endpoint) => endpoint.flag("use_server_token_count")?.unwrap_or(false),
         None => false,
@@ -121,8 +119,8 @@ fn truncated(export: &JsonObject, succeeded: i64) -> Result<i64, ReportError> {
     if !by_server || succeeded == 0 {
         return Ok(0);
     }
-    let lengths = export.required("output_sequence_length", export.object("output_sequence_length")?)?;
-    let counted = lengths.required("count", lengths.count("count")?)?;
+    let lengths = export.required("output_sequence_length", JsonObject::object)?;
+    let counted = lengths.required("count", JsonObject::count)?;
     if counted > succeeded {
         let text = format!("{counted} answers have a length, but {succeeded} requests succeeded");
         return Err(ReportError::Contradiction(text));
@@ -135,7 +133,7 @@ fn total(export: &JsonObject, tag: &str) -> Result<Option<i64>, ReportError> {
     let Some(metric) = export.object(tag)? else {
         return Ok(None);
     };
-    metric.required("avg", metric.count("avg")?).map(Some)
+    metric.required("avg", JsonObject::count).map(Some)
 }
 
 fn statistic(
@@ -155,7 +153,7 @@ fn statistic(
 
 /// A number in another unit would be judged as if it were in this one.
 fn check_unit(metric: &JsonObject, wanted: &'static str) -> Result<(), ReportError> {
-    let found = metric.required("unit", metric.text("unit")?)?;
+    let found = metric.required("unit", JsonObject::text)?;
     if found == wanted {
         return Ok(());
     }
@@ -214,8 +212,8 @@ fn measured(metric: &JsonObject, statistic: Statistic) -> Result<Option<Decimal>
 fn errors(export: &JsonObject) -> Result<Vec<ErrorKind>, ReportError> {
     let mut kinds = Vec::new();
     for entry in export.objects("error_summary")? {
-        let count = entry.required("count", entry.count("count")?)?;
-        let details = entry.required("error_details", entry.object("error_details")?)?;
+        let count = entry.required("count", JsonObject::count)?;
+        let details = entry.required("error_details", JsonObject::object)?;
         kinds.push(error_kind(&details, count)?);
     }
     Ok(most_frequent(kinds))

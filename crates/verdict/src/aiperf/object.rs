@@ -69,12 +69,9 @@ impl<'a> JsonObject<'a> {
 
     /// A finite number, in the shortest decimal form of its double.
     pub fn number(&self, key: &str) -> Result<Option<Decimal>, ReportError> {
-        let Some(text) = self.fields.get(key).map(|raw| raw.get()) else {
+        let Some(text) = self.fields.get(key).map(|raw| raw.get()).filter(|text| *text != "null") else {
             return Ok(None);
         };
-        if text == "null" {
-            return Ok(None);
-        }
         let wrong = |wanted| self.wrong(key, wanted, text);
         // A quoted number is a wrong type, although Rust could read its content.
         if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
@@ -99,8 +96,12 @@ impl<'a> JsonObject<'a> {
     }
 
     /// A value that the export must have.
-    pub fn required<T>(&self, key: &str, found: Option<T>) -> Result<T, ReportError> {
-        found.ok_or_else(|| ReportError::Missing { path: self.path(key) })
+    pub fn required<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Self, &str) -> Result<Option<T>, ReportError>,
+    ) -> Result<T, ReportError> {
+        read(self, key)?.ok_or_else(|| ReportError::Missing { path: self.path(key) })
     }
 
     fn read<T: Deserialize<'a>>(&self, key: &str, wanted: &'static str) -> Result<Option<T>, ReportError> {

@@ -149,11 +149,11 @@ pub fn miss(
     judged: &[JudgedGate],
     reached: Option<&Reached>,
 ) -> Vec<Explained> {
-    let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
+    let missed = || judged.iter().filter(|gate| gate.is_missed());
     let text = missed().map(JudgedGate::in_words).collect::<Vec<_>>().join("; ");
     // Answers that are too short show no slow hardware.
     let mut gates = spec.gates.iter().zip(judged);
-    let is_slow = gates.any(|(gate, judged)| judged.counts_as_miss && gate.metric != Metric::OutputSequenceLength);
+    let is_slow = gates.any(|(gate, judged)| judged.is_missed() && gate.metric != Metric::OutputSequenceLength);
     let shared = shared(workers, judged, reached).filter(|_| is_slow);
     // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
     let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
@@ -162,7 +162,7 @@ pub fn miss(
     let of_tail = |gate: &Gate| gate.statistic == Statistic::P90 || BEYOND_P90.contains(&gate.statistic);
     let jitter = spec.gates.iter().zip(judged).all(|(gate, judged)| {
         let just_missed = judged.margin.is_some_and(|margin| margin >= KNEE_JITTER);
-        !judged.counts_as_miss || (just_missed && of_tail(gate) && judged.operator == GateOperator::AtMost)
+        !judged.is_missed() || (just_missed && of_tail(gate) && judged.operator == GateOperator::AtMost)
     });
     let why = frontend_bound(report, workers)
         .or_else(|| jitter.then(|| (Cause::KneeJitter, text.clone())))
@@ -173,7 +173,7 @@ pub fn miss(
 
 /// Evidence that the workers share the slow part: either none of them stands out, or the slowest explains too little.
 pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Reached>) -> Option<Explained> {
-    let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
+    let missed = || judged.iter().filter(|gate| gate.is_missed());
     let rates = missed().filter(|gate| gate.operator == GateOperator::AtLeast);
     let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());
     if held_up_enough(workers, below) {

@@ -93,27 +93,24 @@ impl Page {
     }
 
     fn add_endpoint(&mut self, name: &str, sample: &Sample) {
-        match name {
-            "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, sample.number(1.0)),
-            "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, sample.number(1000.0)),
-            IN_FLIGHT | STARTED | FINISHED => match sample.number(1.0) {
-                None => {
-                    self.wrong.get_or_insert_with(|| ExpositionError::Number {
-                        series: name.to_owned(),
-                        value: crate::aiperf::beginning(sample.value, 40),
-                    });
-                }
-                found => add(
-                    match name {
-                        IN_FLIGHT => &mut self.in_flight,
-                        STARTED => &mut self.started,
-                        _ => &mut self.finished,
-                    },
-                    found,
-                ),
-            },
-            _ => {}
+        let sum = match name {
+            "dynamo_component_response_bytes_total" => return add(&mut self.rest.bytes, sample.number(1.0)),
+            "dynamo_component_request_duration_seconds_sum" => {
+                return add(&mut self.rest.busy_ms, sample.number(1000.0));
+            }
+            IN_FLIGHT => &mut self.in_flight,
+            STARTED => &mut self.started,
+            FINISHED => &mut self.finished,
+            _ => return,
+        };
+        let number = sample.number(1.0);
+        if number.is_none() {
+            self.wrong.get_or_insert_with(|| ExpositionError::Number {
+                series: name.to_owned(),
+                value: crate::aiperf::beginning(sample.value, 40),
+            });
         }
+        add(sum, number);
     }
 
     /// Counters of the whole page.

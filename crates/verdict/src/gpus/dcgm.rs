@@ -78,10 +78,7 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<ScrapedGpu>, PageError> {
             });
         }
         let text = str::from_utf8(&line).map_err(|_| PageError::Malformed(number))?;
-        take(text.trim(), &mut gpus).map_err(|refused| match refused {
-            RefusedPart::Line => PageError::Malformed(number),
-            RefusedPart::Gpu => PageError::TooManyGpus,
-        })?;
+        take(text.trim(), number, &mut gpus)?;
     }
     if gpus.is_empty() {
         return Err(PageError::NoGpus);
@@ -89,31 +86,26 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<ScrapedGpu>, PageError> {
     Ok(gpus.into_values().collect())
 }
 
-enum RefusedPart {
-    Line,
-    Gpu,
-}
-
 /// Takes over a line if its series is known.
-fn take(line: &str, gpus: &mut BTreeMap<String, ScrapedGpu>) -> Result<(), RefusedPart> {
+fn take(line: &str, number: usize, gpus: &mut BTreeMap<String, ScrapedGpu>) -> Result<(), PageError> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
     let name = exposition::name(line);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
-        return Err(RefusedPart::Line);
+        return Err(PageError::Malformed(number));
     }
     let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
-    let sample = Sample::read(&line[name.len()..]).ok_or(RefusedPart::Line)?;
+    let sample = Sample::read(&line[name.len()..]).ok_or(PageError::Malformed(number))?;
     let label = |wanted| sample.label(wanted);
     // A slice of a GPU shows nothing about the whole one, and a switch has no UUID.
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
         return Ok(());
     };
     if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
-        return Err(RefusedPart::Gpu);
+        return Err(PageError::TooManyGpus);
     }
     let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| ScrapedGpu {
         uuid: uuid.to_owned(),

@@ -1,4 +1,4 @@
-use perfval_api::{Finding, Metrics, OperatorState, PlacementStatus, RunStatus};
+use perfval_api::{Metrics, OperatorState, PlacementStatus, RunStatus};
 
 use super::*;
 
@@ -50,10 +50,19 @@ fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput:
     }
 }
 
+/// The next run after `last`, which passed.
+fn passed(last: &PerfValidationStatus) -> PerfValidationStatus {
+    next(last, Verdict::Passed, "580", "1000")
+}
+
+fn first() -> PerfValidationStatus {
+    passed(&PerfValidationStatus::default())
+}
+
 #[test]
 fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
     use Verdict::{Failed, Passed};
-    let first = next(&PerfValidationStatus::default(), Passed, "580", "1000");
+    let first = first();
     assert_eq!(compare(&first), None, "nothing to compare with");
     let failed = next(&first, Failed, "580", "500");
     let other = next(&failed, Passed, "590", "2000");
@@ -75,7 +84,7 @@ fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
 }
 
 fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationStatus {
-    let mut status = next(last, Verdict::Passed, "580", "1000");
+    let mut status = passed(last);
     status.placement.as_mut().expect("a placement").node = node.into();
     status.state.trials[1].slow_gpus = vec![gpu.to_owned()];
     status
@@ -88,8 +97,19 @@ fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
         compare_slow_gpus(&status.state.history, Some(node), &gpus, shared)
     };
     let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
-    assert_eq!(advice(&first, "n1", &["GPU-a"], false), None, "seen once");
-    let second = next(&first, Verdict::Passed, "580", "1000");
+    let second = passed(&first);
+    let third = passed(&second);
+    let mut shared_then = second.clone();
+    shared_then.state.history[0].causes = vec!["SlowWorker".into(), "GPUShared".into()];
+    for (status, node, gpus, why) in [
+        (&first, "n1", &["GPU-a"][..], "seen once"),
+        (&shared_then, "n1", &["GPU-a"], "something else worked on it in run 1"),
+        (&second, "n2", &["GPU-b"], "of two nodes each may have a bad one"),
+        (&second, "n1", &[], "none is slow now"),
+        (&third, "n1", &["GPU-b"], "a clean run lies between"),
+    ] {
+        assert_eq!(advice(status, node, gpus, false), None, "{why}");
+    }
     assert_eq!(
         advice(&second, "n1", &["GPU-a"], false).as_deref(),
         Some("GPU-a was slow in run 1 too: replace or drain it")
@@ -99,42 +119,18 @@ fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
         Some("GPU-a was slow in run 1 too"),
         "something else works on it: the GPU may be sound"
     );
-    let mut shared_then = second.clone();
-    shared_then.state.history[0].causes = vec!["SlowWorker".into(), "GPUShared".into()];
-    assert_eq!(
-        advice(&shared_then, "n1", &["GPU-a"], false),
-        None,
-        "something else worked on it in run 1"
-    );
     let other = advice(&second, "n1", &["GPU-b"], false).expect("another one");
     assert!(
         other.starts_with("in run 1 on this node it was GPU-a: another GPU each time"),
         "{other}"
     );
-    assert_eq!(
-        advice(&second, "n2", &["GPU-b"], false),
-        None,
-        "of two nodes each may have a bad one"
-    );
-    assert_eq!(advice(&second, "n1", &[], false), None, "none is slow now");
-    let third = next(&second, Verdict::Passed, "580", "1000");
-    assert_eq!(
-        advice(&third, "n1", &["GPU-b"], false),
-        None,
-        "a clean run lies between"
-    );
 }
 
 #[test]
 fn a_run_that_named_a_cause_is_no_reference() {
-    let first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
-    let mut blamed = next(&first, Verdict::Passed, "580", "900");
-    let finding: Finding = serde_json::from_value(serde_json::json!({
-        "cause": "SlowWorker", "severity": "Warning", "evidence": "worker w0", "remedy": "check it",
-    }))
-    .expect("a finding");
-    blamed.diagnosis = vec![finding];
-    let third = next(&blamed, Verdict::Passed, "580", "1000");
+    let mut blamed = next(&first(), Verdict::Passed, "580", "900");
+    blamed.diagnosis = vec![Cause::SlowWorker.finding("worker w0")];
+    let third = passed(&blamed);
     let comparison = compare(&third).expect("a comparison");
     assert_eq!(
         (comparison.run, comparison.throughput_percent.as_deref()),
@@ -142,22 +138,13 @@ fn a_run_that_named_a_cause_is_no_reference() {
     );
     assert_eq!(third.state.last_passed.as_ref().map(|passed| passed.run), Some(1));
     assert_eq!(third.state.history[0].causes, ["SlowWorker"]);
-    assert_eq!(
-        compare(&next(
-            &slow(&PerfValidationStatus::default(), "n1", "GPU-a"),
-            Verdict::Passed,
-            "580",
-            "1000"
-        ))
-        .map(|c| c.run),
-        None
-    );
+    let slow = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
+    assert_eq!(compare(&passed(&slow)), None);
 }
 
 #[test]
 fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
-    let first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
-    let mut second = next(&first, Verdict::Passed, "580", "1000");
+    let mut second = passed(&first());
     second.state.trials = vec![
         measured("900"),
         measured("1100"),
@@ -178,9 +165,9 @@ fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
 
 #[test]
 fn unknown_values_are_not_compared() {
-    let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    let mut first = first();
     first.state.environment.as_mut().unwrap().gpu_product = None;
-    let mut second = next(&first, Verdict::Passed, "580", "1000");
+    let mut second = passed(&first);
     second.state.environment.as_mut().unwrap().gpu_product = None;
     let comparison = compare(&second).expect("a comparison");
     assert_eq!(comparison.throughput_percent, None);
@@ -189,7 +176,7 @@ fn unknown_values_are_not_compared() {
 
 #[test]
 fn ten_runs_are_kept_and_the_last_passed_one_for_ever() {
-    let mut status = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    let mut status = first();
     for _ in 0..12 {
         status = next(&status, Verdict::Failed, "580", "1000");
     }

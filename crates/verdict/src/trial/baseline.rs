@@ -36,8 +36,8 @@ impl ReportedTrial<'_> {
             return None;
         }
         let mut gates = self.spec.gates.iter().zip(self.judged);
-        let (gate, _) = gates.find(|(gate, judged)| gate.metric == Metric::BaselinePercent && judged.counts_as_miss)?;
-        let is_missed = |percent| gate::judge(gate, Some(percent), self.evidence.share).counts_as_miss;
+        let (gate, _) = gates.find(|(gate, judged)| gate.metric == Metric::BaselinePercent && judged.is_missed())?;
+        let is_missed = |percent| gate::judge(gate, Some(percent), self.evidence.share).is_missed();
         let gpu = |worker: &Worker<'_>| self.evidence.gpu_of(worker);
         self.evidence.norm?.explain(&gate.name, self.workers, is_missed, gpu)
     }

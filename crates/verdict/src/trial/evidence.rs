@@ -30,7 +30,20 @@ pub struct Evidence<'a> {
     pub norm: Option<&'a Norm>,
 }
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
+    /// A record alone: nothing is known of workers, GPUs and baselines.
+    pub fn new(record: &'a TrialRecord, share: Share) -> Self {
+        Self {
+            record,
+            before: &[],
+            after: &[],
+            share,
+            devices: &[],
+            product: None,
+            norm: None,
+        }
+    }
+
     /// Text behind a worker's name for its GPUs; empty if they are unknown.
     pub(super) fn gpu_of(&self, worker: &Worker<'_>) -> String {
         gpu_in_words(worker, self.after, self.devices)

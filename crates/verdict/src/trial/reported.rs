@@ -61,7 +61,7 @@ impl ReportedTrial<'_> {
             return (Invalid, vec![starved]);
         }
         // Before gates that were not measured: a missed gate decides.
-        if self.judged.iter().any(|gate| gate.counts_as_miss) {
+        if self.judged.iter().any(JudgedGate::is_missed) {
             let reached = self.reached();
             let mut causes = diagnosis::miss(self.report, self.workers, self.spec, self.judged, reached.as_ref());
             // What made a few requests wait slowed no worker down, unless one is known to have been slow or to have stood still.
@@ -145,7 +145,7 @@ impl ReportedTrial<'_> {
     /// Nothing is missed but tails of latencies, and the same gates hold for nine of ten requests.
     fn tail(self) -> Option<String> {
         let gates = self.spec.gates.iter().zip(self.judged);
-        let missed = gates.filter(|(_, judged)| judged.counts_as_miss);
+        let missed = gates.filter(|(_, judged)| judged.is_missed());
         let texts: Option<Vec<String>> = missed.map(|(gate, judged)| self.tail_of(gate, judged)).collect();
         texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "))
     }
@@ -244,7 +244,7 @@ impl ReportedTrial<'_> {
     /// The worker by which a gate on the slowest one was missed.
     fn slowest_missed(self) -> Option<String> {
         let mut gates = self.spec.gates.iter().zip(self.judged);
-        gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.counts_as_miss)?;
+        gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.is_missed())?;
         speed::slowest(&self.compared())
     }
 

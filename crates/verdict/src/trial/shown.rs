@@ -1,6 +1,6 @@
 //! A trial's numbers as the status shows them.
 
-use perfval_api::{Metric, Metrics, RelativeSpeed, Statistic, WorkerLoad};
+use perfval_api::{Metric, Metrics, Statistic, WorkerLoad};
 
 use crate::aiperf::Report;
 use crate::diagnosis::peers::Worker;
@@ -28,21 +28,11 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
         seconds_per_request: load.seconds_per_request.map(show),
         tokens_per_second: load.tokens_per_second().map(show),
         token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
-        token_ms_of_trials: Vec::new(),
         batch: load.speed.as_ref().map(|speed| show(speed.batch)),
-        percent_of_peers: load
-            .speed
-            .as_ref()
-            .and_then(|speed| speed.peers)
-            .map(|peers| RelativeSpeed {
-                percent: show(peers.percent),
-                within: show(peers.within),
-                of: 1,
-            }),
-        in_run: None,
-        percent_of_earlier_runs: None,
+        percent_of_peers: load.speed.as_ref().and_then(|speed| Some(speed.peers?.shown(1))),
         still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
         timeouts: positive(load.timeouts),
+        ..WorkerLoad::default()
     }
 }
 

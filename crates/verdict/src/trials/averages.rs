@@ -27,7 +27,7 @@ pub(crate) fn margins(gates: &[Gate], judged: &[JudgedGate]) -> Vec<Decimal> {
         let all = gates.iter().zip(judged);
         all.filter(|(gate, _)| gate.mode == GateMode::Enforce)
     };
-    if enforced().any(|(gate, judged)| !is_average(gate) && judged.counts_as_miss) {
+    if enforced().any(|(gate, judged)| !is_average(gate) && judged.is_missed()) {
         return Vec::new();
     }
     let averages = enforced().filter(|(gate, _)| is_average(gate));
@@ -121,15 +121,7 @@ mod tests {
     use super::*;
 
     fn trials(margins: &[f64]) -> Vec<Finished> {
-        let trial = |margin: &f64| Finished {
-            outcome: if *margin < 0.0 {
-                TrialOutcome::Miss
-            } else {
-                TrialOutcome::Pass
-            },
-            far: false,
-            margins: vec![*margin],
-        };
+        let trial = |margin: &f64| Finished::from_margins(vec![*margin]);
         margins.iter().map(trial).collect()
     }
 

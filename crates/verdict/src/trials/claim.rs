@@ -7,15 +7,14 @@ use perfval_api::{
 
 use super::averages::{ALIKE, is_average, spread};
 use super::failing::Decided;
-use super::finished::{NEAR, finished};
+use super::finished::{NEAR, deciding};
 use super::noise::Noise;
-use super::of_a_run::deciding;
 use super::wald::straight_misses;
 use crate::stats::{count, mean};
 
 /// Standard deviation of a trial (percent) that a claim assumes at least where earlier runs do not show it: 10.3 on the lab, 4.3
 /// on H200s, and 21 in published windows (docs/evidence/fidelity.md). Two trials know next to nothing of their own.
-pub const NOISIEST: f64 = 10.0;
+const NOISIEST: f64 = 10.0;
 /// Fewest trials that show the level.
 const TRIALS: usize = 2;
 /// 95 % of a normal distribution lie above its mean less this many standard deviations.
@@ -60,7 +59,7 @@ pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) ->
     if spec.trials.rule == TrialRule::Single {
         return None;
     }
-    let trials = finished(&deciding(&status.state.trials));
+    let trials = deciding(&status.state.trials);
     let is_enforced = |gate: &&Gate| gate.mode == GateMode::Enforce && is_average(gate);
     let averages: Vec<&Gate> = spec.gates.iter().filter(is_enforced).collect();
     let claim = |(at, gate): (usize, &&'a Gate)| {

@@ -1,6 +1,6 @@
 //! Level of an average at which runs fail, by playing them.
 
-use perfval_api::{GateOperator, TrialOutcome, TrialsSpec};
+use perfval_api::{GateOperator, TrialsSpec};
 
 use super::finished::{Finished, NEAR};
 use super::noise::{Noise, Variance};
@@ -62,18 +62,9 @@ impl Decided<'_> {
     fn fails(&self, level: f64, trials: &[f64]) -> bool {
         let mut finished = Vec::with_capacity(trials.len());
         for factor in trials {
-            let margin = 100.0 * self.side() * (level * factor - 1.0);
             let mut margins = vec![2.0 * NEAR; self.averages];
-            margins[0] = margin;
-            finished.push(Finished {
-                outcome: if margin < 0.0 {
-                    TrialOutcome::Miss
-                } else {
-                    TrialOutcome::Pass
-                },
-                far: false,
-                margins,
-            });
+            margins[0] = 100.0 * self.side() * (level * factor - 1.0);
+            finished.push(Finished::from_margins(margins));
             match rule(self.rule, &finished) {
                 Ruling::Continue => {}
                 ruling => return ruling == Ruling::Fail,

@@ -19,6 +19,16 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// A trial whose outcome these distances decide.
+    pub fn from_margins(margins: Vec<f64>) -> Self {
+        let missed = margins.iter().any(|margin| *margin < 0.0);
+        Self {
+            outcome: if missed { TrialOutcome::Miss } else { TrialOutcome::Pass },
+            far: false,
+            margins,
+        }
+    }
+
     /// Returns true if it missed in a way that no noise of these averages explains.
     pub(super) fn is_plain_miss(&self, near: &[usize]) -> bool {
         let is_noise = |gate: usize, margin: f64| margin >= -NEAR && near.contains(&gate);
@@ -29,7 +39,7 @@ impl Finished {
 }
 
 /// The finished trials of a status, as the rule sees them: nothing else carries a run over a restart of the operator.
-pub fn finished(trials: &[TrialState]) -> Vec<Finished> {
+pub fn finished<'a>(trials: impl IntoIterator<Item = &'a TrialState>) -> Vec<Finished> {
     let finished = |trial: &TrialState| {
         let outcome = trial.outcome?;
         let valid = outcome != TrialOutcome::Invalid;
@@ -39,7 +49,12 @@ pub fn finished(trials: &[TrialState]) -> Vec<Finished> {
             margins: if valid { margins(trial) } else { Vec::new() },
         })
     };
-    trials.iter().filter_map(finished).collect()
+    trials.into_iter().filter_map(finished).collect()
+}
+
+/// The finished trials that are no soak.
+pub(super) fn deciding(trials: &[TrialState]) -> Vec<Finished> {
+    finished(trials.iter().filter(|trial| !trial.soak))
 }
 
 /// Distances of a trial; that of the only gate stands alone.
@@ -48,13 +63,9 @@ fn margins(trial: &TrialState) -> Vec<f64> {
         [] => trial.margin_percent.as_slice(),
         several => several,
     };
-    let read: Option<Vec<f64>> = texts.iter().map(|text| read(text)).collect();
+    let number = |text: &String| text.parse::<Decimal>().ok()?.to_f64();
+    let read: Option<Vec<f64>> = texts.iter().map(number).collect();
     read.unwrap_or_default()
-}
-
-/// A recorded distance; what cannot be read is none.
-fn read(margin: &str) -> Option<f64> {
-    margin.parse::<Decimal>().ok()?.to_f64()
 }
 
 /// Number of trials with this outcome.

@@ -35,13 +35,7 @@ impl Noise {
     /// The noise that this run and those before it in the same environment show; `None` if they are too few, or if the trials of
     /// this run (standard deviation `own`) vary more than before.
     pub(super) fn measured(status: &PerfValidationStatus, own: f64) -> Option<Self> {
-        let environment = status.state.environment.as_ref();
-        let environment = environment.filter(|environment| environment::is_known(environment))?;
-        let digest = environment::digest(environment);
-        // A run that judges the trials of an earlier one again has them twice.
-        let itself = status.state.judged_run;
-        let comparable = |entry: &&EarlierRun| entry.environment.as_ref() == Some(&digest) && Some(entry.run) != itself;
-        let earlier = status.state.history.iter().filter(comparable);
+        let earlier = environment::comparable_runs(status);
         let earlier: Vec<RunThroughput> = earlier.filter_map(RunThroughput::earlier).collect();
         let now = RunThroughput::now(&Numbers::new(status))?;
         if earlier.len() < EARLIER_RUNS {

@@ -1,7 +1,7 @@
 use perfval_api::{PerfValidationSpec, TrialOutcome, TrialState};
 
 use super::averages::{self, RESOLUTION};
-use super::finished::{Finished, count, finished};
+use super::finished::{Finished, count, deciding, finished};
 use super::rule::{is_unmeasurable, rule};
 use super::wald::Ruling;
 use crate::stats::mean;
@@ -12,12 +12,11 @@ const SOAKS: usize = 3;
 
 /// Ruling on the trials of a run: the rule on the deciding ones, then the soak if the spec has one.
 pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialState]) -> Ruling {
-    let (soaks, deciding): (Vec<TrialState>, Vec<TrialState>) = trials.iter().cloned().partition(|trial| trial.soak);
-    let ruling = rule(&spec.trials, &finished(&deciding));
+    let ruling = rule(&spec.trials, &deciding(trials));
     if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
         return ruling;
     }
-    rule_on_soaks(&finished(&soaks))
+    rule_on_soaks(&finished(trials.iter().filter(|trial| trial.soak)))
 }
 
 /// Ruling on the soaks. A passing soak is enough, and a missing one is repeated. All of them fail the run if they
@@ -49,17 +48,12 @@ fn miss_clearly(soaks: &[Finished]) -> bool {
 
 /// Whether the trials that decide have passed, so that the next one is the soak.
 pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialState]) -> bool {
-    spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding(trials))) == Ruling::Pass
-}
-
-/// The trials that are no soak.
-pub(super) fn deciding(trials: &[TrialState]) -> Vec<TrialState> {
-    trials.iter().filter(|trial| !trial.soak).cloned().collect()
+    spec.benchmark.soak.is_some() && rule(&spec.trials, &deciding(trials)) == Ruling::Pass
 }
 
 /// Mean distance (percent) from the gate on an average that the trials lie near and that is missed by most.
 pub fn mean_near_gate(trials: &[TrialState]) -> Option<f64> {
-    let finished = finished(&deciding(trials));
+    let finished = deciding(trials);
     let means = averages::near(&finished)
         .into_iter()
         .map(|gate| mean(&averages::noise(&finished, gate)));

@@ -1,7 +1,7 @@
 use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialState};
 
-use super::finished::finished;
-use super::of_a_run::{deciding, ruling};
+use super::finished::deciding;
+use super::of_a_run::ruling;
 use super::rule::evidence;
 use super::wald::{Ruling, healthy_above};
 
@@ -36,18 +36,17 @@ pub struct PathStep {
 /// The path of a run through its rule.
 pub fn path(spec: &PerfValidationSpec, trials: &[TrialState]) -> Path {
     let sequential = spec.trials.rule == TrialRule::Sequential;
-    let mut so_far: Vec<TrialState> = Vec::new();
-    let steps = trials.iter().filter_map(|trial| {
+    let steps = trials.iter().enumerate().filter_map(|(at, trial)| {
         let outcome = trial.outcome?;
-        so_far.push(trial.clone());
-        let (by_outcomes, by_distances) = evidence(&finished(&deciding(&so_far)));
+        let so_far = &trials[..=at];
+        let (by_outcomes, by_distances) = evidence(&deciding(so_far));
         Some(PathStep {
             trial: trial.number,
             outcome,
             soak: trial.soak,
             by_outcomes,
             by_distances,
-            ruling: ruling(spec, &so_far),
+            ruling: ruling(spec, so_far),
         })
     });
     Path {

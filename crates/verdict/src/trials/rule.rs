@@ -7,9 +7,9 @@ use super::finished::{Finished, count};
 use super::wald::{self, Ruling, sequential};
 
 /// Invalid trials in a row after which measuring is given up.
-pub const INVALID_IN_A_ROW: usize = 2;
+const INVALID_IN_A_ROW: usize = 2;
 /// Trials missed by half or more, with balanced workers, after which repeating is pointless.
-pub const FAR_MISSES: usize = 2;
+const FAR_MISSES: usize = 2;
 
 /// Applies the rule of the spec to the finished trials, in order.
 pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {

@@ -1,11 +1,13 @@
 //! Decoding speed of each worker, next to its peers. The router makes queues; the engine's own time from one token to
 //! the next is the speed of its GPU.
 
+use perfval_api::RelativeSpeed;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use super::measured::MeasuredPhase;
 use super::{Reading, WorkerSeries};
+use crate::gate::show;
 use crate::quantile::student;
 use crate::stats::{count, mean, median, rounded, squares};
 
@@ -49,6 +51,17 @@ pub struct AgainstPeers {
     /// Half of its 95 % interval, from the worker's own windows (percentage points).
     #[serde(deserialize_with = "crate::number::bounded")]
     pub within: Decimal,
+}
+
+impl AgainstPeers {
+    /// The mean of this many trials as status shows it.
+    pub(crate) fn shown(self, trials: i64) -> RelativeSpeed {
+        RelativeSpeed {
+            percent: show(self.percent),
+            within: show(self.within),
+            of: trials,
+        }
+    }
 }
 
 /// The speed of every worker, in the order of the series; `None` where the engine does not count the time between tokens.

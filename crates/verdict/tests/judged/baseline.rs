@@ -1,18 +1,15 @@
 //! Gates on the approved baseline of the run's environment.
 
-use chrono::DateTime;
 use perfval_api::fleet::PerfBaseline;
-use perfval_api::{Environment, GateResult, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState};
-use perfval_verdict::close::close;
+use perfval_api::{Environment, GateResult, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::environment::digest;
 use perfval_verdict::norms::{Norm, Norms};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
-use rust_decimal::Decimal;
+use perfval_verdict::workers::WorkerSummary;
 use serde_json::{Value, json};
 
-use crate::{balanced, evidence, pods, sample, spec};
+use crate::{balanced, close_next, evidence, peers, pods, sample, spec, speed};
 
 fn norm(tokens_per_second: i64) -> Norm {
     Norm {
@@ -27,11 +24,7 @@ fn workers(token_ms: &[i64]) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     workers.truncate(token_ms.len());
     for (worker, token_ms) in workers.iter_mut().zip(token_ms) {
-        worker.speed = Some(WorkerSpeed {
-            token_ms: (*token_ms).into(),
-            batch: Decimal::from(200),
-            peers: None,
-        });
+        worker.speed = Some(speed(*token_ms, None));
     }
     workers
 }
@@ -63,21 +56,12 @@ fn findings(
     trials: &[(&[i64], &[i64])],
 ) -> (Vec<TrialOutcome>, Vec<(String, String)>) {
     let mut status = PerfValidationStatus::default();
-    for (number, (token_ms, percents)) in (1..).zip(trials) {
+    for (token_ms, percents) in trials {
         let mut workers = workers(token_ms);
         for (worker, percent) in workers.iter_mut().zip(*percents) {
-            let speed = worker.speed.as_mut().expect("a speed");
-            speed.peers = Some(AgainstPeers {
-                percent: (*percent).into(),
-                within: Decimal::ONE,
-            });
+            worker.speed.as_mut().expect("a speed").peers = Some(peers(*percent, 1));
         }
-        status.state.trials.push(TrialState {
-            number,
-            ..TrialState::default()
-        });
-        let trial = judged(workers, spec, Some(norm));
-        close(spec, &mut status, number, &trial, DateTime::UNIX_EPOCH);
+        close_next(spec, &mut status, &judged(workers, spec, Some(norm)));
     }
     let outcomes = status.state.trials.iter().filter_map(|trial| trial.outcome);
     let found = status.diagnosis.iter();

@@ -3,18 +3,15 @@
 use chrono::DateTime;
 use perfval_api::{
     DecodeSpeed, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
-    PlanDetails, RunStatus, TrialOutcome, TrialState, Verdict,
+    PlanDetails, RelativeSpeed, RunStatus, TrialOutcome, Verdict,
 };
-use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
-use perfval_verdict::trials::soak_is_next;
-use perfval_verdict::workers::WorkerSpeed;
 use perfval_verdict::{environment, history};
 use rust_decimal::Decimal;
 
-use crate::{device, evidence, pods, sample, spec, spend_the_latency_in_workers, worker};
+use crate::{close_next, device, evidence, pods, sample, spec, speed, spend_the_latency_in_workers, worker};
 
 fn environment() -> Environment {
     Environment {
@@ -38,22 +35,14 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
     let entry = |(run, token_ms): (i64, &&str)| EarlierRun {
         run,
         verdict: Some(Verdict::Passed),
-        reason: "GatesMet".into(),
         node: Some("n1".into()),
-        throughput: None,
-        ttft_p99_ms: None,
-        throughput_spread: None,
-        trials: None,
         environment: Some(environment::digest(&environment)),
-        causes: Vec::new(),
         speeds: vec![DecodeSpeed {
             token_ms: (*token_ms).to_owned(),
             batch: "200".into(),
             gpu: Some("GPU-a".into()),
         }],
-        slow_gpus: Vec::new(),
-        phases: Vec::new(),
-        completed_at: DateTime::UNIX_EPOCH,
+        ..EarlierRun::default()
     };
     PerfValidationStatus {
         run: Some(RunStatus {
@@ -85,11 +74,8 @@ const AIPERF: &str = "0.13.0";
 /// Closes a trial in which the only worker needed so long from token to token.
 pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
     let mut only = worker("a", 40, 128);
-    only.speed = Some(WorkerSpeed {
-        token_ms: token_ms.parse().expect("a number"),
-        batch: Decimal::from(200),
-        peers: None,
-    });
+    let token_ms: Decimal = token_ms.parse().expect("a number");
+    only.speed = Some(speed(token_ms, None));
     let mut record = sample("success", vec![only]);
     spend_the_latency_in_workers(&mut record);
     let pods = &pods()[..1];
@@ -99,13 +85,7 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
         ..evidence(&record, pods)
     };
     let judged = judge(evidence, spec);
-    let number = 1 + i64::try_from(status.state.trials.len()).expect("few");
-    status.state.trials.push(TrialState {
-        number,
-        soak: soak_is_next(spec, &status.state.trials),
-        ..TrialState::default()
-    });
-    close(spec, status, number, &judged, DateTime::UNIX_EPOCH);
+    close_next(spec, status, &judged);
 }
 
 #[test]
@@ -133,20 +113,24 @@ fn a_soak_does_not_replace_the_speed_of_the_trials_before_it() {
     for token_ms in ["10", "10.2"] {
         closed(&mut before, &soaked, token_ms);
     }
-    assert_eq!(of_earlier_runs(&status), of_earlier_runs(&before));
+    assert_eq!(beside_earlier_runs(&status), beside_earlier_runs(&before));
     let kept = history::with_last(&status, DateTime::UNIX_EPOCH);
     assert_eq!(kept[0].speeds[0].token_ms, "10.2");
 }
 
-fn of_earlier_runs(status: &PerfValidationStatus) -> Option<String> {
-    let speed = status.state.workers[0].percent_of_earlier_runs.as_ref()?;
-    Some(format!("{speed} of {}", speed.of))
+/// Speed of each worker beside its earlier runs.
+pub fn beside_earlier_runs(status: &PerfValidationStatus) -> Vec<Option<String>> {
+    let shown = |speed: &RelativeSpeed| format!("{speed} of {}", speed.of);
+    let workers = status.state.workers.iter();
+    workers
+        .map(|load| load.percent_of_earlier_runs.as_ref().map(shown))
+        .collect()
 }
 
 /// What the trial says of the earlier runs, and its causes.
 fn earlier_text(mut status: PerfValidationStatus, token_ms: &str) -> (Option<String>, Vec<String>) {
     closed(&mut status, &spec(), token_ms);
-    let earlier = of_earlier_runs(&status);
+    let earlier = beside_earlier_runs(&status).remove(0);
     (earlier, status.state.trials[0].causes.clone())
 }
 
@@ -164,7 +148,7 @@ fn a_worker_that_became_slow_is_named_with_its_gpu() {
         "worker a (n1/a, GPU-a) decodes at 80 % ± 9 % of the speed of its 4 earlier runs: 12.5 ms from token to token with \
          200 requests at a time"
     );
-    assert_eq!(of_earlier_runs(&status).as_deref(), Some("80 ± 9 of 4"));
+    assert_eq!(beside_earlier_runs(&status), [Some("80 ± 9 of 4".to_owned())]);
 
     // Slow once more: the history says so.
     status.state.history[0].slow_gpus = vec!["GPU-a".into()];

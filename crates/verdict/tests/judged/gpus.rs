@@ -1,14 +1,14 @@
 //! Evidence of the GPUs beside the other causes of a trial.
 
-use chrono::DateTime;
-use perfval_api::{PerfValidationStatus, TrialOutcome, TrialState};
-use perfval_verdict::close::close;
+use perfval_api::{PerfValidationStatus, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 
-use super::{balanced, causes, device, evidence, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker};
+use super::{
+    balanced, causes, close_next, device, evidence, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker,
+};
 
 /// Worker `c` runs on a GPU that is too hot.
 fn hot(mut record: TrialRecord) -> TrialRecord {
@@ -72,12 +72,8 @@ fn missing_telemetry_is_reported_once_and_not_for_every_trial() {
     let trial = judged(&record);
     assert_eq!(causes(&trial), [], "no cause of a trial");
     let mut status = PerfValidationStatus::default();
-    for number in 1..=2 {
-        status.state.trials.push(TrialState {
-            number,
-            ..TrialState::default()
-        });
-        close(&spec(), &mut status, number, &trial, DateTime::UNIX_EPOCH);
+    for _ in 0..2 {
+        close_next(&spec(), &mut status, &trial);
     }
     let found: Vec<_> = status.diagnosis.iter().filter_map(Cause::from_finding).collect();
     assert_eq!(found, [Cause::WorkersNotCompared, Cause::GPUsNotSampled]);

@@ -12,13 +12,19 @@ mod slower;
 mod starved;
 mod workers;
 
-use perfval_api::{DeviceStatus, GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerPod};
+use chrono::DateTime;
+use perfval_api::{
+    DeviceStatus, GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState,
+    WorkerPod,
+};
 use perfval_verdict::aiperf;
+use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{Pace, Unit, WorkerSummary};
+use perfval_verdict::trials::soak_is_next;
+use perfval_verdict::workers::{AgainstPeers, Pace, Unit, WorkerSpeed, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -32,6 +38,14 @@ fn spec() -> PerfValidationSpec {
         ],
     }))
     .expect("a spec")
+}
+
+/// The same with a gate on one more number.
+fn with_gate(metric: &str, threshold: &str) -> PerfValidationSpec {
+    let gate = json!({"name": "g", "metric": metric, "operator": ">=", "threshold": threshold});
+    let mut spec = spec();
+    spec.gates.push(serde_json::from_value(gate).expect("a gate"));
+    spec
 }
 
 /// A worker that was busy for 30 s: by Little's law a request takes as long as its queue is longer than its rate.
@@ -55,6 +69,23 @@ fn worker(address: &str, rate: i64, in_flight: i64) -> WorkerSummary {
     }
 }
 
+/// Speed of a worker that decodes 200 requests at once (ms from token to token).
+fn speed(token_ms: impl Into<Decimal>, peers: Option<AgainstPeers>) -> WorkerSpeed {
+    WorkerSpeed {
+        token_ms: token_ms.into(),
+        batch: Decimal::from(200),
+        peers,
+    }
+}
+
+/// Speed beside the peers (percent of theirs, and the interval).
+fn peers(percent: i64, within: i64) -> AgainstPeers {
+    AgainstPeers {
+        percent: percent.into(),
+        within: within.into(),
+    }
+}
+
 fn balanced() -> Vec<WorkerSummary> {
     vec![
         worker("a", 10, 32),
@@ -73,12 +104,9 @@ fn pods() -> Vec<WorkerPod> {
     let pod = |name: &str| WorkerPod {
         pod: name.to_owned(),
         uid: format!("uid-{name}"),
-        restarts: 0,
-        last_exit: None,
-        ended_unseen: false,
-        ended_by: None,
         address: Some(name.to_owned()),
         devices: vec![format!("n1/{name}")],
+        ..WorkerPod::default()
     };
     ["a", "b", "c", "d"].map(pod).into()
 }
@@ -102,13 +130,9 @@ fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
 /// Evidence of a trial on four of eight GPUs, whose workers did not change.
 fn evidence<'a>(record: &'a TrialRecord, workers: &'a [WorkerPod]) -> Evidence<'a> {
     Evidence {
-        record,
         before: workers,
         after: workers,
-        share: Share { gpus: 4, node_gpus: 8 },
-        devices: &[],
-        product: None,
-        norm: None,
+        ..Evidence::new(record, Share { gpus: 4, node_gpus: 8 })
     }
 }
 
@@ -119,6 +143,17 @@ fn judged(record: &TrialRecord, after: &[WorkerPod]) -> JudgedTrial {
         ..evidence(record, &before)
     };
     judge(evidence, &spec())
+}
+
+/// Ends the next trial of a run.
+fn close_next(spec: &PerfValidationSpec, status: &mut PerfValidationStatus, judged: &JudgedTrial) {
+    let number = 1 + i64::try_from(status.state.trials.len()).expect("few");
+    status.state.trials.push(TrialState {
+        number,
+        soak: soak_is_next(spec, &status.state.trials),
+        ..TrialState::default()
+    });
+    close(spec, status, number, judged, DateTime::UNIX_EPOCH);
 }
 
 fn sample(name: &str, workers: Vec<WorkerSummary>) -> TrialRecord {

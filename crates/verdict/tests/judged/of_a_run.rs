@@ -1,30 +1,19 @@
 //! Findings of a run of several trials.
 
-use chrono::DateTime;
-use perfval_api::{
-    GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialRule, TrialState,
-};
-use perfval_verdict::close::close;
+use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialRule};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::trial::{JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, WorkerSpeed, WorkerSummary};
-use rust_decimal::Decimal;
+use perfval_verdict::workers::WorkerSummary;
 use serde_json::json;
 
-use super::{balanced, causes, evidence, pods, report, sample, set, spec, worker};
+use super::{balanced, causes, close_next, evidence, peers, pods, report, sample, set, spec, speed, worker};
 
 /// Four workers; `c` decodes at this speed (percent of its peers').
 fn decoding(percent: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {
-        worker.speed = Some(WorkerSpeed {
-            token_ms: Decimal::from(10),
-            batch: Decimal::from(200),
-            peers: Some(AgainstPeers {
-                percent: Decimal::from(if worker.address == "c" { percent } else { 100 }),
-                within: Decimal::ONE,
-            }),
-        });
+        let percent = if worker.address == "c" { percent } else { 100 };
+        worker.speed = Some(speed(10, Some(peers(percent, 1))));
     }
     workers
 }
@@ -63,16 +52,7 @@ impl Story {
 
     fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
         let judged = self.judged(workers, metric, statistic, value);
-        self.close(&judged);
-    }
-
-    fn close(&mut self, judged: &JudgedTrial) {
-        let number = 1 + i64::try_from(self.status.state.trials.len()).expect("few");
-        self.status.state.trials.push(TrialState {
-            number,
-            ..TrialState::default()
-        });
-        close(&self.spec, &mut self.status, number, judged, DateTime::UNIX_EPOCH);
+        close_next(&self.spec, &mut self.status, &judged);
     }
 
     fn throughput(&mut self, workers: Vec<WorkerSummary>, value: i64) {
@@ -85,17 +65,17 @@ impl Story {
     }
 
     fn outcomes(&self) -> Vec<TrialOutcome> {
-        self.status
-            .state
-            .trials
-            .iter()
-            .filter_map(|trial| trial.outcome)
-            .collect()
+        let trials = self.status.state.trials.iter();
+        trials.filter_map(|trial| trial.outcome).collect()
     }
 }
 
 fn throughput() -> serde_json::Value {
     json!([{"name": "t", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"}])
+}
+
+fn tail() -> serde_json::Value {
+    json!([{"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}])
 }
 
 #[test]
@@ -138,9 +118,8 @@ fn a_worker_is_slow_by_all_trials_of_the_run_or_not_at_all() {
 
 #[test]
 fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
-    let tail = json!([{"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
     let (metric, statistic) = (Metric::TimeToFirstToken, Statistic::P99);
-    let mut story = Story::new(tail);
+    let mut story = Story::new(tail());
     for _ in 0..2 {
         story.trial(decoding(100), metric, statistic, 2400);
         assert_eq!(story.found(), ["BalancedDegradation"], "no trial passed yet");
@@ -157,9 +136,7 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
         "one lucky trial in a run that fails"
     );
     // A load beyond the knee is missed throughout, and keeps its cause.
-    let mut far = Story::new(json!([
-        {"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}
-    ]));
+    let mut far = Story::new(tail());
     let queueing = [
         (metric, Statistic::P99, 12_000),
         (metric, Statistic::P50, 6_000),
@@ -167,13 +144,11 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
     ];
     for _ in 0..4 {
         let judged = far.judged_with(decoding(100), &queueing);
-        far.close(&judged);
+        close_next(&far.spec, &mut far.status, &judged);
     }
     assert_eq!(far.found(), ["PastKnee"]);
     // With this rule a single miss fails the run.
-    let mut strict = Story::new(json!([
-        {"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}
-    ]));
+    let mut strict = Story::new(tail());
     strict.spec.trials.rule = TrialRule::All;
     for value in [1000, 1000, 2400] {
         strict.trial(decoding(100), metric, statistic, value);

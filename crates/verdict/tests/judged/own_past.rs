@@ -1,29 +1,20 @@
 //! Gates on what a worker's own GPU did before.
 
-use chrono::DateTime;
-use perfval_api::{DecodeSpeed, GateResult, TrialOutcome, TrialState};
-use perfval_verdict::close::close;
+use perfval_api::{DecodeSpeed, GateResult, TrialOutcome};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
-use perfval_verdict::workers::{WorkerSpeed, WorkerSummary};
-use rust_decimal::Decimal;
-use serde_json::json;
+use perfval_verdict::workers::WorkerSummary;
 
-use crate::earlier::{after, closed};
-use crate::{device, evidence, pods, sample, spec, spend_the_latency_in_workers, worker};
+use crate::earlier::{after, beside_earlier_runs, closed};
+use crate::{close_next, device, evidence, pods, sample, spec, speed, spend_the_latency_in_workers, with_gate, worker};
 
 /// A GPU that lost 18 % against its own past passed with a warning.
 #[test]
 fn a_gate_on_the_own_past_fails_a_gpu_that_became_slow() {
-    let with_gate = |threshold: &str| {
-        let mut spec = spec();
-        let gate = json!({"name": "past", "metric": "OwnPastPercent", "operator": ">=", "threshold": threshold});
-        spec.gates.push(serde_json::from_value(gate).expect("a gate"));
-        spec
-    };
+    let spec = with_gate("OwnPastPercent", "90");
     let earlier = ["10", "10.1", "9.9", "10", "10", "10.1"];
     let mut slow = after(&earlier);
-    closed(&mut slow, &with_gate("90"), "12.2");
+    closed(&mut slow, &spec, "12.2");
     let [.., gate] = slow.gates.as_slice() else {
         panic!("no gates");
     };
@@ -35,10 +26,10 @@ fn a_gate_on_the_own_past_fails_a_gpu_that_became_slow() {
     assert_eq!(slow.state.trials[0].causes, ["SlowWorker"]);
 
     let mut sound = after(&earlier);
-    closed(&mut sound, &with_gate("90"), "10.6");
+    closed(&mut sound, &spec, "10.6");
     assert_eq!(sound.state.trials[0].outcome, Some(TrialOutcome::Pass));
     let mut young = after(&earlier[..2]);
-    closed(&mut young, &with_gate("90"), "12.2");
+    closed(&mut young, &spec, "12.2");
     assert_eq!(
         young.state.trials[0].outcome,
         Some(TrialOutcome::Pass),
@@ -62,15 +53,11 @@ fn each_of_several_workers_has_its_own_past() {
         };
         entry.speeds.push(other);
     }
-    let speed = |name: &str, token_ms: i64| WorkerSummary {
-        speed: Some(WorkerSpeed {
-            token_ms: token_ms.into(),
-            batch: Decimal::from(200),
-            peers: None,
-        }),
+    let slow = |name: &str| WorkerSummary {
+        speed: Some(speed(12, None)),
         ..worker(name, 40, 128)
     };
-    let mut record = sample("success", vec![speed("a", 12), speed("b", 12)]);
+    let mut record = sample("success", vec![slow("a"), slow("b")]);
     spend_the_latency_in_workers(&mut record);
     let pods = &pods()[..2];
     let evidence = Evidence {
@@ -79,21 +66,8 @@ fn each_of_several_workers_has_its_own_past() {
         ..evidence(&record, pods)
     };
     let judged = judge(evidence, &spec());
-    status.state.trials.push(TrialState {
-        number: 1,
-        ..TrialState::default()
-    });
-    close(&spec(), &mut status, 1, &judged, DateTime::UNIX_EPOCH);
-    let mut percents: Vec<_> = status
-        .state
-        .workers
-        .iter()
-        .map(|load| {
-            load.percent_of_earlier_runs
-                .as_ref()
-                .map(|speed| format!("{speed} of {}", speed.of))
-        })
-        .collect();
+    close_next(&spec(), &mut status, &judged);
+    let mut percents = beside_earlier_runs(&status);
     percents.sort();
     assert_eq!(
         percents,

@@ -4,25 +4,21 @@ use perfval_api::{GateResult, PerfValidationSpec, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::speed::{Compared, slower};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{AgainstPeers, EngineWork, WorkerSpeed, WorkerSummary};
+use perfval_verdict::workers::{EngineWork, WorkerSummary};
 use rust_decimal::Decimal;
-use serde_json::json;
 
-use crate::{balanced, causes, device, evidence, pods, sample, spec};
+use crate::{balanced, causes, device, evidence, peers, pods, sample, spec, speed, with_gate};
 
 /// Four balanced workers, and the speed in the metrics of `c`'s engine (percent of its peers', and the interval).
 fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {
-        let own = worker.address == "c";
-        worker.speed = Some(WorkerSpeed {
-            token_ms: Decimal::from(if own { 12 } else { 10 }),
-            batch: Decimal::from(200),
-            peers: Some(AgainstPeers {
-                percent: Decimal::from(if own { percent } else { 101 }),
-                within: Decimal::from(within),
-            }),
-        });
+        let (token_ms, percent) = if worker.address == "c" {
+            (12, percent)
+        } else {
+            (10, 101)
+        };
+        worker.speed = Some(speed(token_ms, Some(peers(percent, within))));
         worker.engine = Some(EngineWork {
             gb_per_second: Some(Decimal::from(1900)),
             ..EngineWork::default()
@@ -40,13 +36,6 @@ fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, product: Optio
         ..evidence(&record, &pods)
     };
     judge(evidence, spec)
-}
-
-fn with_gate(metric: &str, threshold: &str) -> PerfValidationSpec {
-    let gate = json!({"name": "g", "metric": metric, "operator": ">=", "threshold": threshold});
-    let mut spec = spec();
-    spec.gates.push(serde_json::from_value(gate).expect("a gate"));
-    spec
 }
 
 #[test]
@@ -221,11 +210,8 @@ fn workers_that_could_not_be_compared_are_reported_and_blamed_for_nothing() {
 fn three_of_four_that_are_slow_are_named_together() {
     let mut workers = workers(100, 1);
     for worker in &mut workers {
-        let fast = worker.address == "a";
-        worker.speed.as_mut().expect("a speed").peers = Some(AgainstPeers {
-            percent: Decimal::from(if fast { 125 } else { 100 }),
-            within: Decimal::ONE,
-        });
+        let percent = if worker.address == "a" { 125 } else { 100 };
+        worker.speed.as_mut().expect("a speed").peers = Some(peers(percent, 1));
     }
     let trial = judged(workers, &with_gate("SlowestWorkerPercent", "90"), None);
     assert_eq!(
@@ -249,10 +235,7 @@ fn each_of_five_slow_gpus_is_listed() {
                 uuids: known.then(|| uuid(at)).into_iter().collect(),
                 token_ms: Decimal::TEN,
                 batch: Decimal::from(200),
-                peers: AgainstPeers {
-                    percent: Decimal::from(if at < slow { 100 } else { 125 }),
-                    within: Decimal::ONE,
-                },
+                peers: peers(if at < slow { 100 } else { 125 }, 1),
                 trials: 1,
             })
             .collect();

@@ -5,7 +5,7 @@ use super::environment::Environment;
 use crate::{Phase, Verdict};
 
 /// An earlier run.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierRun {
     /// Number of the run.
@@ -116,7 +116,7 @@ pub struct PassedRun {
 }
 
 /// Comparison of the run with an earlier passed run: the changes, or the differences that prevent a comparison.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
     /// Number of the earlier run. This is the last run that passed without a cause in the same environment. If there is

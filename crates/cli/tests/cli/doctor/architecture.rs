@@ -9,7 +9,7 @@ use perfval_testkit::inventory::{Cluster, NodeBuilder};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::super::desk::Desk;
+use super::super::desk::{Desk, edited_sample};
 use super::healthy;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -111,17 +111,15 @@ async fn without_a_manifest_the_architectures_of_nodes_are_listed() {
     assert!(code == 0 && out.contains(text), "{out}");
 }
 
-/// Writes a manifest with an image for frontend and workers, and types the command.
-fn doctor_on(file: &std::path::Path, image: &str, more: &[(&str, String)]) -> String {
-    let mut text = include_str!("../../../../../config/samples/quick.yaml")
-        .replace("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", image);
-    assert!(text.contains(image), "{text}");
-    for (place, field) in more {
-        assert!(text.contains(place), "{text}");
-        text = text.replace(place, &format!("{place}{field}"));
-    }
-    std::fs::write(file, text).expect("written");
-    format!("doctor -f {}", file.display())
+/// Types a command about a manifest with an image for frontend and workers, and further fields below these places.
+async fn answer_on(desk: &Desk, verb: &str, image: &str, more: &[(&str, String)]) -> (u8, String) {
+    let more: Vec<_> = (more.iter())
+        .map(|(place, field)| (*place, format!("{place}{field}")))
+        .collect();
+    let mut changes = vec![("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", image)];
+    changes.extend(more.iter().map(|(place, text)| (*place, text.as_str())));
+    let file = edited_sample(&changes);
+    answer(desk, &format!("{verb} -f {}", file.path().display())).await
 }
 
 fn selected(architecture: &str) -> (&'static str, String) {
@@ -134,8 +132,6 @@ async fn an_image_without_the_architecture_of_nodes_is_reported_before_a_run() {
     let desk = healthy();
     put(&desk, "arm64");
     let registry = registry().await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("quick.yaml");
     let other = "IMAGE is for amd64, and its pod may get a node of another architecture: 1 arm64";
     let selector = "write kubernetes.io/arch in placement.nodeSelector";
     for (tag, node, failed, text) in [
@@ -161,14 +157,14 @@ async fn an_image_without_the_architecture_of_nodes_is_reported_before_a_run() {
     ] {
         let image = format!("{registry}/vllm:{tag}");
         let more: Vec<_> = node.into_iter().map(selected).collect();
-        let (code, out) = answer(&desk, &doctor_on(&file, &image, &more)).await;
+        let (code, out) = answer_on(&desk, "doctor", &image, &more).await;
         let text = text.replace("IMAGE", &image).replace("REGISTRY", &registry);
         assert!(out.contains(&text), "{text}\n{out}");
         // The tag is no version that Dynamo's operator could have.
         let others = out.matches('✗').count() - usize::from(text.starts_with('✗'));
         assert_eq!(code, u8::from(others > 0 || failed > 0), "{out}");
     }
-    let (_, out) = answer(&desk, &doctor_on(&file, "127.0.0.1:9/vllm:1", &[])).await;
+    let (_, out) = answer_on(&desk, "doctor", "127.0.0.1:9/vllm:1", &[]).await;
     let text = "? architectures of 127.0.0.1:9/vllm:1: 127.0.0.1:9 cannot be reached: Connection refused";
     assert!(out.contains(text), "{out}");
 }
@@ -178,8 +174,6 @@ async fn sizing_reports_an_image_that_the_planned_node_cannot_run() {
     let desk = healthy();
     put(&desk, "arm64");
     let registry = registry().await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("quick.yaml");
     for (tag, node, note) in [
         (
             "amd64",
@@ -195,8 +189,7 @@ async fn sizing_reports_an_image_that_the_planned_node_cannot_run() {
         ("arm64", "amd64", ""),
     ] {
         let image = format!("{registry}/vllm:{tag}");
-        let typed = doctor_on(&file, &image, &[selected(node)]).replace("doctor", "size");
-        let (code, out) = answer(&desk, &typed).await;
+        let (code, out) = answer_on(&desk, "size", &image, &[selected(node)]).await;
         assert_eq!((code, out.contains("plan: 1 of")), (0, true), "{out}");
         let note = note.replace("IMAGE", &image).replace("REGISTRY", &registry);
         assert_eq!(
@@ -211,17 +204,11 @@ async fn sizing_reports_an_image_that_the_planned_node_cannot_run() {
 async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
     let desk = healthy();
     let registry = registry().await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("quick.yaml");
     // A node without GPUs, which the load generator prefers.
     put_node(&desk, NodeBuilder::named("cpu").label("kubernetes.io/arch", "arm64"));
     let generator = format!("{registry}/vllm:amd64");
     let benchmark = ("  benchmark:\n", format!("    image: {generator}\n"));
-    let (_, out) = answer(
-        &desk,
-        &doctor_on(&file, "127.0.0.1:9/vllm:1", std::slice::from_ref(&benchmark)),
-    )
-    .await;
+    let (_, out) = answer_on(&desk, "doctor", "127.0.0.1:9/vllm:1", std::slice::from_ref(&benchmark)).await;
     assert!(!out.contains("architectures of"), "workers get amd64 nodes only: {out}");
     let text = format!(
         "• {generator} is for amd64, and its pod may get a node of another architecture: 1 arm64 \
@@ -229,7 +216,7 @@ async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
     );
     assert!(out.contains(&text), "{text}\n{out}");
     let bound = ("  benchmark:\n", "    placement: WorkloadNode\n".to_owned());
-    let (_, out) = answer(&desk, &doctor_on(&file, "127.0.0.1:9/vllm:1", &[benchmark, bound])).await;
+    let (_, out) = answer_on(&desk, "doctor", "127.0.0.1:9/vllm:1", &[benchmark, bound]).await;
     assert!(!out.contains(&format!("{generator} is for")), "{out}");
 }
 
@@ -237,11 +224,12 @@ async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
 async fn nodes_that_even_the_operators_images_do_not_fit_are_reported() {
     let desk = healthy();
     put(&desk, "riscv64");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("quick.yaml");
-    let text = include_str!("../../../../../config/samples/quick.yaml");
-    let selector = "  placement:\n    nodeSelector: {kubernetes.io/arch: riscv64}\n";
-    std::fs::write(&file, text.replace("  placement:\n", selector)).expect("written");
-    let (code, out) = answer(&desk, &format!("doctor -f {}", file.display())).await;
+    let (code, out) = answer_on(
+        &desk,
+        "doctor",
+        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1",
+        &[selected("riscv64")],
+    )
+    .await;
     assert!(code == 1 && out.contains("✗ nodes with GPUs: 1 riscv64;"), "{out}");
 }

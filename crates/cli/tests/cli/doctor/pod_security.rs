@@ -3,6 +3,7 @@
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
+use super::super::desk::edited_sample;
 use super::{QUICK, healthy};
 
 const TEMPLATE: &str = "podTemplate: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}, \
@@ -38,17 +39,14 @@ async fn a_restricted_namespace_is_named_with_the_lines_that_its_pods_lack() {
     let (code, out) = answer("doctor").await;
     assert!(code == 0 && out.contains(&format!("• {refused}")), "{out}");
 
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("restricted.yaml");
-    let text = include_str!("../../../../../config/samples/quick.yaml");
-    std::fs::write(&file, text.replace("spec:\n", &format!("spec:\n  {TEMPLATE}\n"))).expect("written");
-    let (code, out) = answer(&format!("doctor -f {}", file.display())).await;
+    let file = edited_sample(&[("spec:\n", format!("spec:\n  {TEMPLATE}\n").as_str())]);
+    let (code, out) = answer(&format!("doctor -f {}", file.path().display())).await;
     let fits = "✓ namespace perf admits the pods of this manifest (Pod Security restricted)";
     assert!(code == 0 && out.contains(fits), "{out}");
 
     let root = TEMPLATE.replace("runAsUser: 1000", "runAsUser: 0");
-    std::fs::write(&file, text.replace("spec:\n", &format!("spec:\n  {root}\n"))).expect("written");
-    let (code, out) = answer(&format!("doctor -f {}", file.display())).await;
+    let file = edited_sample(&[("spec:\n", format!("spec:\n  {root}\n").as_str())]);
+    let (code, out) = answer(&format!("doctor -f {}", file.path().display())).await;
     let lacks = "their security context lacks a runAsUser that is not root";
     assert!(code == 1 && out.contains(lacks), "{out}");
 }

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -22,66 +23,57 @@ fn a_frontend_is_named_as_any_pod_resolves_it() {
     assert_eq!(base, "http://pv-1-frontend.perf.svc.cluster.local:8000");
 }
 
-#[tokio::test]
-async fn a_completion_comes_over_plain_http() {
+/// A listener on a free port, and the base of its URLs.
+async fn listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let frontend = tokio::spawn(async move {
-        let mut asked = Vec::new();
-        let hello = r#"{"choices":[{"message":{"content":"Hello"}}]}"#;
-        for (status, body) in [("404 Not Found", ""), ("200 OK", hello)] {
+    (listener, base)
+}
+
+/// A frontend that gives these answers, one a connection, and the first lines of the requests.
+async fn frontend(answers: &'static [(&'static str, &'static str)]) -> (String, JoinHandle<Vec<String>>) {
+    let (listener, base) = listener().await;
+    let requests = tokio::spawn(async move {
+        let mut requests = Vec::new();
+        for (status, body) in answers {
             let (mut connection, _) = listener.accept().await.unwrap();
             let mut head = vec![0; 4096];
             let read = connection.read(&mut head).await.unwrap();
-            asked.push(
-                String::from_utf8_lossy(&head[..read])
-                    .lines()
-                    .next()
-                    .unwrap()
-                    .to_owned(),
-            );
+            let head = String::from_utf8_lossy(&head[..read]);
+            requests.push(head.lines().next().unwrap().to_owned());
             let length = body.len();
             let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
             connection.write_all(answer.as_bytes()).await.unwrap();
         }
-        asked
+        requests
     });
+    (base, requests)
+}
+
+#[tokio::test]
+async fn a_completion_comes_over_plain_http() {
+    const HELLO: &str = r#"{"choices":[{"message":{"content":"Hello"}}]}"#;
+    let (base, requests) = frontend(&[("404 Not Found", ""), ("200 OK", HELLO)]).await;
     let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
     assert_eq!(answer, ProbeAnswer::Completion("Hello".into()));
     let expected = [
         "GET /v1/models/lab/tiny-qwen3/ready HTTP/1.1",
         "POST /v1/chat/completions HTTP/1.1",
     ];
-    assert_eq!(frontend.await.unwrap(), expected);
-}
-
-/// A frontend that gives these answers, one a connection.
-async fn frontend(answers: &'static [(&'static str, &'static str)]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        for (status, body) in answers {
-            let (mut connection, _) = listener.accept().await.unwrap();
-            let mut head = vec![0; 4096];
-            let _ = connection.read(&mut head).await.unwrap();
-            let length = body.len();
-            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
-            connection.write_all(answer.as_bytes()).await.unwrap();
-        }
-    });
-    base
+    assert_eq!(requests.await.unwrap(), expected);
 }
 
 #[tokio::test]
 async fn a_frontend_of_other_models_is_reported_with_its_models() {
     const UNKNOWN: (&str, &str) = ("404 Not Found", "Model not found");
     let request = request(Duration::from_mins(1));
-    let other = frontend(&[
+    let (other, _) = frontend(&[
         UNKNOWN,
         UNKNOWN,
         ("200 OK", r#"{"data":[{"id":"lab/other","object":"model"}]}"#),
-    ]);
-    let answer = probe(&Way::dns(), &other.await, &request).await;
+    ])
+    .await;
+    let answer = probe(&Way::dns(), &other, &request).await;
     assert_eq!(answer, ProbeAnswer::OtherModels(vec!["lab/other".into()]));
     // Not there yet, or listed and not ready: the frontend's answer is passed on.
     for models in [
@@ -89,15 +81,15 @@ async fn a_frontend_of_other_models_is_reported_with_its_models() {
         &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[{"id":"lab/tiny-qwen3"}]}"#)],
         &[UNKNOWN, UNKNOWN, ("404 Not Found", "")],
     ] {
-        let answer = probe(&Way::dns(), &frontend(models).await, &request).await;
+        let (base, _) = frontend(models).await;
+        let answer = probe(&Way::dns(), &base, &request).await;
         assert_eq!(answer, ProbeAnswer::Refused(404, "Model not found".into()));
     }
 }
 
 #[tokio::test]
 async fn a_refused_connection_is_reported_as_refused() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (listener, base) = listener().await;
     drop(listener);
     let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
     let ProbeAnswer::Failed(why) = answer else {
@@ -108,8 +100,7 @@ async fn a_refused_connection_is_reported_as_refused() {
 
 #[tokio::test]
 async fn a_silent_frontend_ends_at_the_deadline() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (listener, base) = listener().await;
     let answer = probe(&Way::dns(), &base, &request(Duration::from_millis(50))).await;
     assert!(matches!(answer, ProbeAnswer::Failed(why) if why.contains("no answer")));
     drop(listener);
@@ -117,8 +108,7 @@ async fn a_silent_frontend_ends_at_the_deadline() {
 
 /// A frontend that sends `first`, then `again` over and over until the client leaves.
 async fn endless(first: String, again: &'static [u8], pause: Duration) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (listener, base) = listener().await;
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
     tokio::spawn(async move {

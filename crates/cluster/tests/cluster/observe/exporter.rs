@@ -24,6 +24,10 @@ fn exporter(name: &str, node: &str, label: (&str, &str), change: &Value) -> Valu
 const OPERATOR: (&str, &str) = ("app", "nvidia-dcgm-exporter");
 const CHART: (&str, &str) = ("app.kubernetes.io/name", "dcgm-exporter");
 
+fn page(url: &str) -> Seen<String> {
+    Seen::Present(url.to_owned())
+}
+
 async fn seen(pods: &[Value]) -> Seen<String> {
     let world = World::new();
     for pod in pods {
@@ -35,7 +39,6 @@ async fn seen(pods: &[Value]) -> Seen<String> {
 #[tokio::test]
 async fn the_exporter_of_the_node_is_found_by_its_label() {
     let none = json!({});
-    let page = |text: &str| Seen::Present(text.to_owned());
     assert_eq!(seen(&[]).await, Seen::Absent);
     assert_eq!(
         seen(&[exporter("a", "node-1", OPERATOR, &none)]).await,
@@ -72,10 +75,7 @@ async fn a_pod_of_a_tenant_is_not_the_exporter() {
         exporter("older", "node-1", OPERATOR, &of_tenant),
         exporter("a", "node-1", CHART, &json!({})),
     ];
-    assert_eq!(
-        seen(&both).await,
-        Seen::Present("http://10.244.0.7:9400/metrics".to_owned())
-    );
+    assert_eq!(seen(&both).await, page("http://10.244.0.7:9400/metrics"));
 }
 
 #[tokio::test]
@@ -86,8 +86,8 @@ async fn the_exporter_is_looked_for_in_the_namespaces_that_the_operator_was_give
     assert_eq!(world.observe(Need::GpuExporter).await.gpu_exporter, Seen::Absent);
     let here = json!({"/metadata/namespace": "monitoring"});
     world.server.put(exporter("a", "node-1", OPERATOR, &here));
-    let page = world.observe(Need::GpuExporter).await.gpu_exporter;
-    assert_eq!(page, Seen::Present("http://10.244.0.7:9400/metrics".to_owned()));
+    let found = world.observe(Need::GpuExporter).await.gpu_exporter;
+    assert_eq!(found, page("http://10.244.0.7:9400/metrics"));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn the_exporter_of_a_daemon_set_goes_before_an_older_pod() {
         json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true}]);
     assert_eq!(
         seen(&[exporter("a", "node-1", OPERATOR, &by_hand), of_daemon_set]).await,
-        Seen::Present("http://10.244.0.7:9400/metrics".to_owned())
+        page("http://10.244.0.7:9400/metrics")
     );
 }
 

@@ -179,9 +179,7 @@ async fn saved_results_are_known_by_their_digest() {
 async fn the_results_that_the_status_names_are_read_whole() {
     let world = World::new();
     // Those of an earlier run: not the name that this one would give its own.
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-        object["status"]["resultsRef"] = json!({"name": "demo-earlier", "sha256": "s"});
-    });
+    world.edit(|object| object["status"]["resultsRef"] = json!({"name": "demo-earlier", "sha256": "s"}));
     assert!(world.observe(Need::SavedRun).await.saved_run.is_absent());
     let content = json!({"data": {"summary.json": "{}"}, "binaryData": {"trial-1.json.gz": "AAAA"}});
     world.put_child("v1", "ConfigMap", "demo-earlier", &content);
@@ -204,10 +202,7 @@ async fn reads_nothing(world: &World, what: &str) {
     );
     let seen = Box::pin(world.observe(Need::Results)).await;
     assert_eq!(seen.packed_trials[&1], Seen::Absent, "{what}");
-    assert!(
-        world.server.calls().iter().all(|call| call.resource != "pods/log"),
-        "{what}"
-    );
+    assert_eq!(world.count_calls("pods/log"), 0, "{what}");
 }
 
 #[tokio::test]
@@ -234,7 +229,7 @@ async fn a_job_of_another_uid_than_recorded_is_not_read() {
     let world = World::new();
     world.put_result(1);
     let record = |uid: serde_json::Value| {
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        world.edit(|object| {
             object["status"]["operatorState"]["trials"] =
                 json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
         });
@@ -287,15 +282,11 @@ async fn progress_of_a_running_trial_is_read_from_its_log_and_not_every_time() {
     world.server.heal();
 
     let now = chrono::Utc::now();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+    world.edit(|object| {
         object["status"]["operatorState"]["progress"] =
             json!({"trial": 1, "requests": 9, "failedRequests": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
     });
     world.server.forget_calls();
     assert_eq!(read().await, None);
-    let calls = world.server.calls();
-    assert!(
-        calls.iter().all(|call| call.resource != "pods/log"),
-        "it was read a moment ago: {calls:?}"
-    );
+    assert_eq!(world.count_calls("pods/log"), 0, "it was read a moment ago");
 }

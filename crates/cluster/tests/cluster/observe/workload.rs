@@ -3,10 +3,22 @@
 use perfval_run::dynamo::names::{MAIN, WORKER};
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{Call, Fault};
-use serde_json::json;
+use perfval_testkit::api_server::Fault;
+use serde_json::{Value, json};
 
-use crate::world::{NAME, NAMESPACE, World};
+use crate::world::{NAMESPACE, World};
+
+/// Puts an Event on an object, whose message is its name unless `rest` has another one.
+fn put_event(world: &World, name: &str, object: &Value, rest: &Value) {
+    let mut event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
+        "involvedObject": object, "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
+    });
+    for (key, value) in rest.as_object().into_iter().flatten() {
+        event[key] = value.clone();
+    }
+    world.server.put(event);
+}
 
 #[tokio::test]
 async fn events_are_read_for_pods_on_their_way() {
@@ -23,11 +35,9 @@ async fn events_are_read_for_pods_on_their_way() {
         ("d", &ready, "Warning", "2026-11-21T00:00:04Z"),
         ("e", &over, "Warning", "2026-11-21T00:00:05Z"),
     ] {
-        world.server.put(json!({
-            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
-            "involvedObject": {"kind": "Pod", "uid": pod["metadata"]["uid"]},
-            "type": kind, "reason": "FailedPrepareDynamicResources", "message": name, "lastTimestamp": last,
-        }));
+        let pod = json!({"kind": "Pod", "uid": pod["metadata"]["uid"]});
+        let rest = json!({"type": kind, "reason": "FailedPrepareDynamicResources", "lastTimestamp": last});
+        put_event(&world, name, &pod, &rest);
     }
     world.put_child(
         "resource.k8s.io/v1",
@@ -68,14 +78,11 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_for_all_pods
         going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z".into();
         going["metadata"]["finalizers"] = json!(["example.com/hold"]);
         world.server.put(going);
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["status"]["phase"] = phase.into();
-        });
+        world.edit(|object| object["status"]["phase"] = phase.into());
         world.server.forget_calls();
         let seen = world.observe(Need::Workload).await;
         assert_eq!(seen.pods.present().map(Vec::len), Some(3), "{phase}");
-        let events = |call: &&Call| call.resource == "events";
-        assert_eq!(world.server.calls().iter().filter(events).count(), lists, "{phase}");
+        assert_eq!(world.count_calls("events"), lists, "{phase}");
         assert_eq!(seen.pod_events == Seen::NotAsked, lists == 0, "{phase}");
     }
 }
@@ -86,11 +93,8 @@ async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
     for (strangers, lists) in [(0, 3), (300, 5)] {
         let world = World::new();
         let event = |name: &str, uid: &str| {
-            world.server.put(json!({
-                "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
-                "involvedObject": {"kind": "Pod", "name": "p", "uid": uid},
-                "type": "Warning", "reason": "FailedMount", "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
-            }));
+            let pod = json!({"kind": "Pod", "name": "p", "uid": uid});
+            put_event(&world, name, &pod, &json!({"type": "Warning", "reason": "FailedMount"}));
         };
         for pod in ["one", "two"] {
             let made = world.put_child("v1", "Pod", pod, &json!({}));
@@ -106,12 +110,7 @@ async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
             .collect();
         found.sort_unstable();
         assert_eq!(found, [("one", "one"), ("two", "two")], "{strangers} strangers");
-        let events = |call: &&Call| call.resource == "events";
-        assert_eq!(
-            world.server.calls().iter().filter(events).count(),
-            lists,
-            "{strangers} strangers"
-        );
+        assert_eq!(world.count_calls("events"), lists, "{strangers} strangers");
     }
 }
 
@@ -120,11 +119,8 @@ async fn preemptions_are_read_once_a_worker_is_gone() {
     let world = World::new();
     let deployment = format!("pv-{}", world.run_id());
     let event = |name: &str, pod: &str, uid: &str, reason: &str| {
-        world.server.put(json!({
-            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
-            "involvedObject": {"kind": "Pod", "name": pod, "uid": uid},
-            "type": "Normal", "reason": reason, "message": name, "lastTimestamp": "2026-11-21T00:00:01Z",
-        }));
+        let pod = json!({"kind": "Pod", "name": pod, "uid": uid});
+        put_event(&world, name, &pod, &json!({"type": "Normal", "reason": reason}));
     };
     event("ours", &format!("{deployment}-worker-x"), "gone", "Preempted");
     event("another's", "pv-00000000-worker-x", "gone", "Preempted");
@@ -138,7 +134,7 @@ async fn preemptions_are_read_once_a_worker_is_gone() {
     let uid = pod["metadata"]["uid"].as_str().unwrap();
     event("kept", &format!("{deployment}-worker-y"), uid, "Preempted");
     for (uid, expected) in [(&pod["metadata"]["uid"], None), (&json!("gone"), Some(["ours"]))] {
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        world.edit(|object| {
             object["status"]["phase"] = "Benchmarking".into();
             object["status"]["operatorState"] = json!({"workerPods": known(uid.as_str().unwrap())});
         });
@@ -156,11 +152,9 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
     let world = World::new();
     let deployment = format!("pv-{}", world.run_id());
     let refused = |event: &str, of: &str, reason: &str| {
-        world.server.put(json!({
-            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": event},
-            "involvedObject": {"kind": "ReplicaSet", "name": of, "uid": "rs-1"},
-            "type": "Warning", "reason": reason, "message": "forbidden", "lastTimestamp": "2026-11-21T00:00:01Z",
-        }));
+        let controller = json!({"kind": "ReplicaSet", "name": of, "uid": "rs-1"});
+        let rest = json!({"type": "Warning", "reason": reason, "message": "forbidden"});
+        put_event(&world, event, &controller, &rest);
     };
     refused("ours", &format!("{deployment}-worker-6d"), "FailedCreate");
     refused("other-reason", &format!("{deployment}-worker-6d"), "SuccessfulCreate");
@@ -222,7 +216,7 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
 #[tokio::test]
 async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
     let world = World::new();
-    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+    world.edit(|object| {
         object["status"]["phase"] = "WaitingForReady".into();
         object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
     });
@@ -265,7 +259,7 @@ async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
 }
 
 /// A worker pod that restarted once.
-fn put_restarted(world: &World) -> serde_json::Value {
+fn put_restarted(world: &World) -> Value {
     let status = json!({"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [
         {"name": MAIN, "image": "", "imageID": "", "ready": true, "restartCount": 1, "state": {"running": {}},
          "lastState": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]});
@@ -290,26 +284,17 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
         ("b", "Warning", "Unhealthy", "Liveness probe failed: timeout"),
         ("c", "Normal", "Started", "Container started"),
     ] {
-        world.server.put(json!({
-            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
-            "involvedObject": {"kind": "Pod", "uid": uid}, "type": kind, "reason": reason, "message": message,
-            "lastTimestamp": "2026-11-21T00:00:01Z",
-        }));
+        let rest = json!({"type": kind, "reason": reason, "message": message});
+        put_event(&world, name, &json!({"kind": "Pod", "uid": uid}), &rest);
     }
     let recorded = |restarts: i64| {
         let worker = json!({"pod": "w0", "uid": uid, "restarts": restarts});
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["status"]["operatorState"]["workerPods"] = json!([worker]);
-        });
+        world.edit(|object| object["status"]["operatorState"]["workerPods"] = json!([worker]));
     };
     recorded(0);
-    let lists = || {
-        let calls = world.server.calls();
-        calls.iter().filter(|call| call.resource == "events").count()
-    };
     world.server.forget_calls();
     let endings = world.observe(Need::Workload).await.endings;
-    let with_restart = lists();
+    let with_restart = world.count_calls("events");
     let mut reasons: Vec<_> = endings
         .present()
         .expect("events")
@@ -326,7 +311,11 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
     recorded(1);
     world.server.forget_calls();
     assert_eq!(world.observe(Need::Workload).await.endings, Seen::NotAsked);
-    assert_eq!(lists() + 2, with_restart, "a restart that is recorded costs no list");
+    assert_eq!(
+        world.count_calls("events") + 2,
+        with_restart,
+        "a restart that is recorded costs no list"
+    );
 }
 
 #[tokio::test]
@@ -340,8 +329,8 @@ async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_sa
     world
         .server
         .set_previous_log(NAMESPACE, "w0", MAIN, line(30, "EngineDeadError"));
-    let with = |loss: serde_json::Value| {
-        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+    let with = |loss: Value| {
+        world.edit(|object| {
             object["status"]["phase"] = "Evaluating".into();
             object["status"]["operatorState"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
                 "completedAt": "2026-11-20T00:01:50Z", "workerLoss": loss}]);
@@ -356,6 +345,6 @@ async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_sa
     let [previous, current] = [line(30, "EngineDeadError"), line(40, "again ")];
     assert_eq!(seen, [(true, previous.as_str()), (false, current.as_str())]);
 
-    with(serde_json::Value::Null);
+    with(Value::Null);
     assert_eq!(world.observe(Need::Workload).await.error_logs, []);
 }

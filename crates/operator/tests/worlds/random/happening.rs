@@ -142,26 +142,18 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
             rig.deaf = Some((now, now + Duration::from_secs(u64::from(*seconds))));
         }
         Happening::Pace(milliseconds) => rig.wire.slow_down(Duration::from_millis(u64::from(*milliseconds))),
-        Happening::Cordon(node, yes) => {
-            if rig.server.get("nodes", "", NODES[*node]).is_some() {
-                rig.server.edit("nodes", "", NODES[*node], |node| {
-                    node["spec"]["unschedulable"] = (*yes).into();
-                });
-            }
-        }
+        Happening::Cordon(node, yes) => edit_node(rig, *node, |node| {
+            node["spec"]["unschedulable"] = (*yes).into();
+        }),
         Happening::LoseNode(node) => {
             rig.server.delete("nodes", "", NODES[*node]);
             rig.server
                 .delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
         }
         Happening::ReturnNode(node) => put_node(rig, NODES[*node]),
-        Happening::Relabel(node, pool) => {
-            if rig.server.get("nodes", "", NODES[*node]).is_some() {
-                rig.server.edit("nodes", "", NODES[*node], |node| {
-                    node["metadata"]["labels"]["pool"] = ["a", "b", "none"][usize::from(*pool)].into();
-                });
-            }
-        }
+        Happening::Relabel(node, pool) => edit_node(rig, *node, |node| {
+            node["metadata"]["labels"]["pool"] = ["a", "b", "none"][usize::from(*pool)].into();
+        }),
         Happening::Dynamo(n) => match n % 3 {
             0 => rig.remove_dynamo(),
             1 => rig.server.install_dynamo(&["v1alpha1"], Some("1.1.0")),
@@ -235,6 +227,12 @@ pub fn reads() -> Vec<(&'static str, &'static str)> {
         .iter()
         .flat_map(|right| right.verbs.iter().filter(verbs).map(|verb| (*verb, right.resource)))
         .collect()
+}
+
+fn edit_node(rig: &Rig, node: usize, change: impl FnOnce(&mut Value)) {
+    if rig.server.get("nodes", "", NODES[node]).is_some() {
+        rig.server.edit("nodes", "", NODES[node], change);
+    }
 }
 
 fn put_node(rig: &Rig, name: &str) {

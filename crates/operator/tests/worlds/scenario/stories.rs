@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::rig::NAMESPACE;
 
 use super::{
-    BASE, NAME, Scenario, delete, is, is_gone, is_over, is_unconfirmed, pods_for, refused_for, run, trial_runs, with,
+    BASE, GONE, NAME, Scenario, delete, is, is_over, is_unconfirmed, pods_for, refused_for, run, trial_runs, with,
 };
 
 /// All scenarios.
@@ -35,23 +35,17 @@ pub fn all() -> Vec<Scenario> {
         Scenario {
             name: "deleted while it deploys",
             acts: &[(|rig| is(rig, "Deploying"), delete)],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "deleted while a trial runs",
             acts: &[(trial_runs, delete)],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "deleted when it is over",
             acts: &[(is_over, delete)],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "suspended and resumed",
@@ -66,7 +60,6 @@ pub fn all() -> Vec<Scenario> {
                     },
                 ),
             ],
-            over: is_over,
             ..BASE
         },
         Scenario {
@@ -133,9 +126,7 @@ pub fn all() -> Vec<Scenario> {
                 }),
                 (is_unconfirmed, |rig| rig.world.faults.stuck = false),
             ],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "deleted after Dynamo was removed",
@@ -143,23 +134,17 @@ pub fn all() -> Vec<Scenario> {
                 rig.remove_dynamo();
                 delete(rig);
             })],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "its namespace is deleted",
             acts: &[(trial_runs, |rig| rig.delete_namespace())],
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "deleted when its time is up",
             spec: || with(&json!({"ttlSecondsAfterFinished": 30})),
-            over: is_gone,
-            ends: "",
-            ..BASE
+            ..GONE
         },
         Scenario {
             name: "at v1alpha1",

@@ -178,12 +178,8 @@ fn record_crash(pass: &mut Pass<'_>, workers: &[WorkerPod]) {
 
 /// Loss of a worker since the trial before. The load of that trial may have ended only just before a worker did.
 fn lost_before(pass: &Pass<'_>, workers: &[WorkerPod]) -> Option<Explained> {
-    let shortage = pass
-        .status
-        .state
-        .trials
-        .last()
-        .and_then(|trial| trial.cpu_shortage.as_deref());
+    let last = pass.status.state.trials.last();
+    let shortage = last.and_then(|trial| trial.cpu_shortage.as_deref());
     changed(&pass.status.state.worker_pods, workers, shortage)
 }
 

@@ -2,28 +2,15 @@
 
 use chrono::TimeDelta;
 use perfval_api::{Phase, Reason};
-use perfval_run::queue::{self, Contender, Hold, Line, Turn};
-use perfval_sizing::{Fleet, Sizing};
+use perfval_run::queue::{Contender, Line, Turn};
+use perfval_sizing::Sizing;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::{Value, json};
 
-use super::{chosen, metadata, now, turn_of, waiting};
+use super::{chosen, holder, metadata, now, plan, turn_of, waiting};
 use crate::machine::story::Story;
 
 const CLAIMED: &str = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
-
-/// A run that holds a node.
-fn holder(uid: &str, node: &str, at_work: bool) -> Contender {
-    Contender {
-        holds: Some(Hold {
-            node: node.into(),
-            at_work,
-            uses: None,
-        }),
-        wants: None,
-        ..waiting(uid, 100, json!({}))
-    }
-}
 
 /// Spec of a run that selects one node.
 fn only(node: &str) -> Value {
@@ -138,16 +125,7 @@ fn equal_wishes_beside_a_kept_run_are_sized_a_constant_number_of_times() {
         runs: others.into_iter().chain(runs).collect(),
         usual: None,
     };
-    let mut sized = 0;
-    let fleet = Fleet::new(&inventory);
-    let turns = queue::plan(
-        &line,
-        |_| None,
-        |_, spec, others| {
-            sized += 1;
-            fleet.choose(inventory.for_run(), spec, others.held, others.granted)
-        },
-    );
+    let (turns, sized) = plan(&line, &inventory);
     assert_eq!(
         sized, 3,
         "the first run, and twice more for the kind of runs that it waits for"
@@ -176,7 +154,7 @@ fn a_wait_for_a_kept_run_ends_with_the_time_limit_while_others_work_elsewhere() 
     story.until(Phase::Sizing);
     story.others = vec![holder("a", "n9", true), holder("k", "n1", false)];
     story.step();
-    let message = story.status().message.expect("a message");
+    let message = story.message();
     assert!(message.contains("perf/k") && !message.contains("perf/a"), "{message}");
     story.wait(70).step();
     story.assert_error("NodeBusy");

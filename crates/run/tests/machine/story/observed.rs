@@ -307,13 +307,8 @@ impl Story {
 }
 
 fn log(pod: &str, container: &str, text: &str) -> PodLog {
-    let of = LogRequest {
-        pod: pod.into(),
-        container: container.into(),
-        previous: false,
-    };
     PodLog {
-        of,
+        of: LogRequest::new(pod, container, false),
         text: Seen::Present(text.into()),
     }
 }

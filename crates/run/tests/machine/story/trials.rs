@@ -74,14 +74,9 @@ impl Story {
         if self.results_unreadable {
             return Seen::Unknown("GET configmaps: 403".into());
         }
-        let name = self
-            .status()
-            .results_ref
-            .map(|results| results.name)
-            .unwrap_or_default();
-        self.results
-            .get(&name)
-            .map_or(Seen::Absent, |results| Seen::Present(results.clone()))
+        let saved = self.status().results_ref;
+        let saved = saved.and_then(|saved| self.results.get(&saved.name).cloned());
+        saved.map_or(Seen::Absent, Seen::Present)
     }
 
     /// A Job of this run, unless a switch says otherwise.
@@ -112,13 +107,8 @@ impl Story {
     }
 
     pub(super) fn results(&self, seen: &mut Observed) {
-        for trial in self
-            .status()
-            .state
-            .trials
-            .iter()
-            .filter(|trial| trial.outcome.is_some())
-        {
+        let trials = self.status().state.trials;
+        for trial in trials.iter().filter(|trial| trial.outcome.is_some()) {
             let packed = if self.logs_unreadable {
                 Seen::Unknown("logs: 500".into())
             } else {

@@ -36,14 +36,12 @@ impl Dump {
             });
         }
         let mut notes = kinds::notes(&self.found);
-        let cache_volume = match cache.map(|claim| self.cache_volume(claim, namespace)) {
-            Some(Err(note)) => {
+        let cache_volume = cache.and_then(|claim| {
+            self.cache_volume(claim, namespace).unwrap_or_else(|note| {
                 notes.push(note);
                 None
-            }
-            Some(Ok(volume)) => volume,
-            None => None,
-        };
+            })
+        });
         let named = |known: &DeviceClass| known.metadata.name.as_deref() == Some(class);
         let inventory = Inventory {
             device_class: self.classes.into_iter().find(named).map_or(Seen::Absent, Seen::Present),
