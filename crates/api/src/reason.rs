@@ -70,8 +70,7 @@ reasons! {
     /// A worker's container crashed while the run measured.
     WorkerCrashed => WorkerCrashed,
     // ── verdict Inconclusive ──
-    /// The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an
-    /// average is too near its gate.
+    /// The trials disagree up to `trials.max`, or an average is too near its gate.
     TrialsDisagree => TrialsDisagree,
     /// The load generator could not keep the requested concurrency in flight.
     GeneratorStarved => GeneratorStarved,
@@ -87,9 +86,9 @@ reasons! {
     // ── verdict Error: prerequisites ──
     /// The API server does not serve the DynamoGraphDeployment API.
     DynamoNotInstalled => DynamoNotInstalled,
-    /// The operator cannot read something that it needs, or the API server refuses or does not answer a call.
+    /// The operator cannot read something that it needs, or a call fails.
     CallFailed => CallFailed,
-    /// The operator starts no runs in this namespace or with this AIPerf image, or the name of the namespace is too long.
+    /// The operator refuses this namespace or AIPerf image, or the namespace's name is too long.
     Refused => Refused,
     /// The versions of the image and of the installed Dynamo operator do not match.
     VersionSkew => VersionSkew,
@@ -104,7 +103,7 @@ reasons! {
     Saturated => Saturated,
     /// A `ResourceQuota` of the namespace has no room for the run.
     QuotaExceeded => Refused,
-    /// A `LimitRange` of the namespace would refuse the run's pods.
+    /// A `LimitRange` would refuse the run's pods.
     LimitRangeViolated => Refused,
     /// No node is eligible.
     NoCandidateNode => Unschedulable,
@@ -114,9 +113,9 @@ reasons! {
     MixedAllocation => GPUShared,
     /// The DeviceClass does not exist.
     DeviceClassMissing => Unschedulable,
-    /// The operator cannot evaluate a device selector, so it cannot count free GPUs.
+    /// The operator cannot evaluate a device selector.
     SelectorNotEvaluable => Unschedulable,
-    /// The GPU driver published no devices although the node reports GPUs.
+    /// The GPU driver published no devices.
     NoDevicesPublished => NodeNotReady,
     /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
     NodeBusy => Saturated,
@@ -125,16 +124,15 @@ reasons! {
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected => Refused,
-    /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes: a webhook does not answer, or
-    /// the server is in trouble.
+    /// The API server did not answer the DynamoGraphDeployment for two minutes.
     DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,
     /// An object of the same name belongs to another owner.
     NameTaken => Refused,
-    /// The model cache was not filled before the time-out.
+    /// The model cache was not filled in time.
     ModelCacheFailed => ModelCacheFailed,
-    /// Not every component became ready before the time-out.
+    /// Not every component became ready in time.
     WorkloadNotReady => WorkloadNotReady,
     /// The API server refuses to create pods because of a quota, a policy or a webhook of the namespace.
     PodsRefused => Refused,
@@ -191,24 +189,24 @@ reasons! {
     BenchmarkFailed => BenchmarkFailed,
     /// The trial did not end before the time-out.
     BenchmarkTimeout => DeadlineExceeded,
-    /// The run as a whole took longer than `timeouts.total`. The message shows the wait that was open.
+    /// The run took longer than `timeouts.total`.
     DeadlineExceeded => DeadlineExceeded,
     // ── the run itself ──
     /// The run is in progress.
     Running => Running,
-    /// Earlier runs come first. The time in the queue does not count towards `timeouts.sizing`.
+    /// Earlier runs come first.
     InLine => InLine,
     /// The run is over, and its objects, pods and claims are gone.
     RunOver => RunOver,
     /// `spec.suspend` is set.
     Suspended => Suspended,
-    /// The spec changed, a user requested a rerun, a pod of higher priority needs the node, or the object is being deleted. Except
-    /// after a deletion a new run follows.
+    /// The spec changed, a user requested a rerun, a pod of higher priority needs the node, or the object is being
+    /// deleted. Except after a deletion, a new run follows.
     Interrupted => Interrupted,
     // ── cleanup ──
     /// The no-cleanup annotation keeps all objects.
     NoCleanupRequested => NoCleanupRequested,
-    /// Some objects still existed, or could not be read, when `timeouts.cleanup` passed.
+    /// After `timeouts.cleanup` some objects still exist, or cannot be read.
     TeardownUnconfirmed => TeardownUnconfirmed,
     // ── no run ──
     /// The operator cannot parse the object, or has no room for it. Only `Ready`, `Reconciling` and `Stalled` are current.

@@ -25,9 +25,9 @@ pub use trials::{TrialRule, TrialsSpec};
 use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
-/// Model to serve, load to apply and gates to meet. A change of the measured or judged settings ends an active run and
-/// starts a new one. After a run, the operator judges its saved trials again if gates change. A change of
-/// `ttlSecondsAfterFinished` or `suspend` starts no new measurement, one of `timeouts` only after Error or Skipped.
+/// Model, load and gates. A change of measured or judged settings ends an active run and starts a new one. After a run,
+/// the operator judges its saved trials again if gates change. A change of `ttlSecondsAfterFinished` or `suspend`
+/// starts no new measurement, one of `timeouts` only after Error or Skipped.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",
@@ -108,8 +108,7 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PerfValidationSpec {
-    /// `true` starts no run. If set while a run is active, it stops the run and frees the GPUs; the verdict stays
-    /// unset.
+    /// `true` starts no run, and ends an active one without a verdict.
     #[serde(default)]
     pub suspend: bool,
     /// Model to serve.
@@ -117,42 +116,39 @@ pub struct PerfValidationSpec {
     /// Deployment that serves the model: exactly one member.
     #[schemars(with = "WorkloadMembers")]
     pub workload: Workload,
-    /// Settings of every pod of a run. The operator's own labels and annotations take precedence.
+    /// Settings of every pod of a run.
     #[serde(default)]
     pub pod_template: PodTemplate,
-    /// Placement of the model: eligible nodes and number of GPUs.
+    /// Eligible nodes and number of GPUs.
     #[serde(default)]
     pub placement: PlacementSpec,
     /// Load of one trial.
     #[serde(default)]
     pub benchmark: Benchmark,
-    /// Readings of the node during a trial, in addition to the load itself.
+    /// Readings of the node during a trial.
     #[serde(default)]
     pub telemetry: Telemetry,
-    /// Number of trials, and the rule that turns them into a verdict.
+    /// Number of trials and rule for the verdict.
     #[serde(default)]
     pub trials: TrialsSpec,
-    /// Requirements on the results; names are unique. Without a gate of mode `Enforce` the run has nothing to judge: it
-    /// is Skipped and uses no GPU.
+    /// Requirements on the results; names are unique.
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,
-    /// Time-out of every wait of a run (Go durations up to 24h; only `sizing` may be 0s).
+    /// Time-outs of a run (Go durations up to 24h; only `sizing` may be 0s).
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Seconds after the end of the run at which the object deletes itself (0 to one year). Absent: never. Do not set it on objects
-    /// that Argo CD with self-heal or Flux manages. They create a deleted object again, and each new object starts a run.
+    /// Seconds from the end of the run until the object deletes itself (0 to one year). Absent: never. Argo CD with
+    /// self-heal and Flux create a deleted object again, and that starts a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after the end of a run at which the operator removes the objects kept by the annotation
-    /// `perfvalidation.dev/no-cleanup` and frees their GPUs (0 to one year). Absent: the objects stay until the
-    /// annotation is removed.
+    /// Seconds from the end of a run for which the annotation `perfvalidation.dev/no-cleanup` keeps its objects (0 to
+    /// one year). Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub kept_seconds_after_finished: Option<i64>,
-    /// Number of earlier runs whose ConfigMap with the full results is kept, without the last run (0 to 100). The
-    /// operator deletes older ones once a run has saved its own.
+    /// Number of runs before the last whose results ConfigMap is kept (0 to 100).
     #[serde(default = "number::<10>")]
     #[schemars(range(min = 0, max = 100))]
     pub results_history_limit: i32,

@@ -26,13 +26,12 @@ pub use workload::{PlacementStatus, WorkloadStatus};
 
 use crate::condition;
 
-/// State and result of the current or last run. A restarted operator needs nothing else.
-///
-/// Numbers are whole numbers in the unit of their name. Thresholds and values of gates are quantities, as in the spec.
+/// State and result of the current or last run. Numbers are whole, in the unit of their name. Values of gates are
+/// quantities.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationStatus {
-    /// Generation of the spec to which this status applies; -1 until the operator has read the object.
+    /// Spec generation of this status; -1 until the operator has read it.
     pub observed_generation: i64,
     /// Phase of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,10 +39,10 @@ pub struct PerfValidationStatus {
     /// Verdict of the run, for the spec of `run.generation`. Absent until known; never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Reason for the current state, as a stable word.
+    /// Stable word for the current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Explanation of the current state, as text for people.
+    /// Explanation of the current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Current or last run.
@@ -55,7 +54,7 @@ pub struct PerfValidationStatus {
     /// Deployment under test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadStatus>,
-    /// Environment of the run. Two runs can be compared only if their environments match.
+    /// Environment of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<EnvironmentStatus>,
     /// Headline numbers of the deciding trial.
@@ -65,21 +64,21 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<GateStatus>,
-    /// Workers. The slowest of the last valid trial comes first.
+    /// Workers, the slowest of the last valid trial first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub workers: Vec<WorkerStatus>,
-    /// Trials of the run; only the last 16 are kept.
+    /// Last 16 trials of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
-    /// Progress of the open trial, as last reported by its load generator; absent between trials.
+    /// Progress of the open trial; absent between trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<ProgressStatus>,
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
-    /// ConfigMap with the full AIPerf export and worker samples of each trial.
+    /// ConfigMap with the full results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_ref: Option<ResultsRef>,
     /// Earlier runs, newest first, at most ten.
@@ -89,7 +88,7 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Internal state of the operator, specific to its version. Other software must not depend on it.
+    /// Internal state. Other software must not depend on it.
     #[serde(
         rename = "operatorState",
         deserialize_with = "OperatorState::read",

@@ -30,7 +30,7 @@ use crate::{exit, manifest};
 const BELOW_THE_KNEE: f64 = 0.8;
 /// Trials of each run at the recommended load.
 const TRIALS: i32 = 2;
-/// Between two attempts to watch the validation.
+/// Pause between two attempts to watch the validation.
 const PAUSE: Duration = Duration::from_secs(2);
 const SUFFIX: &str = "-calibrate";
 
@@ -87,10 +87,7 @@ pub async fn run(
             load,
             throughput: measured.throughput,
         });
-        nodes.insert(measured.node);
-        if nodes.len() == 2 {
-            screen.note("The loads run on different nodes, which may differ in speed: give one with --node.");
-        }
+        note_nodes(screen, &mut nodes, &measured.node);
     };
 
     let load = whole(f64::from(knee) * BELOW_THE_KNEE).max(1);
@@ -111,6 +108,7 @@ pub async fn run(
         let Some(measured) = measure(screen, session, &name, load).await? else {
             return Ok(interrupted(screen, session, &name));
         };
+        note_nodes(screen, &mut nodes, &measured.node);
         runs.push(measured);
     }
     let manifest = calibrated(text, &wanted.spec, load, &runs)?;
@@ -178,8 +176,16 @@ async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValida
     }
 }
 
+/// Notes once that the runs are on several nodes.
+fn note_nodes(screen: &mut Screen, nodes: &mut BTreeSet<String>, node: &str) {
+    if nodes.insert(node.to_owned()) && nodes.len() == 2 {
+        screen.note("The runs are on different nodes, which may differ in speed: give one with --node.");
+    }
+}
+
 /// Waits for the end of the run that was requested last, and prints its numbers; `None` after Ctrl-C.
 async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<MeasuredRun>, Error> {
+    let mut is_noted = false;
     loop {
         // An object that is gone ends the wait too.
         let is_over = |object: Option<&PerfValidation>| object.is_none_or(follow::is_over);
@@ -187,10 +193,14 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
         tokio::select! {
             waited = over => match waited {
                 Ok(_) => break,
-                Err(wait::Error::ProbeFailed(error)) => if let Some(note) = follow::retried(error)? {
-                    screen.note(&note);
+                Err(wait::Error::ProbeFailed(error)) => {
+                    let why = follow::retried(error)?.filter(|_| !is_noted);
+                    if let Some(why) = why {
+                        screen.note(&format!("{why}."));
+                        is_noted = true;
+                    }
                     tokio::time::sleep(PAUSE).await;
-                },
+                }
             },
             Some(()) = screen.interrupts.next() => return Ok(None),
         }

@@ -110,7 +110,7 @@ pub async fn follow(
                 }
                 Some(Err(error)) => if let Some(note) = retried(error)? {
                     shown.finish();
-                    screen.note(&note);
+                    screen.note(&format!("{note}. The run does not depend on it."));
                 },
                 None => return Err(Error::Vanished(name)),
             },
@@ -156,9 +156,7 @@ pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(None),
     };
     match error {
-        Error::Unreachable { why, .. } => Ok(Some(format!(
-            "The cluster does not answer ({why}); trying again. The run does not depend on it."
-        ))),
+        Error::Unreachable { why, .. } => Ok(Some(format!("The cluster does not answer ({why}); trying again"))),
         fatal => Err(fatal),
     }
 }

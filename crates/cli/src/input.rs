@@ -19,7 +19,7 @@ pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The text of a file with at most `limit` bytes. `unusable` makes the error about other content.
+/// The text of a file with at most `limit` bytes. `unusable` makes the error for a text that is too large or not UTF-8.
 pub fn text(path: &Path, limit: u64, unusable: impl Fn(&dyn Display) -> Error) -> Result<String, Error> {
     let bytes = bytes(path, limit)?;
     if bytes.len() as u64 > limit {

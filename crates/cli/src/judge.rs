@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::screen::Screen;
 use crate::{exit, manifest, output};
 
-pub use recorded::RecordedTrial;
 use recorded::{RecordedFile, RecordedRun};
+pub use recorded::{RecordedTrial, is_of_another_kind};
 
 /// Judges the files of the arguments and prints the answer.
 pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {

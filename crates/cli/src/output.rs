@@ -33,7 +33,7 @@ where
     }
 }
 
-/// Without fields that only the API server reads.
+/// Removes fields that only the API server reads. `is_list`: a list is printed, even of one object.
 fn printable(objects: &[impl Serialize], is_list: bool) -> Result<Value, Error> {
     let mut items = Vec::new();
     for object in objects {

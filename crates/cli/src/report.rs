@@ -11,7 +11,7 @@ use perfval_verdict::saved::FILE_BYTES;
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
-use crate::judge::{RecordedTrial, given_once, share};
+use crate::judge::{RecordedTrial, given_once, is_of_another_kind, share};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{input, manifest, results};
@@ -84,6 +84,11 @@ fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
     for name in &args.what {
         let path = Path::new(name);
         let bytes = input::bytes(path, FILE_BYTES)?;
+        if is_of_another_kind(&bytes) {
+            return Err(Error::BadInput(format!(
+                "{name} holds no trial: give AIPerf's profile_export_aiperf.json"
+            )));
+        }
         trials.push(RecordedTrial::new(name.clone(), &bytes));
         files.push((name, bytes, requests(path)?));
     }

@@ -90,13 +90,15 @@ impl Cluster {
         K: Resource + DeserializeOwned,
     {
         let reduce = |bytes: &mut usize, object: Box<RawValue>| {
+            if *bytes > LIST_BYTES {
+                return None;
+            }
             *bytes += object.get().len();
-            Some(if *bytes > LIST_BYTES {
-                Err(page::too_long("a list", LIST_BYTES))
-            } else {
-                let object = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError);
-                object.map(without_managed_fields)
-            })
+            if *bytes > LIST_BYTES {
+                return Some(Err(page::too_long("a list", LIST_BYTES)));
+            }
+            let object = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError);
+            Some(object.map(without_managed_fields))
         };
         let Listed { items, version } = self.list_versioned(api.resource_url(), params, 0, reduce).await?;
         let items = items

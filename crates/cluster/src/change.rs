@@ -33,28 +33,28 @@ pub(crate) const DELETE: Change = Change {
     name: "Delete",
     reason: Reason::CallFailed,
     why: "The operator cannot delete an object of the run, so its GPUs may stay taken.",
-    remedy: "allow the namespace again (`kubectl perfval doctor`), or see which policy forbids it",
+    remedy: "allow the namespace again (`kubectl perfval doctor`), or lift the policy",
 };
 
 pub(crate) const FINALIZER: Change = Change {
     name: "Finalizer",
     reason: Reason::CallFailed,
-    why: "The operator cannot set or remove the finalizer. Without it nothing is created, with it the object stays.",
-    remedy: "let the operator patch PerfValidations (config/rbac); see which webhook or policy refuses",
+    why: "The operator cannot set or remove the finalizer.",
+    remedy: "let the operator patch PerfValidations (config/rbac), or lift the webhook or policy",
 };
 
 pub(crate) const SAVE_RESULTS: Change = Change {
     name: "SaveResults",
     reason: Reason::CallFailed,
-    why: "The operator cannot write the ConfigMap with the results: a right, a quota, or its size.",
+    why: "The operator cannot write the results ConfigMap: a right, a quota, or its size.",
     remedy: "allow the namespace (`kubectl perfval doctor`), or lift the quota; after 120 s the verdict stands without full results",
 };
 
 pub(crate) const RECORD_STATUS: Change = Change {
     name: "RecordStatus",
     reason: Reason::CallFailed,
-    why: "The operator cannot write the status: a right is missing, or the CRD is older than the operator.",
-    remedy: "apply the CRD of the operator's version (config/crd), and let it patch perfvalidations/status (config/rbac)",
+    why: "The operator cannot write the status: a right, or an old CRD.",
+    remedy: "apply CRD (config/crd) and rights (config/rbac) of the operator's version",
 };
 
 impl Change {

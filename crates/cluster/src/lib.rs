@@ -147,7 +147,8 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Version of the API server, such as `v1.36.4`, at most [`VERSION_LASTS`] old: a control plane is upgraded under the operator.
+    /// Version of the API server, such as `v1.36.4`, read again after [`VERSION_LASTS`]: a control plane is upgraded under
+    /// the operator.
     pub async fn version(&self) -> Result<String, CallFailure> {
         let mut known = self.version.lock().await;
         if let Some((asked, version)) = &*known
@@ -155,9 +156,11 @@ impl Cluster {
         {
             return Ok(version.clone());
         }
-        let info = self.bounded(self.client.apiserver_version()).await?;
-        *known = Some((Instant::now(), info.git_version.clone()));
-        Ok(info.git_version)
+        let began = Instant::now();
+        match self.bounded(self.client.apiserver_version()).await {
+            Ok(info) => Ok(known.insert((began, info.git_version)).1.clone()),
+            Err(failure) => known.as_ref().map(|(_, version)| version.clone()).ok_or(failure),
+        }
     }
 
     /// Returns true if a completion of this run's endpoint waits for a pass.

@@ -43,15 +43,15 @@ pub struct ReadyArgs {
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// Image with AIPerf for objects that name none in spec.benchmark.image
+    /// Image with AIPerf, if spec.benchmark.image is empty
     #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
     pub aiperf_image: Option<String>,
 
-    /// Other values of spec.benchmark.image, or paths with which they begin, comma-separated
+    /// Other permitted values of spec.benchmark.image, or path prefixes, comma-separated
     #[arg(long, env = "PERFVAL_BENCHMARK_IMAGES", value_delimiter = ',', num_args = 0..)]
     pub benchmark_images: Vec<String>,
 
-    /// Image that holds /perfval-runner: the operator's own image
+    /// Image with /perfval-runner: the operator's own
     #[arg(long, env = "PERFVAL_RUNNER_IMAGE", default_value_t = Settings::default().runner_image, value_parser = non_empty)]
     pub runner_image: String,
 
@@ -59,28 +59,28 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local")]
     pub cluster_domain: String,
 
-    /// Way to a frontend: by Service DNS, or through the API server's service proxy; auto is dns in a pod
+    /// Access to frontends: Service DNS or the API server's service proxy; auto is dns in a pod
     #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = FrontendAccess::Auto)]
     pub endpoint_access: FrontendAccess,
 
-    /// Namespaces to look after, comma-separated; all when empty
+    /// Watched namespaces, comma-separated; all when empty
     #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
     pub watch_namespaces: Vec<String>,
 
-    /// Namespaces without runs, comma-separated; kube-system and the operator's own when not given, none when empty
+    /// Namespaces without runs, comma-separated; by default kube-system and the operator's own; none when empty
     #[arg(long, env = "PERFVAL_REFUSED_NAMESPACES", value_delimiter = ',', num_args = 0..)]
     pub refused_namespaces: Option<Vec<String>>,
 
-    /// Name pods and claims of other namespaces in messages; if not, they are counted
+    /// Show pods and claims of other namespaces in messages, not only their number
     #[arg(long, env = "PERFVAL_NAME_FOREIGN_PODS", default_value_t = false, action = clap::ArgAction::Set)]
     pub name_foreign_pods: bool,
 
-    /// Namespaces whose pods may be DCGM exporters, comma-separated; only administrators may create pods there
+    /// Namespaces of DCGM exporters, comma-separated; only administrators may create pods there
     #[arg(long, env = "PERFVAL_DCGM_EXPORTER_NAMESPACES", value_delimiter = ',', num_args = 0..,
         default_values = settings::DCGM_EXPORTER_NAMESPACES)]
     pub dcgm_exporter_namespaces: Vec<String>,
 
-    /// Ingress rules, besides one for its own pods, of a network policy for each run: a JSON list; no policy when not given
+    /// Ingress rules (JSON list) of a network policy for each run, which also admits its own pods; no policy by default
     #[arg(long, env = "PERFVAL_RUN_NETWORK_POLICY", value_parser = ingress_rules)]
     pub run_network_policy: Option<IngressRules>,
 
@@ -88,15 +88,15 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
     pub metrics_addr: SocketAddr,
 
-    /// Address of /metrics over TLS, for readers whose bearer token may get this path; --metrics-addr has no /metrics then
+    /// Address of /metrics over TLS, for bearer tokens that may get this path; --metrics-addr has no /metrics then
     #[arg(long, env = "PERFVAL_SECURE_METRICS_ADDR", requires = "metrics_tls_folder")]
     pub secure_metrics_addr: Option<SocketAddr>,
 
-    /// Folder with its tls.crt and tls.key, such as a Secret of type kubernetes.io/tls
+    /// Folder with tls.crt and tls.key
     #[arg(long, env = "PERFVAL_METRICS_TLS_FOLDER", requires = "secure_metrics_addr")]
     pub metrics_tls_folder: Option<PathBuf>,
 
-    /// Series of every object in /metrics: last numbers, verdict and GPUs
+    /// Series of every object in /metrics
     #[arg(long, env = "PERFVAL_OBJECT_METRICS", default_value_t = true, action = clap::ArgAction::Set)]
     pub object_metrics: bool,
 
@@ -104,7 +104,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set)]
     pub leader_elect: bool,
 
-    /// Namespace of the Lease; that of the pod, or of the kubeconfig's context, when not given
+    /// Namespace of the Lease; by default that of the pod or kubeconfig
     #[arg(long, env = "PERFVAL_LEADER_ELECT_NAMESPACE", value_parser = non_empty)]
     pub leader_elect_namespace: Option<String>,
 
@@ -112,23 +112,24 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator")]
     pub leader_elect_name: String,
 
-    /// Name of this process in the Lease and in events: the pod's name; host name and process id when not given
+    /// Name of the process in Lease and events; by default host name and process id
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
 
-    /// With leader election: file of passes under way, on a volume that outlives the container. An object whose pass ends the process twice is set aside
+    /// With leader election: file of passes under way, which sets aside an object whose pass ends the process twice; on
+    /// a volume that outlives the container
     #[arg(long, env = "PERFVAL_IN_FLIGHT_FILE")]
     pub in_flight_file: Option<PathBuf>,
 
-    /// Format of the log; auto is json in a pod
+    /// Log format; auto is json in a pod
     #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
     pub log_format: LogFormat,
 
-    /// Level of the log, or directives such as `info,perfval_cluster=debug`
+    /// Log level, or directives such as `info,perfval_cluster=debug`
     #[arg(long, env = "PERFVAL_LOG", default_value = "info")]
     pub log: String,
 
-    /// Objects reconciled at the same time, per watched namespace
+    /// Parallel reconciliations per watched namespace
     #[arg(long, env = "PERFVAL_WORKERS", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: u16,
 }

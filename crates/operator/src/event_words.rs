@@ -19,31 +19,31 @@ pub struct EventWord {
 const LATE: EventWord = EventWord {
     name: "LateObject",
     word: Word::TeardownUnconfirmed,
-    why: "A call of an earlier leader created an object after its run had confirmed that nothing was left.",
-    remedy: "nothing: it is removed, and counted in the metrics; if it comes again and again, see why leaders change",
+    why: "An earlier leader created an object after the removal was confirmed.",
+    remedy: "nothing: it is removed; if it comes again and again, see why leaders change",
 };
 
 const ORPHAN: EventWord = EventWord {
     name: "Orphaned",
     word: Word::TeardownUnconfirmed,
-    why: "An object stays because somebody removed the finalizer of its PerfValidation, and another finalizer holds the object.",
-    remedy: "see the finalizers of what is left; without a deletionTimestamp the garbage collector does not work: delete it",
+    why: "Somebody removed the finalizer of the PerfValidation, and another finalizer holds an object.",
+    remedy: "see the finalizers of what is left; without a deletionTimestamp, delete it",
 };
 
 /// The pass of an object panicked.
 pub const PANICKED: EventWord = EventWord {
     name: "PassPanicked",
     word: Word::OperatorBug,
-    why: "This object reaches a bug of the operator. The passes of other objects go on.",
-    remedy: "report the bug with `kubectl perfval bundle`; the operator tries again within 30 s, and an edit of the spec may avoid the bug",
+    why: "The operator panicked on this object. Other objects go on.",
+    remedy: "report the bug (`kubectl perfval bundle`); an edit of the spec may avoid it; the operator tries again within 30 s",
 };
 
 /// The process died in passes of an object.
 pub const SET_ASIDE: EventWord = EventWord {
     name: "SetAside",
     word: Word::OperatorBug,
-    why: "The process died twice in a row in a pass of this object, for lack of memory or stack. The operator leaves the object as it is.",
-    remedy: "edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator; report the bug with `kubectl perfval bundle`",
+    why: "The process died twice in a row on this object, for lack of memory or stack. The operator leaves it alone.",
+    remedy: "report the bug (`kubectl perfval bundle`); edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator",
 };
 
 impl EventWord {

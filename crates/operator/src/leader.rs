@@ -181,7 +181,7 @@ impl Candidate {
     }
 
     /// Reads the record, and writes it if the lease may be taken. A holder does not read what it wrote itself, unless another
-    /// process wrote since. Any other conflict is a failure, and the next look shows the holder.
+    /// process wrote since. Any other conflict is a failure, and the next look shows the holder. Returns as `attempt` does.
     async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
         let known = self.written.take();
         let is_known = known.is_some();

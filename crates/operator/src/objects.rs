@@ -10,6 +10,7 @@ use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use parking_lot::Mutex;
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::sleep;
 
 use crate::metrics::OperatorMetrics;
 use crate::stored::Stored;
@@ -24,6 +25,8 @@ pub struct WatchScope {
     pub writer: Writer<Stored>,
 }
 
+/// Pause between two looks at the first lists.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Wakes that a scope may be behind by; a lost one costs the wait for the next look, at most 15 s.
 const BACKLOG: usize = 256;
 
@@ -69,12 +72,18 @@ impl Objects {
 
     /// Waits for the first list of every namespace. Returns false if a watch has ended, as it does with this process.
     pub(crate) async fn wait_until_listed(&self) -> bool {
-        for store in self.stores.iter() {
-            if store.wait_until_ready().await.is_err() {
+        // A store wakes only the last task that waits for it.
+        loop {
+            let lists = self.stores.iter().map(|store| store.wait_until_ready().now_or_never());
+            let lists: Vec<_> = lists.collect();
+            if lists.iter().any(|list| matches!(list, Some(Err(_)))) {
                 return false;
             }
+            if lists.iter().all(Option::is_some) {
+                return true;
+            }
+            sleep(LOOK_AGAIN).await;
         }
-        true
     }
 
     /// Waits for the first list of every namespace. Returns true if the run of any object is not over.
@@ -155,9 +164,9 @@ impl Objects {
             .await;
     }
 
-    /// Triggers a look at every object in such a phase.
-    pub fn wake_in(&self, is_such: impl Fn(Phase) -> bool) {
-        for object in self.all().filter(|object| object.phase().is_some_and(&is_such)) {
+    /// Triggers a look at every object in a phase that `is_wanted` accepts.
+    pub fn wake_in(&self, is_wanted: impl Fn(Phase) -> bool) {
+        for object in self.all().filter(|object| object.phase().is_some_and(&is_wanted)) {
             self.wake(ObjectRef::from_obj(&*object));
         }
     }

@@ -83,7 +83,7 @@ impl StoreLimits {
         let mut state = self.0.lock();
         state.forget(&namespace, &uid);
         if bytes == 0 {
-            // Its status shows another reason.
+            // The next report shows another reason.
             state.reported.remove(&uid);
             return;
         }

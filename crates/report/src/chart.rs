@@ -1,7 +1,7 @@
 //! Small static charts as SVG.
 //!
-//! A chart has a title and a description for screen readers, and takes its colours from the page's style sheet. No plotting
-//! library of November 2026 does both without JavaScript (`plotters`, `kuva`, `charts-rs`, `poloto`, `charming`).
+//! A chart has a title and a description for screen readers, and takes its colours from the page's style sheet. None of the Rust
+//! libraries read in November 2026 (`plotters`, `kuva`, `charts-rs`, `poloto`, `charming`) does both without JavaScript.
 
 mod axis;
 mod points;

@@ -228,6 +228,7 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
     };
     let claimed = "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1";
     let counted = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity";
+    let alone = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available";
     let no_network = "0/1 nodes are available: 1 Insufficient rdma/hca.";
     let no_memory = "0/1 nodes are available: 1 Insufficient memory.";
     let tainted =
@@ -239,6 +240,7 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
     let cases = [
         (claimed, Obstacle::InsufficientGPUs),
         (counted, Obstacle::InsufficientGPUs),
+        (alone, Obstacle::InsufficientGPUs),
         (no_memory, Obstacle::Unschedulable),
         (no_network, Obstacle::Unschedulable),
         (tainted, Obstacle::Unschedulable),

@@ -90,7 +90,7 @@ impl Fleet<'_> {
 
     /// Fails if anything that a run needs is unknown.
     pub(crate) fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
-        let reads = check_reads_of_run(of_run).and_then(|()| self.reads.clone());
+        let reads = check_reads_of_run(of_run).and_then(|()| self.readable.clone());
         reads.map_err(|unread| Sizing::Wait {
             reason: Reason::CallFailed,
             message: format!("free GPUs cannot be counted: {unread}"),

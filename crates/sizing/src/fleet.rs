@@ -20,7 +20,7 @@ use crate::{Granted, HeldNodes, Naming, Seen};
 /// A cluster, for all runs of one look.
 pub struct Fleet<'a> {
     /// Fails with the reason if a part of the cluster is unknown, so that it cannot be counted.
-    pub(crate) reads: Result<(), String>,
+    pub(crate) readable: Result<(), String>,
     pub(crate) has_slices: bool,
     /// By name.
     pub(crate) nodes: Vec<&'a Node>,
@@ -58,7 +58,7 @@ impl<'a> Fleet<'a> {
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let all_pods = inventory.pods.present().map(Vec::as_slice).unwrap_or_default();
         Self {
-            reads: check_reads(inventory),
+            readable: check_reads(inventory),
             has_slices: !inventory.slices.is_absent(),
             nodes,
             pods: PodsByNode::new(all_pods),

@@ -31,8 +31,8 @@ pub use volume::CacheVolume;
 
 use crate::{Naming, Seen};
 
-/// Everything that sizing counts. Where it is listed, holders are never older than devices: pods and promises are read after all
-/// else, claims last. Watches have no common order.
+/// Everything that sizing counts. If its kinds are listed and not watched, holders are never older than devices: pods and promises
+/// are read after all else, claims last. Watches have no common order.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".

@@ -1,5 +1,6 @@
 //! Reasons why no node will do, in a message that stays readable with any number of nodes.
 
+use perfval_api::text::cut;
 use perfval_api::{PerfValidationSpec, Reason};
 
 use super::Sizing;
@@ -9,7 +10,7 @@ use super::report::{NodeObstacle, NodeReport};
 const GROUPS: usize = 3;
 /// Most nodes of a group whose names are in a message.
 pub const NAMED_NODES: usize = 3;
-/// Characters of a group's text in a message: room for two taints and their tolerations.
+/// Bytes of a group's text in a message: room for two taints and their tolerations.
 const TEXT: usize = 400;
 
 /// Reasons against a node, in the order in which time heals them: soonest first, never last.
@@ -136,7 +137,7 @@ impl<'a> Said<'a> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let says: String = self.says.chars().take(TEXT).collect();
+        let says = cut(&self.says, TEXT);
         format!("{named}{more}: {says}")
     }
 }

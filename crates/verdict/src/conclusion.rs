@@ -295,16 +295,25 @@ mod tests {
             lost.state.trials[1].worker_loss = cause.worker_loss();
             lost
         };
-        for (loss, verdict, reason) in [
-            (crash, Verdict::Failed, Reason::WorkerCrashed),
-            (removed, Verdict::Inconclusive, Reason::WorkerRestarted),
+        for (loss, verdict, reason, word) in [
+            (crash, Verdict::Failed, Reason::WorkerCrashed, "WorkerCrashed"),
+            (
+                removed,
+                Verdict::Inconclusive,
+                Reason::WorkerRestarted,
+                "WorkerRestarted",
+            ),
             // The node's CPUs were full: nothing is proved, and the rest of the trials cannot prove it either.
-            (starved, Verdict::Inconclusive, Reason::NodeCPUPressure),
+            (
+                starved,
+                Verdict::Inconclusive,
+                Reason::NodeCPUPressure,
+                "NodeCPUPressure",
+            ),
         ] {
             let (found, why, message) = concluded(&with("PIP", loss));
             assert_eq!((found, why), (verdict, reason));
-            let begins = format!("{}: {}", loss.0.as_str(), loss.1);
-            assert!(message.starts_with(&begins), "{message}");
+            assert!(message.starts_with(&format!("{word}: {}", loss.1)), "{message}");
         }
         let twice = status("PII", &[starved], "900", GateResult::Met);
         let (verdict, reason, _) = concluded(&twice);

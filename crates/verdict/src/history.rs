@@ -153,8 +153,8 @@ pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
     }
 }
 
-/// The trials whose numbers are compared: all that measured a throughput, without the soak. Where all requests failed, there is
-/// none.
+/// The trials whose numbers are compared: all that measured a throughput, without the soak. A trial whose requests all
+/// failed has none.
 pub(crate) struct Numbers<'a>(Vec<&'a TrialState>);
 
 impl<'a> Numbers<'a> {

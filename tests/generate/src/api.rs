@@ -21,10 +21,8 @@ Group `perfvalidation.dev`, version `v1alpha1`. `kubectl explain perfvalidation.
 | [PerfValidationPolicy](#perfvalidationpolicyspec) | `perfpol` | cluster | users; [guide](fleet.md#validate-every-node) |
 | [PerfBaseline](#perfbaselinespec) | `perfbase` | cluster | the operator or users; [guide](fleet.md#use-a-baseline) |
 
-A field in **bold** is required. `[]` marks an element of a list. Durations are Go durations such as `90s`. Numbers that may have decimals are
-quantities, as strings. The [Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses.
-`status.operatorState` is private: it may change with every version. The API server refuses a manifest that breaks a rule, and its
-answer contains the remedy.
+Fields in **bold** are required. `[]` marks an element of a list. Durations are Go durations such as `90s`. Quantities are strings. The
+[Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses. The private `operatorState` may change with every version.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.

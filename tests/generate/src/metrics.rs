@@ -8,14 +8,14 @@ use crate::page::section;
 pub fn metrics() -> String {
     let mut page = String::from(
         "<!-- Generated from the code: run `just generate`. -->\n# Metrics\n\n\
-         The operator serves `/metrics` on port 8080 in the OpenMetrics text format, or on port 8443 with [`secureMetrics`](install.md#secure-metrics). A\n\
-         follower serves them too; only the leader has objects.\n",
+         The operator serves `/metrics` (OpenMetrics) on port 8080, or on port 8443 with [`secureMetrics`](install.md#secure-metrics). Only the leader has \
+         objects.\n",
     );
     section(
         &mut page,
         "Series",
-        "Units are in the names. Labels have fixed values, except `namespace`, `name`, `node` and `gpu_uuid`. Series with these labels disappear \
-         when the object is deleted, and `PERFVAL_OBJECT_METRICS=false` leaves them out. A UUID is there only while its GPU is found slow.",
+        "Labels have fixed values, except `namespace`, `name`, `node` and `gpu_uuid`. Series with these labels disappear when the object is \
+         deleted, and `PERFVAL_OBJECT_METRICS=false` leaves them out.",
         &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
             let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -14,15 +14,15 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # Reasons and causes
 
-This page lists the words of `status.reason`, `status.diagnosis`, conditions and Events. The message and the remedy in the status are more precise than
-the word: a bullet below a word is one of its cases. [Troubleshoot](troubleshoot.md) starts from a symptom.
+Words of `status.reason`, `status.diagnosis`, conditions and Events, with their cases as bullets. The message in the status is more precise.
+[Troubleshoot](troubleshoot.md) starts from a symptom.
 
-**Effect** is what a case does to the verdict. A case without it is only reported, or the run waits or ends with Error, as its message shows.
+**Effect** is what a case does to the verdict. Without it a case is only reported, or the message shows whether the run waits or ends with Error.
 
 * *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
 * *Miss*: the trial is a miss.
 * *Error*: the run ends with this verdict, at once or after that time without a change.
-* *the run is Failed*: the run ends with this verdict, also if its gates are met.
+* *the run is Failed*: also if its gates are met.
 * *sizing*: the run counts free GPUs again.
 ";
 

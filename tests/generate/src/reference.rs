@@ -12,40 +12,38 @@ use crate::roles;
 /// The whole page.
 pub fn reference() -> String {
     let mut page = String::from(
-        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags, rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
+        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags, rights\n\nFields: [API](api.md). Words of a status: [Reasons and causes](reasons.md).\n",
     );
     section(
         &mut page,
         "Phases",
-        "`status.phase` shows the progress of a run.",
+        "Values of `status.phase`.",
         &["phase", "what happens", "ends"],
         phases(),
     );
     section(
         &mut page,
         "Conditions",
-        "kstatus reads `Ready`, `Reconciling` and `Stalled`. A condition is about the spec of its `observedGeneration`. A spec that was not measured and \
-         judged is never `Ready`, `Passed` or `Complete`.",
+        "kstatus reads `Ready`, `Reconciling` and `Stalled`. A condition is about the spec of its `observedGeneration`.",
         &["condition", "true when"],
         conditions(),
     );
     section(
         &mut page,
         "Labels and annotations",
-        "You set the first two annotations on a `PerfValidation`. The operator sets the others.",
+        "You set the first two on a `PerfValidation`, the operator the others.",
         &["name", "kind", "meaning"],
         metadata(),
     );
     let _ = write!(
         page,
-        "\n## Flags of `run`\n\nEach flag has a variable in the environment: `--log-format` is `PERFVAL_LOG_FORMAT`. The flag takes precedence.\n\n{}",
+        "\n## Flags of `run`\n\nEach flag has a variable: `--log-format` is `PERFVAL_LOG_FORMAT`. The flag takes precedence.\n\n{}",
         flags()
     );
     section(
         &mut page,
         "Permissions",
-        "Rights of the roles `perfvalidation-operator-…` under `config/rbac`, where a comment gives the reason of each. The roles contain no Secrets \
-         and no wildcards.",
+        "Roles `perfvalidation-operator-…` under `config/rbac`, where comments give the reasons. They contain no Secrets and no wildcards.",
         &["role", "verbs", "resources"],
         roles::table(),
     );
@@ -85,35 +83,26 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
     Phase::ALL.iter().map(|phase| {
         let (what, ends) = match phase {
             Phase::Pending => (
-                "The operator checks namespace, gates, Dynamo, versions and images.",
+                "Check of namespace, gates, Dynamo, versions and images.",
                 "`timeouts.prerequisites`",
             ),
-            Phase::Sizing => (
-                "The operator counts free GPUs twice and chooses a node.",
-                "`timeouts.sizing`",
-            ),
+            Phase::Sizing => ("Two counts of free GPUs, and choice of a node.", "`timeouts.sizing`"),
             Phase::Deploying => (
-                "The operator creates the claim template, Service, model cache and DynamoGraphDeployment.",
-                "120 s; with a model cache to fill, `timeouts.modelCache` more",
+                "Creation of the claim template, Service, model cache and DynamoGraphDeployment.",
+                "120 s, plus `timeouts.modelCache` to fill a cache",
             ),
             Phase::WaitingForReady => (
-                "The components start, and the endpoint answers a request.",
+                "Start of the components, and first answer.",
                 "`timeouts.workloadReady`, then `timeouts.endpointReady`",
             ),
             Phase::Benchmarking => (
-                "AIPerf runs, with one Job per trial.",
-                "`timeouts.benchmark` per trial, the soak its own length more",
+                "One AIPerf Job per trial.",
+                "`timeouts.benchmark` per trial, plus the soak's length",
             ),
-            Phase::Evaluating => ("The operator saves the verdict and the results.", "120 s"),
-            Phase::CleaningUp => (
-                "The operator deletes everything and confirms that it is gone.",
-                "`timeouts.cleanup`",
-            ),
-            Phase::Completed => (
-                "The run is over.",
-                "a spec that asks for another run, a rerun, or deletion",
-            ),
-            Phase::Suspended => ("`spec.suspend` prevents the next run.", "`spec.suspend: false`"),
+            Phase::Evaluating => ("Saving of verdict and results.", "120 s"),
+            Phase::CleaningUp => ("Confirmed deletion of everything.", "`timeouts.cleanup`"),
+            Phase::Completed => ("The run is over.", "another run, or deletion"),
+            Phase::Suspended => ("No next run.", "`spec.suspend: false`"),
         };
         [phase.as_str().to_owned(), what.to_owned(), ends.to_owned()]
     })
@@ -122,11 +111,11 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
 fn conditions() -> impl Iterator<Item = [String; 2]> {
     [
         (condition::PASSED, "the verdict is Passed"),
-        (condition::CLEANED_UP, "everything that the run created is confirmed gone"),
-        (condition::COMPLETE, "the run is over, and its GPUs are free or kept on request"),
-        (condition::READY, "the run passed or was skipped, and everything that it created is gone"),
-        (condition::RECONCILING, "the run is in progress, or blocked for less than ten minutes; reason and message then contain the cause and the remedy"),
-        (condition::STALLED, "the run did not pass, its removal is past `timeouts.cleanup`, it has been blocked for ten minutes, or the object cannot be parsed"),
+        (condition::CLEANED_UP, "all objects of the run are confirmed gone"),
+        (condition::COMPLETE, "the run is over, and its GPUs are free, or kept on request"),
+        (condition::READY, "the run passed or was skipped, and its objects are gone"),
+        (condition::RECONCILING, "the run is in progress, or blocked for less than ten minutes"),
+        (condition::STALLED, "the run did not pass, its removal is past `timeouts.cleanup`, it was blocked for ten minutes, or the object cannot be parsed"),
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])
@@ -135,22 +124,22 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
 fn metadata() -> impl Iterator<Item = [String; 3]> {
     [
         (meta::RERUN, "annotation", "a new value starts a new run"),
+        (meta::NO_CLEANUP, "annotation", "`true` keeps a run's objects and GPUs"),
         (
-            meta::NO_CLEANUP,
+            meta::DUE_REASON,
             "annotation",
-            "`true` keeps the objects of a run, and its GPUs",
+            "reason for which a policy's node was due",
         ),
-        (meta::DUE_REASON, "annotation", "why a policy's node was due"),
         (
             meta::ERRORS_BEFORE,
             "annotation",
             "earlier runs in a row that measured nothing",
         ),
         (meta::POLICY_LABEL, "label", "policy of a validation"),
-        (meta::NODE_LABEL, "label", "node of a policy's validation, by hostname"),
-        (meta::NAME_LABEL, "label", "validation of an object of a run"),
-        (meta::RUN_LABEL, "label", "id of that run"),
-        (meta::FINALIZER, "finalizer", "until a run's objects are gone"),
+        (meta::NODE_LABEL, "label", "its node, by hostname"),
+        (meta::NAME_LABEL, "label", "validation of a run's object"),
+        (meta::RUN_LABEL, "label", "id of the run"),
+        (meta::FINALIZER, "finalizer", "stays until the objects are gone"),
     ]
     .into_iter()
     .map(|(name, kind, meaning)| [format!("`{name}`"), kind.to_owned(), meaning.to_owned()])

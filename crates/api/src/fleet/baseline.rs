@@ -75,7 +75,7 @@ use crate::rules;
         .message("the operator learns these numbers: leave spec.metrics out, or write source Provided")
 )]
 pub struct PerfBaselineSpec {
-    /// Environment of the nodes. The baseline applies to runs with the same digest alone.
+    /// Environment. The baseline applies only to runs with its digest.
     #[x_kube(validation = Rule::new("self == oldSelf")
         .message("the environment of a baseline does not change: create another PerfBaseline"))]
     pub environment: BaselineEnvironment,
@@ -85,8 +85,8 @@ pub struct PerfBaselineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub metrics: Vec<BaselineMetric>,
-    /// Revision that a person has approved, as `kubectl perfval approve` writes it. The operator never writes it. Without it
-    /// the baseline is not used.
+    /// Approved revision, written by `kubectl perfval approve`, never by the operator. Absent: the baseline is not
+    /// used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub approved_revision: Option<i64>,
@@ -96,13 +96,13 @@ pub struct PerfBaselineSpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineEnvironment {
-    /// Digest of the environment, as in `status.environment` of a `NodePerformance`: of model, revision,
-    /// image, settings, GPU product, driver, number of GPUs, Dynamo and AIPerf.
+    /// Digest, as in `status.environment` of a `NodePerformance`, of model, revision, image, settings, GPU product and
+    /// number, driver, Dynamo and AIPerf.
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{12}$')")
         .message("write the 12 hex digits of status.environment of a NodePerformance"))]
     pub digest: String,
-    /// Product name of the GPUs, for readers.
+    /// GPU product, for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub product: Option<String>,
@@ -141,14 +141,14 @@ impl BaselineMetricName {
 pub struct BaselineMetric {
     /// Metric.
     pub name: BaselineMetricName,
-    /// Value of a healthy GPU, in the metric's unit (quantity): the centre of all GPUs (Hodges–Lehmann).
+    /// Value of a healthy GPU (quantity, in the metric's unit): the Hodges–Lehmann centre.
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]
     pub centre: String,
-    /// Standard deviation of healthy nodes. Without it the operator assumes a spread for the product.
+    /// Spread of healthy nodes. Absent: the operator assumes one for the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<BaselineSpread>,
-    /// Nodes behind the numbers. Few nodes count less. Without it the numbers count as exact.
+    /// Nodes behind the numbers; few count less. Absent: the numbers are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub nodes: Option<i64>,
@@ -162,7 +162,7 @@ pub struct BaselineMetric {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineSpread {
-    /// Between nodes (percent of the centre, as a quantity).
+    /// Standard deviation between healthy nodes (quantity, percent of the centre).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::percent())]
     pub node_percent: String,
@@ -172,7 +172,7 @@ pub struct BaselineSpread {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfBaselineStatus {
-    /// Generation of the spec to which this status applies; -1 until the operator has read the baseline.
+    /// Spec generation of this status; -1 until the operator has read it.
     pub observed_generation: i64,
     /// Newest revision.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,8 +180,8 @@ pub struct PerfBaselineStatus {
     /// Last approved revision that exists. Nodes are compared with it while `Approved` is True.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<BaselineRevision>,
-    /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster or slower
-    /// than the approved revision. The messages contain the remedy.
+    /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster
+    /// or slower than the approved revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -193,15 +193,15 @@ pub struct PerfBaselineStatus {
 pub struct BaselineRevision {
     /// Number, from 1.
     pub revision: i64,
-    /// Time at which the operator made this revision.
+    /// Time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Nodes that it was learned from; absent if a person provided no number.
+    /// Nodes behind it; absent if a person provided no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i64>,
     /// GPUs of these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i64>,
-    /// Nodes that were left out, because they missed a gate or are far from the others.
+    /// Nodes left out: they missed a gate or are far from the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_nodes: Option<i64>,
     /// Metrics.

@@ -80,54 +80,53 @@ use crate::Verdict;
 )]
 pub struct NodePerformanceSpec {}
 
-/// Result of the newest run that measured the node. Runs with the verdict Error or Skipped measured nothing and leave it
-/// unchanged.
+/// Result of the newest run that measured the node. Error and Skipped leave it unchanged.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePerformanceStatus {
     /// Verdict of the run.
     pub verdict: Verdict,
-    /// Reason of the verdict, as a stable word.
+    /// Stable word for the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Time at which the run ended that measured these numbers.
+    /// End of the run.
     pub measured_at: DateTime<Utc>,
     /// Run behind these numbers. Its object may be deleted by now.
     pub validation: ValidationReference,
-    /// Digest of the run's environment. Two measurements can be compared only if their environments match.
+    /// Digest of the environment. Only runs with equal digests can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Boot of the node (`status.nodeInfo.bootID`).
     #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// Product name of the GPUs.
+    /// GPU product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// GPUs that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_count: Option<i64>,
-    /// Output tokens per second of the whole deployment.
+    /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Result of the tightest enforced gate on an average (percent of its effective threshold): below 100 is a miss.
+    /// Result of the tightest enforced gate on an average (percent of its effective threshold).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,
-    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent until five of
-    /// them were learned.
+    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent for fewer than
+    /// five runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<i64>,
-    /// GPUs by UUID, at most 16 rows. The slowest of the newest run comes first.
+    /// At most 16 GPUs, the slowest of the newest run first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,
-    /// As `gpus[].operatorState`, of the node.
+    /// Internal statistics of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<StatisticsText>,
-    /// `PerfValidated`: True if the verdict is Passed, False if it is Failed, and Unknown if it is Inconclusive.
+    /// `PerfValidated`: True for Passed, False for Failed, Unknown for Inconclusive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -165,15 +164,15 @@ pub struct ValidationReference {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPerformance {
-    /// UUID of the GPU. If a worker uses several, their UUIDs, separated by commas: nothing measures one of them alone.
+    /// UUID of the GPU, or UUIDs of all GPUs of the worker, separated by commas.
     pub uuid: String,
-    /// Mean time from one token of a request to the next in the newest run (µs). Absent if that run did not measure this GPU.
+    /// Mean time between two tokens of a request in the newest run (µs). Absent if it did not measure this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
     /// Decode speed (percent of its own earlier runs in the same environment).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
-    /// Internal statistics of earlier runs, specific to the operator's version. They follow the GPU to another node.
+    /// Internal statistics. They follow the GPU to another node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<StatisticsText>,

@@ -20,8 +20,7 @@ pub use status::{
 };
 pub use template::{TemplateMetadata, ValidationTemplate};
 
-/// Nodes to keep validated, and the means for it. The operator creates a `PerfValidation` for each node whose verdict is
-/// missing or too old.
+/// The operator creates a `PerfValidation` for each selected node whose verdict is missing or too old.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",
@@ -84,21 +83,21 @@ pub struct PerfValidationPolicySpec {
     /// `true` starts no new validation. Active ones continue.
     #[serde(default)]
     pub suspend: bool,
-    /// Labels of the nodes. Nodes without GPUs do not count. If two policies select a node, the older policy has it.
+    /// Labels of the nodes. Nodes without GPUs do not count. Of two policies that select a node, the older one has it.
     #[x_kube(validation = Rule::new("!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])")
         .message("write operator In, NotIn, Exists or DoesNotExist"))]
     pub node_selector: LabelSelector,
     /// Age at which a verdict is stale.
     #[serde(default)]
     pub freshness: Freshness,
-    /// Times at which all nodes are due, also those with a fresh verdict. Absent: nodes are due by `freshness` alone.
+    /// Times at which all nodes are due. Absent: nodes are due by `freshness` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// IANA time zone of all cron texts, such as `Europe/Berlin`.
+    /// IANA time zone of cron texts, such as `Europe/Berlin`.
     #[serde(default = "default_time_zone")]
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: String,
-    /// Limits on validations at once and per day. A validation starts only if every budget for its reason allows it.
+    /// Limits on validations. One starts only if every budget for its reason allows it.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "atomic"))]
     #[x_kube(validation = Rule::new("self.exists(budget, !has(budget.window))")
         .message("write one budget without a window: outside of all windows nothing would be limited"))]
@@ -106,12 +105,12 @@ pub struct PerfValidationPolicySpec {
     /// Order in which due nodes are validated.
     #[serde(default)]
     pub order: NodeOrder,
-    /// Validation that the operator creates for a node. It adds the node to the placement.
+    /// Validation of a node, which the operator adds to the placement.
     pub validation_template: ValidationTemplate,
     /// Limits below which no node is reported as slow.
     #[serde(default)]
     pub comparison: ComparisonRules,
-    /// Effect of a verdict on the node. It has one mode today.
+    /// Effect of a verdict on the node.
     #[serde(default)]
     pub node_feedback: NodeFeedback,
     /// Finished validations to keep for each node.
@@ -123,13 +122,13 @@ pub struct PerfValidationPolicySpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Freshness {
-    /// Age at which a verdict is stale and the node is due again (Go duration, 1h to 8760h).
+    /// Age at which a verdict is stale and the node is due (Go duration, 1h to 8760h).
     #[serde(default = "default_max_age")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::long_duration())]
     pub max_age: String,
-    /// Time from which older verdicts are stale, such as that of a change of the template. A future time has no effect yet.
-    /// Write UTC, such as `2026-11-25T12:00:00Z`.
+    /// Time before which verdicts are stale, such as a change of the template (UTC, such as `2026-11-25T12:00:00Z`). A
+    /// future time has no effect yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     // The API server takes offsets that chrono refuses.
     #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))]
@@ -154,12 +153,12 @@ fn default_time_zone() -> String {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
-    /// Times in cron's five fields, such as `0 1 * * *`. At each of them every node is due whose verdict is older.
+    /// Times in cron's five fields, such as `0 1 * * *`. Nodes with an older verdict are then due.
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,
-    /// Time after which no validation of that time starts (Go duration, 1m to 8760h). The nodes that are left wait for the
-    /// next time.
+    /// Time after which no validation of that time starts (Go duration, 1m to 8760h); the other nodes wait for the
+    /// next.
     #[serde(default = "default_starting_deadline")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::window())]
@@ -174,11 +173,11 @@ fn default_starting_deadline() -> String {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetWindow {
-    /// Start times of the window in cron's five fields, such as `0 8 * * MON-FRI`.
+    /// Start times in cron's five fields, such as `0 8 * * MON-FRI`.
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,
-    /// Length of the window (Go duration, 1m to 8760h).
+    /// Length (Go duration, 1m to 8760h).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::window())]
     pub duration: String,
@@ -190,17 +189,17 @@ pub struct BudgetWindow {
 #[x_kube(validation = Rule::new("has(self.nodes) || has(self.gpuMinutesPerDay)")
     .message("a budget needs a limit: write nodes, such as 2 or \"5%\", or gpuMinutesPerDay"))]
 pub struct Budget {
-    /// Nodes under validation at once: a number, or a percentage of the selected nodes, such as `"5%"`. A percentage above
-    /// zero allows at least one node.
+    /// Nodes under validation at once: a number, or a percentage of the selected nodes such as `"5%"`, at least one if
+    /// above zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "count_or_percent")]
     pub nodes: Option<IntOrString>,
-    /// GPU minutes of one day (UTC) after which no validation starts until the next day (0 to 100000000). Active validations reserve
-    /// what the finished ones usually used. Until one has finished, one starts at a time.
+    /// GPU minutes of a day (UTC) after which no validation starts (0 to 100000000). Active ones reserve what finished
+    /// ones usually used. Until one has finished, one starts at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100_000_000))]
     pub gpu_minutes_per_day: Option<i64>,
-    /// Reasons to which this budget applies. None: all of them.
+    /// Reasons to which this budget applies. None: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "set"))]
     pub reasons: Vec<DueReason>,
@@ -258,7 +257,7 @@ pub struct ComparisonRules {
     /// Limits for a report in `status.outliers`.
     #[serde(default)]
     pub report: ReportRule,
-    /// Limits for the confidence `Actionable`. Only reported losses can be Actionable.
+    /// Limits for the confidence `Actionable`.
     #[serde(default)]
     pub act: ActRule,
     /// Comparison with other nodes.
@@ -274,7 +273,7 @@ pub struct ReportRule {
     #[serde(default = "number::<2>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Target for the share of wrong reports among all reports (1 to 50 percent).
+    /// Target for the share of wrong reports (1 to 50 percent).
     #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,
@@ -290,7 +289,7 @@ impl Default for ReportRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActRule {
-    /// Loss below which no node is Actionable (1 to 50 percent).
+    /// Loss below which no reported node is Actionable (1 to 50 percent).
     #[serde(default = "number::<4>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
@@ -310,7 +309,7 @@ impl Default for ActRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PeerRule {
-    /// Minimum number of nodes with the same environment that are compared with each other (3 to 1000).
+    /// Minimum number of nodes of one environment for a comparison (3 to 1000).
     #[serde(default = "number::<3>")]
     #[schemars(range(min = 3, max = 1000))]
     pub min_nodes: i32,
@@ -326,7 +325,7 @@ impl Default for PeerRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeFeedback {
-    /// Mode.
+    /// Mode. `Observe`: the operator changes no node.
     #[serde(default)]
     pub mode: FeedbackMode,
 }

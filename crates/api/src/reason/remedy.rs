@@ -14,11 +14,11 @@ impl Reason {
             Self::DeadlineExceeded => "mend what the run waited for, or raise the time-out in the message",
             Self::DynamoNotInstalled => "install Dynamo's operator; it is picked up without a restart",
             Self::CallFailed => {
-                "give the operator the right in the message (config/rbac), or see why the API server, a webhook or Dynamo's operator \
-                 does not answer; the run then goes on by itself"
+                "give the operator the right in the message (config/rbac), or see why the API server or a webhook does not answer; \
+                 the run then goes on"
             }
             Self::Refused => {
-                "allow the namespace, use another of at most 51 characters, remove `benchmark.image`, or change the operator's flag in the message"
+                "allow the namespace, use one of at most 51 characters, remove `benchmark.image`, or change the operator's flag in the message"
             }
             Self::BenchmarkTimeout => {
                 "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
@@ -27,11 +27,11 @@ impl Reason {
                 "create the StorageClass, make one the default, or correct `model.cache.volumeClaimTemplate.storageClassName`"
             }
             Self::Saturated => "free GPUs, lower placement.minGPUs, or raise timeouts.sizing",
-            Self::LimitRangeViolated => "correct workload.dynamo.worker.resources or the LimitRange of the namespace",
+            Self::LimitRangeViolated => "correct workload.dynamo.worker.resources or the LimitRange",
             Self::NoCandidateNode => {
-                "correct placement.nodeSelector, placement.tolerations or placement.minGPUs, or the node that the message names"
+                "correct nodeSelector, tolerations or minGPUs in placement, or the node in the message"
             }
-            Self::PoolUnsettled => "wait for the GPU driver; if it lasts, see the log of its DRA kubelet plugin",
+            Self::PoolUnsettled => "wait; if it lasts, see the log of the DRA kubelet plugin",
             Self::MixedAllocation => "turn one of them off on this node, or name one in placement.allocation",
             Self::DeviceClassMissing => "install the GPU driver's DRA resources, or correct placement.deviceClassName",
             Self::SelectorNotEvaluable => {
@@ -39,16 +39,13 @@ impl Reason {
             }
             Self::NoDevicesPublished => "restart the DRA kubelet plugin of the node after its driver",
             Self::NodeBusy => {
-                "free the node, because this wait counts towards `timeouts.sizing`: remove what that run keeps \
-                 (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed); if the \
-                 message contains a ResourceQuota, raise it"
+                "remove what that run keeps (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason \
+                 TeardownUnconfirmed); if the message contains a ResourceQuota, raise it"
             }
-            Self::InLine => {
-                "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`"
-            }
-            Self::DeploymentRejected => "correct what the words name in the object, or the policy of the namespace",
+            Self::InLine => "nothing: the wait does not count towards `timeouts.sizing`",
+            Self::DeploymentRejected => "correct the object as the message shows, or the namespace's policy",
             Self::DeploymentUnanswered => {
-                "see why the webhook does not answer: its pods, its Service and its certificate (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)"
+                "check pods, Service and certificate of the webhook (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)"
             }
             Self::NameTaken => "remove or rename that object, then run again",
             Self::ModelCacheFailed => {
@@ -57,14 +54,11 @@ impl Reason {
             Self::WorkloadNotReady => {
                 "see the pods' events and logs; raise timeouts.workloadReady for large images or models"
             }
-            Self::PlacementBroken => {
-                "see who changes pods or claims of this namespace (webhooks, a second scheduler), then run again"
-            }
+            Self::PlacementBroken => "see who changes pods or claims of this namespace (webhooks, a second scheduler)",
             Self::TeardownUnconfirmed => {
-                "list what is left with `kubectl get dynamographdeployments,jobs,pods,resourceclaims -n NAMESPACE -l perfvalidation.dev/name=NAME`; \
-                 see its finalizers with `kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`; \
-                 see the node with `kubectl describe node NODE` and its DRA plugin with `kubectl get pods -A --field-selector spec.nodeName=NODE`. \
-                 The operator keeps trying, and the condition becomes True once all is gone"
+                "list what is left (`kubectl get dynamographdeployments,jobs,pods,resourceclaims -n NAMESPACE -l perfvalidation.dev/name=NAME`); \
+                 see its finalizers (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`), \
+                 the node (`kubectl describe node NODE`) and its DRA plugin (`kubectl get pods -A --field-selector spec.nodeName=NODE`)"
             }
             _ => return None,
         };

@@ -76,12 +76,12 @@ words! {
     GatesMissed {
         place: Run, severity: Error,
         meaning: "The trials missed an enforced gate as often as the trial rule requires.",
-        remedy: "read `status.diagnosis`; if it contains no GPU and no worker, compare the threshold with other runs on this hardware",
+        remedy: "read `status.diagnosis`; if it contains no worker, compare the threshold with other runs",
     }
     TrialsDisagree {
         place: Run, severity: Warning,
-        meaning: "The trials reached `trials.max` before the rule could decide. Either some passed and others missed, or an average is too near its gate.",
-        remedy: "raise trials.max, or choose a gate farther from the usual speed of this hardware",
+        meaning: "The trials disagree up to `trials.max`, or an average is too near its gate.",
+        remedy: "raise trials.max, or move the gate away from the usual speed",
     }
     NothingToJudge {
         place: Run, severity: Info,
@@ -90,23 +90,23 @@ words! {
     }
     DeadlineExceeded {
         place: Both, severity: Error,
-        meaning: "A trial or the run took longer than its time-out. The message shows the open wait.",
+        meaning: "A trial or the run took too long. The message shows the open wait.",
         remedy: "mend what the run waited for, ask for fewer requests, or raise the time-out in the message",
     }
     Interrupted {
         place: Run, severity: Warning,
-        meaning: "The spec changed, a user requested a rerun, a pod of higher priority needs the node, or the object is being deleted. A new run follows, except after a deletion.",
-        remedy: "nothing: the new run starts by itself; after a preemption it waits for GPUs up to `timeouts.sizing`",
+        meaning: "The spec changed, a user requested a rerun or deletion, or a pod of higher priority needs the node.",
+        remedy: "nothing: a new run follows, except after a deletion",
     }
     // ── a run in progress, or at rest ──
     Running {
         place: Run, severity: Info,
-        meaning: "The run is in progress. The message shows its current step.",
+        meaning: "The run is in progress. The message shows its step.",
         remedy: "nothing: the run goes on by itself",
     }
     InLine {
         place: Both, severity: Info,
-        meaning: "Earlier runs come first, or a queue such as Kueue's holds a pod or Job of the run.",
+        meaning: "The run waits in a queue.",
         remedy: "wait for the runs in the message, or delete or suspend one of them; give the queue room",
     }
     RunOver {
@@ -121,7 +121,7 @@ words! {
     }
     NoCleanupRequested {
         place: Run, severity: Warning,
-        meaning: "The annotation `perfvalidation.dev/no-cleanup` keeps all objects of the run, and its GPUs.",
+        meaning: "An annotation keeps all objects of the run, and its GPUs.",
         remedy: "remove the annotation perfvalidation.dev/no-cleanup once you have seen enough",
     }
     TeardownUnconfirmed {
@@ -132,23 +132,23 @@ words! {
     SpecUnreadable {
         place: Run, severity: Error,
         meaning: "The operator cannot parse the object, or has no room for it. Only `Ready`, `Reconciling` and `Stalled` are current.",
-        remedy: "install the object's operator version, correct the object, or delete finished PerfValidations",
+        remedy: "install the operator version that wrote the object, correct the object, or delete finished PerfValidations",
     }
     CallFailed {
         place: Both, severity: Error,
-        meaning: "The API server refused or did not answer a call of the operator. The message contains the call and the answer.",
+        meaning: "A call to the API server failed. The message contains the answer.",
         remedy: "grant the right in the message (config/rbac), or mend the webhook, policy or CRD that refuses; the run then goes on by itself",
     }
     OperatorBug {
         place: Run, severity: Error,
-        meaning: "The operator panicked on this object, or its process died twice in a row.",
+        meaning: "This object reaches a bug of the operator.",
         remedy: "report the bug with `kubectl perfval bundle`; edit the spec, request a rerun, or install another version of the operator",
     }
     // ── before the deployment ──
     DynamoNotInstalled {
         place: Both, severity: Error,
         meaning: "The API server does not serve the DynamoGraphDeployment API.",
-        remedy: "install Dynamo's operator, or set workload.dynamo.onMissing to Skip; no restart is needed",
+        remedy: "install Dynamo's operator, or set workload.dynamo.onMissing to Skip",
     }
     Refused {
         place: Both, severity: Error,
@@ -157,22 +157,22 @@ words! {
     }
     VersionSkew {
         place: Both, severity: Error,
-        meaning: "The Dynamo versions of the images and of Dynamo's operator do not match, or the image's version does not support the router mode.",
+        meaning: "Dynamo versions do not match.",
         remedy: "use images of the minor version of the installed Dynamo operator; load-aware router modes need Dynamo 1.1",
     }
     AIPerfMissing {
         place: Both, severity: Error,
-        meaning: "No AIPerf image is set, or the image has no program `aiperf`.",
+        meaning: "No AIPerf image is set, or it has no program `aiperf`.",
         remedy: "set `PERFVAL_AIPERF_IMAGE`, or a permitted `benchmark.image`, to an image with AIPerf (deploy/images)",
     }
     Saturated {
         place: Both, severity: Error,
-        meaning: "No eligible node has enough free GPUs. The message contains the reason of each node.",
+        meaning: "Too few GPUs are free. The message contains the reason of each node.",
         remedy: "free GPUs (`kubectl perfval clean-up` for a kept run), lower placement.minGPUs, or raise timeouts.sizing",
     }
     Unschedulable {
         place: Both, severity: Error,
-        meaning: "No node is eligible, or the scheduler cannot place a pod. The message contains the reason of each node.",
+        meaning: "No node fits. The message contains the reason of each node.",
         remedy: "correct nodeSelector, tolerations or deviceClassName in placement, free CPU and memory, or mend the node in the message",
     }
     GPUShared {
@@ -189,11 +189,11 @@ words! {
     DeploymentFailed {
         place: Both, severity: Error,
         meaning: "Dynamo's operator cannot create the deployment, or the deployment was deleted.",
-        remedy: "read the message and the log of Dynamo's operator: a missing right, a refused child object",
+        remedy: "read the log of Dynamo's operator: a missing right, a refused child object",
     }
     ModelCacheFailed {
         place: Both, severity: Error,
-        meaning: "The volume of the model cache is not available, too small, or was not filled before the time-out.",
+        meaning: "The model cache cannot be used.",
         remedy: "see the volume claim's events (kubectl describe pvc) and model.cache: StorageClass, size, zone; raise timeouts.modelCache for a large model",
     }
     NodeNotReady {
@@ -203,7 +203,7 @@ words! {
     }
     ContainerFailed {
         place: Both, severity: Error,
-        meaning: "A container cannot start, or keeps crashing. The message contains the kubelet's reason and the line of the log that explains most.",
+        meaning: "A container cannot start, or keeps crashing.",
         remedy: "image: correct it, use one for the node's architecture, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: read kubectl logs --previous",
     }
     ModelUnavailable {
@@ -213,7 +213,7 @@ words! {
     }
     WorkloadNotReady {
         place: Both, severity: Error,
-        meaning: "Not every component became ready, or the endpoint returned no completion before the time-out.",
+        meaning: "The components or the endpoint did not become ready in time.",
         remedy: "see events and logs of frontend and workers, and their EndpointSlices; raise timeouts.workloadReady or timeouts.endpointReady for large images or models",
     }
     // ── measuring ──
@@ -230,47 +230,47 @@ words! {
     WorkerCrashed {
         place: Both, severity: Error,
         meaning: "A worker's container ended by itself while the run measured.",
-        remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
+        remedy: "see kubectl logs --previous and the exit code; check the GPU for XID errors",
     }
     WorkerRestarted {
         place: Both, severity: Warning,
-        meaning: "A worker's pod, claim or GPU was replaced while the run measured, or its node was rebooted.",
+        meaning: "A worker was replaced while the run measured.",
         remedy: "find out what removed the pod (evictions, drains, taints) or rebooted the node, and keep it off while the node is validated",
     }
     WorkerStall {
         place: Both, severity: Warning,
-        meaning: "A request takes one worker several times as long as its peers, or the worker hangs.",
+        meaning: "One worker takes several times as long for a request as its peers, or hangs.",
         remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
     }
     UnevenService {
         place: Both, severity: Warning,
         meaning: "A worker served no request while others did.",
-        remedy: "see whether the worker is registered with the frontend; raise benchmark.warmupPerConcurrency",
+        remedy: "check the worker's registration with the frontend; raise benchmark.warmupPerConcurrency",
     }
     GeneratorStarved {
         place: Both, severity: Warning,
-        meaning: "The load generator could not keep the requests in flight, or 40 % of a request's time and at least 100 ms passed outside of the frontend.",
+        meaning: "The load generator could not keep the requests in flight, or 40 % of their time and at least 100 ms passed outside of the frontend.",
         remedy: "free CPUs of its node; leave cpu out of benchmark.resources, so that it requests one CPU per 100 requests in flight; or lower benchmark.concurrencyPerGPU",
     }
     NodeCPUPressure {
         place: Both, severity: Warning,
-        meaning: "A worker ended without a crash of its own while the CPUs of its node were 90 % busy or more.",
-        remedy: "keep other pods off the node (kubectl top pods -A), or let the workers request the CPU that they need (workload.dynamo.worker.resources)",
+        meaning: "A worker ended without a crash of its own on a node with CPUs 90 % busy or more.",
+        remedy: "keep other pods off the node (kubectl top pods -A), or request CPU in workload.dynamo.worker.resources",
     }
     GPUsMissing {
         place: Both, severity: Warning,
-        meaning: "The node has fewer healthy GPUs than stated by `placement.expectGPUs`, the node, its label or most similar nodes.",
-        remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, correct placement.expectGPUs",
+        meaning: "The node has fewer healthy GPUs than `placement.expectGPUs`, its own report, its label or most similar nodes.",
+        remedy: "repair the node (nvidia-smi, kernel log, XID errors); if it never had more, correct placement.expectGPUs",
     }
     // ── findings that decide nothing by themselves ──
     SlowWorker {
         place: Finding, severity: Warning,
-        meaning: "One worker decodes slower than its peers at the same batch: about 7 % or more over the trials of the run, or with its interval below 96 % of at least three earlier runs on the same GPU.",
-        remedy: "check the GPU in the evidence (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again to see whether it is the same GPU",
+        meaning: "One worker decodes about 7 % or more slower than its peers at the same batch, or with its interval below 96 % of at least three earlier runs on the same GPU.",
+        remedy: "check the GPU in the evidence (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again",
     }
     GPUDegraded {
         place: Finding, severity: Warning,
-        meaning: "The GPU of a worker, by its UUID, has errors of its hardware or memory, is throttled, has lower clocks than its peers, or a slower or failing link.",
+        meaning: "A GPU has errors, throttling, low clocks or a bad link.",
         remedy: "see the evidence: look the XID up in NVIDIA's list; check cooling and power; compare clocks and links with its peers (nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,PCIE; nvidia-smi nvlink -e); reset or replace the GPU",
     }
     FrontendBound {
@@ -280,22 +280,22 @@ words! {
     }
     LatencyMissed {
         place: Finding, severity: Warning,
-        meaning: "Only latencies are missed: more requests are in flight than the engines run at once, a tail is missed by at most 25 %, or a few requests were late.",
+        meaning: "Only latencies are missed: too many requests in flight, a tail by at most 25 %, or a few late requests.",
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU until few requests wait for an engine",
     }
     BalancedDegradation {
         place: Finding, severity: Warning,
-        meaning: "Gates are missed, and no worker stands out: all are equally slow, perhaps at most half as fast as a gate requires, or below a baseline.",
+        meaning: "Gates are missed, and all workers are equally slow.",
         remedy: "check the threshold against this GPU model; then look for what all workers share: image, flags, power limit, driver, network",
     }
     UnsteadySpeed {
         place: Finding, severity: Warning,
-        meaning: "The speed changed during a trial: one worker stood still for 5 s or more, or the tokens per second of both of the last two minutes were 5 % below the first (10 % for one worker).",
+        meaning: "One worker stood still for 5 s or more, or both of the last two minutes of a trial were 5 % slower than the first (10 % for one worker).",
         remedy: "see what stopped or slowed the worker: kernel log (XID), CPU throttling, neighbours; compare clocks and temperatures at the start and after ten minutes (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE)",
     }
     NotSampled {
         place: Finding, severity: Info,
-        meaning: "The trial has no metrics of workers or GPUs, too few, or no approved baseline. A slow GPU then shows only if it misses a gate.",
+        meaning: "Metrics or an approved baseline are missing. A slow GPU then shows only if it misses a gate.",
         remedy: "let the benchmark pod reach port 9090 of the workers and port 9400 of the DCGM exporter (network policy); correct telemetry.endpoint; measure longer (benchmark.duration)",
     }
 }

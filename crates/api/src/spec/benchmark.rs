@@ -13,12 +13,12 @@ use crate::{Latency, PodPlacement, rules};
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
     .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests"))]
 pub struct Benchmark {
-    /// Image with `aiperf` that the operator's `--benchmark-images` permits. Empty: its `--aiperf-image`.
+    /// Image with `aiperf` that `--benchmark-images` of the operator permits. Empty: its `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub image: String,
-    /// Requests in flight per GPU (1 to 4096). The default is below the knee of an H100, which is at 256.
+    /// Requests in flight per GPU (1 to 4096). The knee of an H100 is at 256.
     #[serde(default = "number::<128>", rename = "concurrencyPerGPU")]
     #[schemars(range(min = 1, max = 4096))]
     pub concurrency_per_gpu: i32,
@@ -30,45 +30,41 @@ pub struct Benchmark {
     #[serde(default = "number::<128>")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
-    /// Time for which a trial sends requests after its warm-up (Go duration, above 0s and up to 24h). The trial then
-    /// waits for the requests in flight. Absent, without a number of requests: 60s.
+    /// Time for which a trial sends requests after its warm-up (Go duration, above 0s and up to 24h). Absent, without a
+    /// number of requests: 60s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
-    /// Length of an additional trial after the passed ones (Go duration, 5m to 24h). The run passes only if the soak
-    /// passes too. A missed soak is repeated, at most twice. The operator compares each of its last two minutes
-    /// with the first. Absent: no soak.
+    /// Length of a trial after the passed ones (Go duration, 5m to 24h), which must pass too. A missed soak is
+    /// repeated, at most twice. Absent: no soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
-    /// Requests per slot of concurrency (1 to 1000), instead of `duration`. A trial sends this × concurrency requests,
-    /// or `minRequests` if that is more. Absent with `minRequests`: 8.
+    /// Requests per slot of concurrency (1 to 1000), instead of `duration`. Absent with `minRequests`: 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
-    /// Minimum number of requests of a trial (1 to 1000000), instead of `duration`. Absent with
-    /// `requestsPerConcurrency`: 1000.
+    /// Minimum number of requests (1 to 1000000), instead of `duration`. Absent with `requestsPerConcurrency`: 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
-    /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf requires at least one.
+    /// Warm-up requests per slot of concurrency (1 to 100), not measured.
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
-    /// Seed of the synthetic prompts of the first trial (0 to 4294967295). Each later
-    /// trial uses the next number, so that its prompts are not in the prefix cache.
+    /// Seed of the first trial's prompts (0 to 4294967295). Each later trial uses the next number.
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub random_seed: i64,
-    /// Distinct prompts (1 to 100000). The prefix cache may answer a repeated prompt. Absent: as many as requests; with
-    /// `duration`, one per second and slot of concurrency; at least 100, at most 20000 or 2560000 tokens.
+    /// Distinct prompts (1 to 100000); the prefix cache may answer repeated ones. Absent: as many as requests (with
+    /// `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000 tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
-    /// Extra fields of every request; AIPerf sends numbers and booleans as such. Without `ignore_eos` the output length is only
-    /// an upper bound.
+    /// Extra fields of every request, also numbers and booleans. Without `ignore_eos` the output length is an upper
+    /// bound.
     #[serde(default = "default_extra_inputs")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(
@@ -80,23 +76,22 @@ pub struct Benchmark {
             .message("write one value without a comma per field: AIPerf splits at commas"),
     )]
     pub extra_inputs: BTreeMap<String, String>,
-    /// Service-level objectives that make a request count as good. A Goodput gate needs them. Metrics are unique.
+    /// Objectives of a good request, for gates on Goodput.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["metric"]))]
     pub goodput: Vec<Objective>,
-    /// Time-out of one request (Go duration, above 0s and up to 24h). AIPerf's own default is 6 h.
+    /// Time-out of one request (Go duration, above 0s and up to 24h).
     #[serde(default = "default_request_timeout")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub request_timeout: String,
-    /// Tokenizer id. Empty: the model's name. In an air-gapped cluster, use an id that the Hugging Face cache on
-    /// `model.cache` contains.
+    /// Tokenizer id. Empty: the model's name. In an air-gapped cluster `model.cache` must contain it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = Rule::new("self == '' || self.matches('^[A-Za-z0-9/][A-Za-z0-9._/-]*$')")
         .message("write a tokenizer id or path of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B, or leave it out"))]
     pub tokenizer: String,
-    /// Arguments appended to AIPerf's command line, one word per element. Flags that the operator sets are refused.
+    /// Additional arguments of AIPerf, one word per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     #[x_kube(
@@ -108,14 +103,14 @@ pub struct Benchmark {
             .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
     )]
     pub extra_args: Vec<String>,
-    /// Resources of the load generator. Without a request or limit of `cpu` it requests one CPU per 100 requests in
-    /// flight, at most 32. Too few CPUs make a trial invalid.
+    /// Resources of the load generator. Without `cpu` it requests one per 100 requests in flight, at most 32. Too few
+    /// make a trial invalid.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, or the node under test if
-    /// `model.cache` is an existing claim, or a template without `ReadWriteMany`. The CPUs must be free on that node.
+    /// Place of the load generator: `WorkloadNode` (the node under test) or `Anywhere`. Absent: `Anywhere`, but
+    /// `WorkloadNode` if `model.cache` is an existing claim or lacks `ReadWriteMany`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
     pub placement: Option<PodPlacement>,
@@ -144,7 +139,7 @@ const MANY_RUN_FLAGS: &str = "--num-profile-runs|--(search|convergence|parameter
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Objective {
-    /// Latency of one request or of its tokens (ms).
+    /// Latency (ms).
     pub metric: Latency,
     /// Largest good value (quantity, ms).
     #[schemars(length(max = 32))]

@@ -16,34 +16,36 @@ use crate::{GateOperator, Metric, Statistic, rules};
     validation = rules::upper_limit_of_the_smallest(),
 )]
 pub struct Gate {
-    /// Unique name that status and messages show.
+    /// Unique name.
     #[schemars(length(max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
-    /// Metric to judge. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in
-    /// tokens, `SlowestWorkerPercent`, `OwnPastPercent`, `BaselinePercent` and `MemoryBandwidthPercent` in percent.
+    /// Metric in tokens/s: `OutputTokenThroughput`, `OutputTokenThroughputPerUser`; in requests/s: `RequestThroughput`,
+    /// `Goodput` (needs `benchmark.goodput`); in ms: `TimeToFirstToken`, `TimeToSecondToken`, `InterTokenLatency`,
+    /// `RequestLatency`; in tokens: `OutputSequenceLength`; in percent: `SlowestWorkerPercent`, `OwnPastPercent`,
+    /// `BaselinePercent`, `MemoryBandwidthPercent`.
     pub metric: Metric,
-    /// Statistic of the metric. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have
-    /// `Avg` only. A percentile covers successful requests only, without those that timed out.
+    /// Statistic. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have `Avg` only.
+    /// Percentiles cover successful requests only.
     #[serde(default)]
     pub statistic: Statistic,
-    /// Good side of the threshold. The threshold itself is good.
+    /// Good side of the threshold, which itself is good.
     pub operator: GateOperator,
-    /// Threshold (quantity, in the metric's unit), compared exactly.
+    /// Threshold (quantity, in the metric's unit).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]
     pub threshold: String,
-    /// Tolerance that widens the threshold to the lenient side (percent, 0 to 50).
+    /// Tolerance of the threshold (percent, 0 to 50).
     #[serde(default)]
     #[schemars(range(min = 0, max = 50))]
     pub tolerance_percent: i32,
-    /// Scaling of the threshold with the number of GPUs. `None`: as written. `ByGPUShare`: × GPUs in use / GPUs of the
-    /// node that are in service (or `placement.expectGPUs`, if that is more). `PerGPU`: × GPUs in use.
+    /// Scaling of the threshold. `None`: as written. `ByGPUShare`: × GPUs in use / GPUs of the node in service (or
+    /// `placement.expectGPUs`, if more). `PerGPU`: × GPUs in use.
     #[serde(default)]
     pub scaling: Scaling,
-    /// Effect of a miss. `Enforce`: the trial is a miss. `Warn`: the miss is reported only. Without a gate of mode
-    /// `Enforce` the run has nothing to judge and is Skipped.
+    /// Effect of a miss. `Enforce`: the trial is a miss. `Warn`: only a report. Without an `Enforce` gate the run is
+    /// Skipped and uses no GPU.
     #[serde(default)]
     pub mode: GateMode,
 }

@@ -10,27 +10,24 @@ use crate::rules;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
-    /// Model id in the form that the engine takes, for example `Qwen/Qwen3-8B`.
+    /// Model id as the engine takes it, such as `Qwen/Qwen3-8B`.
     #[schemars(length(max = 253))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$')")
         .message("write a model id of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B"))]
     pub name: String,
-    /// Secret key with a Hugging Face token. Pods receive it by reference; the operator never reads it. Absent: no
-    /// token.
+    /// Secret key with a Hugging Face token, which the operator never reads. Absent: no token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("size(self.name) > 0 && size(self.key) > 0")
         .message("write the name and the key of a Secret in this namespace, such as {name: hf-token, key: token}"))]
     pub token_secret_ref: Option<SecretKeySelector>,
-    /// Commit of the weights (40 hexadecimal digits), used with `cache`. Absent: the newest commit when the cache is
-    /// filled. The operator fills its own cache with this commit only. An existing claim must contain it, also as its
-    /// `main`.
+    /// Commit of the weights (40 hexadecimal digits), with `cache` only. An existing claim must contain it, also as its
+    /// `main`. Absent: the newest commit when the cache is filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{40}$')")
         .message("write the whole commit, 40 hexadecimal digits, such as b968826d9c46dd6066d109eabc6255188de91218"))]
     pub revision: Option<String>,
-    /// Volume that holds the weights as a Hugging Face cache: exactly one member. Absent: each worker downloads the
-    /// weights itself.
+    /// Volume with the weights as a Hugging Face cache: exactly one member. Absent: each worker downloads them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ModelCacheMembers>")]
     pub cache: Option<ModelCache>,
@@ -40,7 +37,7 @@ pub struct Model {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelCache {
-    /// Claim that exists in the object's namespace and contains the weights.
+    /// Existing claim that contains the weights.
     PersistentVolumeClaim(ExistingClaim),
     /// Claim that the operator creates, fills once and keeps between runs.
     VolumeClaimTemplate(ClaimTemplate),
@@ -52,7 +49,7 @@ pub enum ModelCache {
 #[x_kube(validation = Rule::new("has(self.persistentVolumeClaim) != has(self.volumeClaimTemplate)")
     .message("write exactly one member: persistentVolumeClaim (an existing claim) or volumeClaimTemplate (a claim to create)"))]
 pub(super) struct ModelCacheMembers {
-    /// Claim that exists in the object's namespace and contains the weights.
+    /// Existing claim that contains the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     persistent_volume_claim: Option<ExistingClaim>,
     /// Claim that the operator creates, fills once and keeps between runs.
@@ -64,7 +61,7 @@ pub(super) struct ModelCacheMembers {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingClaim {
-    /// Name of the PersistentVolumeClaim in the object's namespace.
+    /// Existing PersistentVolumeClaim with the weights, in the object's namespace.
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub claim_name: String,
@@ -74,17 +71,16 @@ pub struct ExistingClaim {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTemplate {
-    /// Size of the volume (quantity, bytes).
+    /// Size (quantity, bytes).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::volume_size())]
     pub storage: String,
-    /// StorageClass of the claim; absent: the cluster's default class.
+    /// StorageClass; absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub storage_class_name: Option<String>,
-    /// Access modes of the volume. With `ReadWriteMany` pods of a run may be on other nodes than the node under test;
-    /// otherwise they may not.
+    /// Access modes. Only with `ReadWriteMany` may pods be on other nodes than the node under test.
     #[serde(default = "default_access_modes")]
     #[schemars(length(min = 1, max = 2))]
     pub access_modes: Vec<AccessMode>,

@@ -17,27 +17,26 @@ use crate::rules;
 #[x_kube(validation = Rule::new("!has(self.expectGPUs) || self.minGPUs <= self.expectGPUs")
     .message("write an expectGPUs of at least minGPUs"))]
 pub struct PlacementSpec {
-    /// Labels that a node must have. None: every node with GPUs is eligible. A cordoned node is used only if this field
-    /// contains its `kubernetes.io/hostname` and `tolerations` tolerate `node.kubernetes.io/unschedulable`.
+    /// Labels that a node must have. None: every node with GPUs. A cordoned node needs its `kubernetes.io/hostname`
+    /// here and a toleration of `node.kubernetes.io/unschedulable`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Tolerations of the pods. Taints that only mark a node with GPUs need none: `nvidia.com/gpu`, `resourceName` and
-    /// `sku=gpu`. A node with any other taint is used only if this field tolerates the taint.
+    /// Tolerations of the pods. The taints `nvidia.com/gpu`, `resourceName` and `sku=gpu` need none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule, PreferNoSchedule or NoExecute, or leave them out"))]
     pub tolerations: Vec<Toleration>,
-    /// Method by which a run requests GPUs. `DRA`: ResourceClaims. `DevicePlugin`: an extended resource. `Auto`: the
-    /// method that the node offers.
+    /// Request of GPUs. `DRA`: ResourceClaims. `DevicePlugin`: an extended resource. `Auto`: the method that the node
+    /// offers.
     #[serde(default)]
     pub allocation: AllocationMode,
-    /// DeviceClass of the claims (Dynamic Resource Allocation).
+    /// DeviceClass of the claims.
     #[serde(default = "default_device_class_name")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub device_class_name: String,
-    /// Tolerations of the claims for tainted devices, such as GPUs out of service that you want to test.
+    /// Tolerations of the claims, to test tainted GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'NoExecute']))")
@@ -51,19 +50,17 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Minimum number of GPUs for a run (1 to 64), rounded up to whole workers. The run waits for them up to
-    /// `timeouts.sizing`.
+    /// Minimum number of GPUs (1 to 64), rounded up to whole workers.
     #[serde(default = "number::<1>", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
     pub min_gpus: i32,
-    /// Maximum number of GPUs to use (1 to 64), rounded down to whole workers. Absent: all free GPUs of the node.
+    /// Maximum number of GPUs (1 to 64), rounded down to whole workers. Absent: all free GPUs of the node.
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,
-    /// Number of GPUs that the node should have (1 to 64). If fewer are healthy, the run measures those and is
-    /// Failed with `GPUsMissing`; also below `minGPUs`, if it selects the node by hostname and two workers have room.
-    /// Thresholds that scale `ByGPUShare` count all expected GPUs. Absent: the operator derives the number from the node, its
-    /// label `nvidia.com/gpu.count` and similar nodes, and missing GPUs are only a warning.
+    /// GPUs that the node should have (1 to 64). If fewer are healthy, the run measures those and is Failed with
+    /// `GPUsMissing`; also below `minGPUs`, if it selects the node by hostname and two workers have room. Absent: the
+    /// node, its label `nvidia.com/gpu.count` or similar nodes give the number, and missing GPUs are a warning.
     #[serde(default, rename = "expectGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub expect_gpus: Option<i32>,

@@ -12,7 +12,8 @@ use crate::rules;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplate {
-    /// Labels and annotations. The Jobs get Kueue's queue name and priority class too.
+    /// Labels and annotations; the operator's own take precedence. The Jobs get Kueue's queue name and priority class
+    /// too.
     #[serde(default)]
     pub metadata: PodMetadata,
     /// Security, priority and images.
@@ -24,12 +25,12 @@ pub struct PodTemplate {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetadata {
-    /// Labels in addition to those that the operator sets.
+    /// Additional labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(validation = rules::not_ours(), validation = rules::label_values())]
     pub labels: BTreeMap<String, String>,
-    /// Annotations in addition to those that the operator sets.
+    /// Additional annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(validation = rules::not_ours())]
@@ -40,8 +41,8 @@ pub struct PodMetadata {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSettings {
-    /// Security context of the pods. For fields that are not set, the load generator and the cache's Job follow Pod
-    /// Security level `restricted`. Frontend and workers use only the fields that are set.
+    /// Security context of the pods. For unset fields, the load generator and the cache's Job follow Pod Security level
+    /// `restricted`; frontend and workers have no defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = rules::baseline(""))]
     pub security_context: Option<PodSecurityContext>,
@@ -67,14 +68,14 @@ pub struct PodSettings {
             .message("a run is no part of the cluster: write a PriorityClass of your own"),
     )]
     pub priority_class_name: Option<String>,
-    /// Pull secrets. None: the pods use secrets of the namespace. Frontend and workers get the docker secrets for
-    /// the image's registry, other pods those of the namespace's default service account.
+    /// Pull secrets. None: frontend and workers use the namespace's docker secrets for the image's registry, other pods
+    /// those of its default service account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
         .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Time at which the kubelet pulls the images.
+    /// Pull policy of the images.
     #[serde(default)]
     pub image_pull_policy: ImagePullPolicy,
 }

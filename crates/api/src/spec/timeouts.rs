@@ -10,49 +10,47 @@ use crate::rules;
 #[x_kube(validation = Rule::new("duration(self.endpointProbe) <= duration(self.endpointReady)")
     .message("one probe outlives the wait for the endpoint: write an endpointProbe of at most endpointReady"))]
 pub struct Timeouts {
-    /// Time-out until the namespace is allowed and Dynamo's API is served (Go duration).
+    /// Wait for an allowed namespace and Dynamo's API (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub prerequisites: String,
-    /// Time-out for free GPUs (Go duration), without the time in the queue. `0s`: the run fails at once if too few GPUs
-    /// are free.
+    /// Wait for free GPUs (Go duration), without the time in the queue.
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration_or_zero())]
     pub sizing: String,
-    /// Time-out for filling the model cache (Go duration).
+    /// Wait for a filled model cache (Go duration).
     #[serde(default = "minutes::<13>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub model_cache: String,
-    /// Time-out until every component is ready (Go duration).
+    /// Wait for ready components (Go duration).
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub workload_ready: String,
-    /// Time-out until the endpoint returns a real completion (Go duration).
+    /// Wait for a completion of the endpoint (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub endpoint_ready: String,
-    /// Time-out of one probe request (Go duration). A cold first token took 42 s.
+    /// Wait for one probe request (Go duration).
     #[serde(default = "default_endpoint_probe")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub endpoint_probe: String,
-    /// Time-out of one trial (Go duration).
+    /// Wait for one trial (Go duration).
     #[serde(default = "minutes::<15>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub benchmark: String,
-    /// Time-out until all objects are gone, including pods and claims (Go duration).
+    /// Wait for the removal of all objects (Go duration).
     #[serde(default = "minutes::<5>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub cleanup: String,
-    /// Time-out from the start of a run to its verdict (Go duration), including the time in the queue and all other
-    /// waits. Absent: each wait has its own time-out, and the run as a whole has none.
+    /// Time from the start of a run to its verdict (Go duration), including the queue. Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]

@@ -17,21 +17,20 @@ use crate::{quantity, rules};
 #[x_kube(validation = Rule::new("!has(self.min) || self.rule == 'Single' || self.min <= self.max")
     .message("min is above max: write a min of at most max"))]
 pub struct TrialsSpec {
-    /// Rule that turns trials into a verdict. `Sequential`: trials repeat until the error bounds are kept. `All`: `max`
-    /// passes are needed, and the first miss fails. `Single`: one trial decides, or most of `min`
-    /// trials; `max` and `errorBoundPercent` are ignored.
+    /// Rule for the verdict. `Sequential`: trials repeat until the error bounds are kept. `All`: `max` passes are
+    /// needed, and the first miss fails. `Single`: one trial decides, or most of `min` trials, without `max` and
+    /// `errorBoundPercent`.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
     #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 20))]
     pub error_bound_percent: i32,
-    /// Maximum number of trials of a run (1 to 20). For `All` it is the number of passes needed.
+    /// Maximum number of trials (1 to 20).
     #[serde(default = "number::<8>")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
-    /// Minimum number of valid trials of a run (1 to 20, at most `max` unless the rule is Single). Absent: 1. More trials
-    /// measure the speed of each GPU more exactly.
+    /// Minimum number of valid trials (1 to 20, at most `max` unless the rule is Single). Absent: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub min: Option<i32>,

@@ -34,23 +34,22 @@ pub(super) struct WorkloadMembers {
         .message("write workload.dynamo.routerMode instead of the variable DYN_ROUTER_MODE"),
 )]
 pub struct Dynamo {
-    /// Image of frontend and workers. Both always have the same Dynamo version.
+    /// Image of frontend and workers.
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image())]
     pub image: String,
-    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH). Set it if the tag does not contain the version: a digest,
-    /// `latest` or a build id. Dynamo 1.4 and later refuses such an image without it.
+    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH). Dynamo 1.4 and later needs it if the tag is a digest,
+    /// `latest` or a build id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.matches('^(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}$')")
         .message("write Dynamo's version as MAJOR.MINOR.PATCH, such as 1.6.1, or leave the field out"))]
     pub runtime_version: Option<String>,
-    /// Rule by which the frontend chooses a worker. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo
-    /// 1.1.
+    /// Choice of a worker: `RoundRobin`, `Random`, `KV`, or from Dynamo 1.1 `LeastLoaded`, `PowerOfTwo`,
+    /// `DeviceAwareWeighted`.
     #[serde(default)]
     pub router_mode: RouterMode,
-    /// Verdict if the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`. `Fail` gives Error,
-    /// `Skip` gives Skipped.
+    /// Verdict if Dynamo's API is not served after `timeouts.prerequisites`. `Fail` gives Error, `Skip` gives Skipped.
     #[serde(default)]
     pub on_missing: OnMissing,
     /// Workers. Each has `gpus` GPUs.
@@ -59,8 +58,7 @@ pub struct Dynamo {
     /// Frontend that receives the requests.
     #[serde(default)]
     pub frontend: DynamoFrontend,
-    /// Environment variables of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or
-    /// `HF_ENDPOINT`. Names are unique.
+    /// Environment of frontend, workers and the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")
@@ -79,22 +77,21 @@ pub struct Dynamo {
 )]
 pub struct DynamoWorker {
     /// GPUs of each worker, in one pod (1 to 8). The default command splits the model over them
-    /// (`--tensor-parallel-size`), and your own command must do the same. A run uses whole workers only, so some GPUs
-    /// of the node may stay unused.
+    /// (`--tensor-parallel-size`); your own command must do the same.
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 8))]
     pub gpus: i32,
-    /// Worker command. Empty: `python3 -m dynamo.vllm --model <model>`. No shell interprets it.
+    /// Worker command, without a shell. Empty: `python3 -m dynamo.vllm --model <model>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("size(self) == 0 || size(self[0]) > 0")
         .message("write the program first, one word per element, or leave command out for dynamo.vllm"))]
     pub command: Vec<String>,
-    /// Arguments appended to the worker command, one word per element.
+    /// Additional arguments, one word per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     pub args: Vec<String>,
-    /// Resources of the worker container. The operator adds its GPUs only. Request CPU on a shared node.
+    /// Resources of a worker, without its GPUs. Request CPU on a shared node.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the claim of a worker's GPUs is made for it; write placement.deviceClassName"))]
@@ -111,25 +108,23 @@ impl Default for DynamoWorker {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamoFrontend {
-    /// Image of the frontend, if it differs. It must contain the same Dynamo version. Empty: the image of the workers.
+    /// Image of the frontend, with the same Dynamo version. Empty: the image of the workers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub image: String,
-    /// Arguments appended to the frontend's own arguments, one word per element.
+    /// Additional arguments, one word per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
         .message("write workload.dynamo.routerMode instead of --router-mode"))]
     pub args: Vec<String>,
-    /// Resources of the frontend container. Without a request or limit of `cpu` it requests 2m for each request in flight:
-    /// 100m to 4 CPUs.
+    /// Resources of the frontend. Without `cpu` it requests 2m per request in flight: 100m to 4 CPUs.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the frontend needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Place of the frontend: the node under test, or `Anywhere`. With `Anywhere` a second node may have to pull the
-    /// image first.
+    /// Place of the frontend: `WorkloadNode` (the node under test) or `Anywhere`.
     #[serde(default = "default_frontend_placement")]
     pub placement: PodPlacement,
 }

@@ -39,7 +39,7 @@ pub struct GateStatus {
     pub effective: String,
     /// Result of the comparison.
     pub result: GateResult,
-    /// Distance to the effective threshold (percent of it): positive on the good side, negative for a miss.
+    /// Distance to the effective threshold (percent of it), negative for a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<String>,
 }
@@ -98,8 +98,8 @@ pub enum Severity {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultsRef {
-    /// Name of the ConfigMap.
+    /// ConfigMap with the AIPerf export and worker samples of each trial.
     pub name: String,
-    /// SHA-256 over the ConfigMap's content (hex).
+    /// SHA-256 over its content (hex).
     pub sha256: String,
 }

@@ -33,19 +33,18 @@ pub struct RunStatus {
     pub trigger: Trigger,
     /// Newest spec generation to which this result applies.
     pub generation: i64,
-    /// Rerun token in force at the start of the run.
+    /// Rerun token at the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_token: Option<String>,
-    /// Time at which the run began.
+    /// Start of the run.
     pub started_at: DateTime<Utc>,
-    /// Time at which the run ended.
+    /// End of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
-    /// Earlier runs that hold a node or wait for one, while the run waits for them.
+    /// Earlier runs for which the run waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ahead: Option<i64>,
-    /// Estimated time at which a waiting run gets its GPUs: the time that recent runs held their node, times the runs
-    /// ahead. Absent until a run has finished.
+    /// Estimated time at which a waiting run gets its GPUs. Absent until a run has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_at: Option<DateTime<Utc>>,
 }

@@ -10,8 +10,7 @@ use super::{TrialOutcome, Verdict};
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentStatus {
-    /// Digest of the environment, set once the run is judged (12 hex digits). Two runs can be compared only if their
-    /// digests are equal.
+    /// Digest (12 hex digits), set once the run is judged. Only runs with equal digests can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// AIPerf version.
@@ -20,10 +19,10 @@ pub struct EnvironmentStatus {
     /// Version of the installed Dynamo operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamo: Option<String>,
-    /// Digest of the workload image, as the node resolved it.
+    /// Digest of the workload image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_digest: Option<String>,
-    /// Commit of the model: the spec's, or as AIPerf loaded it; absent if unknown.
+    /// Commit of the model; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
@@ -47,8 +46,8 @@ pub struct MetricsStatus {
     /// Smallest slowdown of one worker that 95 of 100 runs detect (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<i64>,
-    /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Present only if the run passed
-    /// with at least two trials and an enforced gate on an average.
+    /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Only for a passed run with two
+    /// trials or more and an enforced gate on an average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<i64>,
 }
@@ -74,7 +73,7 @@ pub struct TrialStatus {
     /// Requests that failed or came back short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_requests: Option<i64>,
-    /// Causes of the trial's outcome, the strongest first; `status.diagnosis` explains them.
+    /// Causes of the outcome, the strongest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
 }
@@ -99,18 +98,18 @@ pub struct ProgressStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// Pod of the worker, or its address if the pod is unknown.
+    /// Pod, or address if the pod is unknown.
     pub name: String,
-    /// UUIDs of the worker's GPUs, or their pools and devices if they have none.
+    /// UUIDs of its GPUs, or pools and devices if they have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
-    /// Restarts of the worker's containers before or during the last trial.
+    /// Restarts of its containers before or during the last trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i64>,
     /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Decode speed against the peers' median, mean over the trials of the run.
+    /// Decode speed against the peers' median over all trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_peers: Option<Speed>,
     /// Decode speed against earlier runs on the same GPU.
@@ -142,12 +141,12 @@ pub struct HistoryEntry {
     /// Node under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Output tokens per second, mean of the trials that measured.
+    /// Output tokens per second, mean of the measured trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Time to first token, 99th percentile, mean of the same trials.
+    /// Time to first token, 99th percentile, mean of the measured trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
-    /// Time at which the run ended.
+    /// End of the run.
     pub completed_at: DateTime<Utc>,
 }

@@ -9,7 +9,7 @@ use super::allocation::Allocation;
 pub struct PlacementStatus {
     /// Node under test.
     pub node: String,
-    /// Method by which the run requests GPUs: `DRA` or `DevicePlugin`.
+    /// Request of GPUs: `DRA` or `DevicePlugin`.
     #[schemars(with = "String")]
     pub allocation: Allocation,
     /// GPUs in use by all workers.
@@ -17,20 +17,19 @@ pub struct PlacementStatus {
     /// GPUs of the node, free or in use.
     #[serde(rename = "nodeGPUs")]
     pub node_gpus: i64,
-    /// GPUs of `nodeGPUs` that are unhealthy or tainted, so that runs cannot use them.
+    /// Unhealthy or tainted GPUs of `nodeGPUs`, which runs cannot use.
     #[serde(default, rename = "faultyGPUs", skip_serializing_if = "is_zero")]
     pub faulty_gpus: i64,
-    /// Number of GPUs that the node should have, if it has fewer healthy ones.
+    /// GPUs that the node should have, if fewer are healthy.
     #[serde(default, rename = "expectedGPUs", skip_serializing_if = "Option::is_none")]
     pub expected_gpus: Option<i64>,
-    /// Product name of the GPUs.
+    /// GPU product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Driver version of the GPUs.
+    /// GPU driver version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<String>,
-    /// Devices that were free at sizing: the UUID of each, or `pool/name` if the driver publishes none. The devices in
-    /// use replace them once the workers hold them.
+    /// Devices that were free at sizing, and later those in use: UUIDs, or `pool/name` if the driver publishes none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
 }
@@ -41,10 +40,9 @@ pub struct PlacementStatus {
 pub struct WorkloadStatus {
     /// Name of the DynamoGraphDeployment.
     pub name: String,
-    /// Number of ready workers: 0 until all of them are ready, and counted again before each trial.
+    /// Ready workers, counted before each trial; 0 until all are ready.
     pub workers_ready: i64,
-    /// URL of the node's DCGM exporter that each trial reads, or the reason for its absence. Absent if GPU metrics are
-    /// switched off.
+    /// URL of the DCGM exporter, or the reason for its absence. Absent if GPU metrics are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<String>,
 }

@@ -82,7 +82,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
     let Ok(Some(_)) = api.get_opt(CRD).await else {
         return Check::good("PerfValidations are known");
     };
-    let (mut lacking, mut differing) = (Vec::new(), Vec::new());
+    let (mut lacking, mut differing, mut unread) = (Vec::new(), Vec::new(), None);
     for expected in perfval_api::crds() {
         let name = expected.metadata.name.as_deref().unwrap_or_default();
         let kind = expected.spec.names.kind;
@@ -91,16 +91,13 @@ async fn definition(asked: &Asked<'_>) -> Check {
             Ok(Some(installed)) if installed.spec.versions == expected.spec.versions => {}
             Ok(Some(_)) => differing.push(kind),
             Ok(None) => lacking.push(kind),
-            Err(error) => {
-                return Check::unknown(
-                    Error::from_call("read CustomResourceDefinitions", error).to_string(),
-                    format!("kubectl get crd {name}"),
-                );
-            }
+            Err(error) => unread = Some((Error::from_call("read CustomResourceDefinitions", error), kind)),
         }
     }
     if !lacking.is_empty() {
         Check::missing(format!("the cluster does not serve {}", lacking.join(" and ")), INSTALL)
+    } else if let Some((error, kind)) = unread {
+        Check::unknown(format!("{kind}: {error}"), "kubectl get crd")
     } else if differing.is_empty() {
         Check::good("PerfValidations are known, as this program knows them")
     } else {

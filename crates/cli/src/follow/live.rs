@@ -79,7 +79,7 @@ impl Live {
     async fn log(&self, job: &str) -> kube::Result<String> {
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
         let pods = self.pods.list(&params).await?;
-        // A second pod replaces one that died.
+        // A second pod replaces a dead one.
         let newest = pods.items.iter().max_by_key(|pod| pod.creation_timestamp());
         let Some(pod) = newest else {
             return Ok(String::new());

@@ -87,7 +87,7 @@ struct FileShape {
 }
 
 /// Returns true for a file that is no export and no payload, not even a broken one: the benchmark is not to blame for it.
-fn is_of_another_kind(bytes: &[u8]) -> bool {
+pub fn is_of_another_kind(bytes: &[u8]) -> bool {
     let is_object = bytes.trim_ascii_start().starts_with(b"{");
     let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
     let shape = serde_json::from_slice::<FileShape>(bytes);

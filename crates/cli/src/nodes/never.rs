@@ -69,7 +69,7 @@ fn never_measured(
     nodes.collect()
 }
 
-/// Extended and other resources of which the node has some.
+/// Names of the resources that the node has.
 fn resources(node: &Node) -> impl Iterator<Item = &str> {
     let all = node.status.iter().flat_map(|status| status.capacity.iter().flatten());
     all.filter(|(_, amount)| amount.0 != "0").map(|(name, _)| name.as_str())

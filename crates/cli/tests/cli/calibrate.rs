@@ -2,6 +2,7 @@
 
 use perfval_api::PerfValidation;
 use perfval_api::admission::Admission;
+use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, Typed, stored};
@@ -87,6 +88,8 @@ async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run()
     let knee: i64 = knee.expect("a knee").parse().expect("a number");
     assert!((90..=110).contains(&knee), "{answer:?}");
     assert_eq!(probe(&desk), None, "it is removed");
+    let notes = answer.err.matches("The runs are on different nodes").count();
+    assert_eq!(notes, 1, "{answer:?}");
 
     let text = std::fs::read_to_string(&file).expect("written");
     let places = "on n1 with 4 GPUs, n2 with 4 GPUs: 3 runs with 6 trials";
@@ -126,10 +129,13 @@ async fn a_manifest_with_large_workers_and_a_minimum_of_trials_is_calibrated() {
     manifest["spec"]["gates"] = json!([]);
     std::fs::write(&mine, manifest.to_string()).expect("written");
     let desk = Desk::new();
+    desk.server
+        .fail(Fault::refuse("watch", "perfvalidations", 503).times(1));
     let run = desk.start(&format!("calibrate -f {} --output {}", mine.display(), file.display()));
     operate(&desk, &run, "Passed").await;
     let answer = run.ends().await;
-    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.code, 0, "a lost watch begins again: {answer:?}");
+    answer.notes("trying again");
     let text = std::fs::read_to_string(&file).expect("written");
     let object: PerfValidation = serde_saphyr::from_str(&text).expect("a manifest");
     let spec = object.spec;

@@ -88,6 +88,10 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
             "give AIPerf's exports too",
         ),
         (
+            "report ../../config/samples/quick.yaml -f ../../config/samples/quick.yaml --gpus 1".to_owned(),
+            "holds no trial",
+        ),
+        (
             format!("report {export} {export} -f ../../config/samples/quick.yaml --gpus 1"),
             "hold the same trial",
         ),

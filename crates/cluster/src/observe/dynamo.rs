@@ -66,7 +66,7 @@ impl Cluster {
         })
     }
 
-    /// Versions that the CRD serves, of which the operator supports none. Discovery may lag behind the CRD.
+    /// All versions that the CRD serves, if the operator supports none of them. Discovery may lag behind the CRD.
     async fn unsupported(&self) -> Read<Vec<String>> {
         let served: Vec<String> = self.definition().await?.served().collect();
         if served.iter().any(|version| VERSIONS.contains(&version.as_str())) {

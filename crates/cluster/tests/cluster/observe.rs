@@ -135,6 +135,18 @@ async fn pages_with_too_many_bytes_are_read_in_smaller_ones() {
 }
 
 #[tokio::test]
+async fn pods_that_a_tenant_labels_as_a_runs_take_no_memory_without_limit() {
+    let world = World::new();
+    for number in 0..25 {
+        let large = json!({"spec": {"containers": [], "hostname": "h".repeat(1_400_000)}});
+        world.put_child("v1", "Pod", &format!("labelled-{number}"), &large);
+    }
+    let seen = world.observe(Need::Workload).await;
+    let why = seen.pods.unknown().expect("they have 35 MB");
+    assert!(why.contains("a list has more than 33554432 bytes"), "{why}");
+}
+
+#[tokio::test]
 async fn a_list_of_runs_that_expires_counts_no_spec_twice() {
     let world = World::new();
     // Their specs have 7 of the 8 MiB of a namespace, and the first page has most of them.

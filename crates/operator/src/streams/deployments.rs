@@ -22,7 +22,7 @@ use crate::objects::Objects;
 use crate::stored::Stored;
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
-/// After a change of the CRD, discovery shows the versions of before for a moment.
+/// After a change of the CRD, discovery may still show the earlier versions.
 const DISCOVERY_LAG: Duration = Duration::from_secs(2);
 
 /// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one. When it comes, the
@@ -39,11 +39,15 @@ pub(super) fn changes(
             loop {
                 tokio::select! {
                     changed = served.next() => {
-                        let changed = changed?;
                         // The watch ends here without an error.
                         let ended = Ok(Event::Init);
                         watches.copies.follow::<DynamicObject>(watches.namespace.as_deref(), &ended);
-                        inner = watch(&watches, &cluster, &objects, changed);
+                        inner = if changed? {
+                            watch(&watches, &cluster, &objects)
+                        } else {
+                            info!(crd = CRD, "not installed: waiting for it");
+                            stream::pending().boxed()
+                        };
                     }
                     Some(object) = inner.next() => return Some((object, (served, inner))),
                 }
@@ -53,8 +57,8 @@ pub(super) fn changes(
 }
 
 /// Stream of the CRD's presence, with an item for each change of its uid or its spec: a CRD that was replaced, or that serves other
-/// versions, needs a new watch. `Some` is the time by which discovery may lag behind the change.
-fn served(watches: &Watches) -> impl Stream<Item = Option<Duration>> + Send + use<> {
+/// versions, needs a new watch.
+fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
     let this = config().fields(&format!("metadata.name={CRD}"));
     let events = watcher(crds, this).default_backoff();
@@ -79,28 +83,17 @@ fn served(watches: &Watches) -> impl Stream<Item = Option<Duration>> + Send + us
         if last.as_ref() == Some(&crd) {
             return ready(None);
         }
-        let was_installed = matches!(last, Some(Some(_)));
-        let lag = if was_installed { DISCOVERY_LAG } else { Duration::ZERO };
-        let installed = crd.is_some().then_some(lag);
+        let is_there = crd.is_some();
         last = Some(crd);
-        ready(Some(installed))
+        ready(Some(is_there))
     })
 }
 
-/// The watch, once discovery has the kind; empty while it is not installed, or serves no supported version.
-fn watch(
-    watches: &Watches,
-    cluster: &Cluster,
-    objects: &Objects,
-    installed: Option<Duration>,
-) -> BoxStream<'static, ObjectRef<Stored>> {
-    let Some(lag) = installed else {
-        info!(crd = CRD, "not installed: waiting for it");
-        return stream::pending().boxed();
-    };
+/// The watch, once discovery has the kind; empty if it has no supported version.
+fn watch(watches: &Watches, cluster: &Cluster, objects: &Objects) -> BoxStream<'static, ObjectRef<Stored>> {
     let (watches, cluster, objects) = (watches.clone(), cluster.clone(), objects.clone());
     let begin = async move {
-        sleep(lag).await;
+        sleep(DISCOVERY_LAG).await;
         let Some(resource) = resource(&cluster).await else {
             return stream::pending().boxed();
         };

@@ -10,7 +10,7 @@ use crate::html::parts::{or_dash, scrolling};
 /// Outliers of all policies, and those that would be taken out of service.
 pub(super) fn outliers(fleet: &FleetReport) -> Markup {
     if fleet.policies.is_empty() {
-        return html! { p.absent { "No PerfValidationPolicy has compared nodes." } };
+        return html! { p.absent { "No comparison by a PerfValidationPolicy was read." } };
     }
     let found: Vec<&Outlier> = fleet.policies.values().flat_map(|status| &status.outliers).collect();
     if found.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn difference(fleet: &FleetReport) -> Markup {
 /// Coverage and cost of each policy.
 pub(super) fn policies(fleet: &FleetReport) -> Markup {
     if fleet.policies.is_empty() {
-        return html! { p.absent { "No PerfValidationPolicy has compared nodes." } };
+        return html! { p.absent { "No comparison by a PerfValidationPolicy was read." } };
     }
     let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC").to_string();
     let table = html! {

@@ -120,7 +120,7 @@ pub fn job(run: &Run<'_>, name: String, component: &str, seconds: i64, pod: PodS
     Job {
         metadata: job_metadata(run, name, component),
         spec: Some(JobSpec {
-            // A retry would restart a download.
+            // A retry would restart a download, or measure again.
             backoff_limit: Some(0),
             active_deadline_seconds: Some(seconds),
             template: PodTemplateSpec {

@@ -47,7 +47,8 @@ pub(super) fn sign(pod: &Pod, gpus: &str) -> Option<Sign> {
 fn classify(words: &str, gpus: &str) -> Obstacle {
     let missing = words.split("Insufficient ").skip(1);
     let mut missing = missing.filter_map(|rest| rest.split([',', ' ', ';']).next());
-    if words.contains("cannot allocate all claims") || missing.any(|resource| resource == gpus) {
+    let lacks_gpus = missing.any(|resource| resource.trim_end_matches('.') == gpus);
+    if lacks_gpus || words.contains("cannot allocate all claims") {
         Obstacle::InsufficientGPUs
     } else if VOLUME.iter().any(|volume| words.contains(volume)) {
         Obstacle::VolumeUnavailable

@@ -91,7 +91,7 @@ impl Redactor {
     pub fn redact_status(&self, status: &mut PerfValidationStatus) {
         let findings = status.diagnosis.iter_mut();
         let findings = findings.flat_map(|finding| [&mut finding.evidence, &mut finding.remedy]);
-        let page = status
+        let source = status
             .workload
             .iter_mut()
             .filter_map(|workload| workload.gpu_metrics.as_mut());
@@ -99,13 +99,20 @@ impl Redactor {
         let state = &mut status.state;
         let failures = state.failure.iter_mut().chain(&mut state.unanswered);
         let failure = failures.map(|failure| &mut failure.message);
+        // Its URL stays, because the next trial reads it.
+        let recorded = state
+            .deployment
+            .iter_mut()
+            .filter_map(|deployment| deployment.gpu_metrics.as_mut());
+        let missing = recorded.filter_map(|source| source.missing.as_mut());
         for text in status
             .message
             .iter_mut()
             .chain(conditions)
             .chain(findings)
             .chain(failure)
-            .chain(page)
+            .chain(source)
+            .chain(missing)
         {
             *text = bounded(&self.redact_cut(text));
         }

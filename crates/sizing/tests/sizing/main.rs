@@ -64,13 +64,13 @@ fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> Plan {
 /// Asserts that there is no plan now; `says` must be in the message.
 #[track_caller]
 fn waits(cluster: &Cluster, spec: &PerfValidationSpec, reason: Reason, says: &str) {
-    assert_eq!(not_chosen(cluster, spec, says), Ok(reason));
+    assert_eq!(not_chosen(cluster, spec, says), Ok(reason), "{says}");
 }
 
 /// Asserts that there will never be a plan; `says` must be in the message.
 #[track_caller]
 fn refuses(cluster: &Cluster, spec: &PerfValidationSpec, reason: Reason, says: &str) {
-    assert_eq!(not_chosen(cluster, spec, says), Err(reason));
+    assert_eq!(not_chosen(cluster, spec, says), Err(reason), "{says}");
 }
 
 /// The reason why there is no plan; `says` must be in its message. Waiting is `Ok`, refusing `Err`.

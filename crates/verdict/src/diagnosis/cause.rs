@@ -101,8 +101,7 @@ causes! {
     GPUsMissing {
         word: GPUsMissing, decides: true, effect: FailsWhereExpected,
     }
-    /// A worker died. It refuses requests at once, so it looks least loaded, and the router of Dynamo 1.1 to 1.4 sends it
-    /// most requests.
+    /// A worker died and refuses requests at once. The router of Dynamo 1.1 to 1.4 sends it most of them.
     DeadWorkerBlackHole {
         word: RequestErrors, decides: true, effect: Miss,
         remedy: "see why the worker died; Dynamo 1.5 and later route around a dead worker",
@@ -123,15 +122,15 @@ causes! {
     SlowWorker {
         word: SlowWorker, decides: false, effect: Reported,
     }
-    /// A worker's pod was replaced, or a restart of the container runtime removed its container.
+    /// A worker's pod was replaced, or the container runtime restarted.
     WorkerRestarted {
         word: WorkerRestarted, decides: true, effect: Untrusted,
-        remedy: "see who removed the pod (evictions, drains, taints) or rebooted the node, and keep them off it while it is validated",
+        remedy: "see who removed the pod (evictions, drains, taints) or rebooted the node, and keep them off it",
     }
-    /// A worker holds another GPU than at the start of the trial.
+    /// A worker has another GPU than at the start of the trial.
     GPUChanged {
         word: WorkerRestarted, decides: true, effect: Untrusted,
-        remedy: "something replaced the worker during the trial: look for evictions and device taints",
+        remedy: "look for evictions and device taints",
     }
     /// A worker served nothing.
     UnevenService {
@@ -145,13 +144,12 @@ causes! {
     AIPerfMissing {
         word: AIPerfMissing, decides: true, effect: Invalid,
     }
-    /// The trial's pod is `Evicted` or has the condition `DisruptionTarget`: its node lacked memory, disk or process ids, was
-    /// drained, or a pod of higher priority took the place.
+    /// The trial's pod was evicted (`DisruptionTarget`).
     LoadGeneratorEvicted {
         word: BenchmarkFailed, decides: true, effect: Invalid,
-        remedy: "see the words of the evidence; give the load generator its own memory (benchmark.resources) or another node (benchmark.placement: Anywhere, without model.cache)",
+        remedy: "give the load generator memory (benchmark.resources) or another node (benchmark.placement: Anywhere, without model.cache)",
     }
-    /// A Job ended without a result: AIPerf could not start, could not load the tokenizer, or was killed.
+    /// AIPerf could not start, could not load the tokenizer, or was killed.
     BenchmarkFailed {
         word: BenchmarkFailed, decides: true, effect: Invalid,
         remedy: "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer",
@@ -164,69 +162,65 @@ causes! {
     /// AIPerf was stopped, or gave up after too many failed requests.
     ResultIncomplete {
         word: BenchmarkFailed, decides: true, effect: Invalid,
-        remedy: "see why AIPerf stopped early in its log",
+        remedy: "see AIPerf's log",
     }
-    /// Another client deleted or replaced the trial's Job. Its result is lost.
+    /// Another client deleted or replaced the trial's Job.
     JobLost {
         word: BenchmarkFailed, decides: true, effect: Invalid,
-        remedy: "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
+        remedy: "see who deletes Jobs in this namespace (audit log, clean-up tools)",
     }
     /// A gate is `Unmeasured`: AIPerf reports its metric only with certain settings.
     MetricMissing {
         word: BenchmarkFailed, decides: true, effect: Invalid,
         remedy: "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
     }
-    /// One worker had requests, did not move for 5 s or more, and went on. ITL p99 shows it, TTFT does not.
+    /// One worker with requests did not move for 5 s or more, and went on.
     TransientStall {
         word: UnsteadySpeed, decides: false, effect: Reported,
-        remedy: "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not",
+        remedy: "check kernel log (XID), CPU throttling and neighbours; ITL p99 shows it, TTFT does not",
     }
-    /// Connections to the frontend failed or broke (`ClientConnectorError`, `ServerDisconnectedError`): its pod restarted
-    /// under load, or the network broke.
+    /// Connections to the frontend broke.
     FrontendLost {
         word: RequestErrors, decides: true, effect: Miss,
-        remedy: "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it",
+        remedy: "see whether the frontend's pod restarted (probes, CPU, memory); then the network",
     }
-    /// Frontend or workers refuse or drop requests. The evidence contains the error's code and text.
+    /// Frontend or workers refuse or drop requests.
     RequestErrors {
         word: RequestErrors, decides: true, effect: Miss,
-        remedy: "read the errors; see the logs of frontend and workers",
+        remedy: "see the error in the evidence, and the logs of frontend and workers",
     }
-    /// A GPU has an XID error (13, 31, 43 and 45 may come from a program), a double-bit ECC error, or a memory row that was
-    /// replaced or could not be.
+    /// A GPU has an XID error (13, 31, 43 and 45 may come from a program), a double-bit ECC error, or a replaced or
+    /// failed memory row.
     GPUErrors {
         word: GPUDegraded, decides: false, effect: Reported,
-        remedy: "look the XID up in NVIDIA's list; reset or replace the GPU that the evidence names",
+        remedy: "look the XID up in NVIDIA's list; reset or replace the GPU",
     }
-    /// Heat, the power brake or the hardware held a GPU down in 5 % of its readings under load, and in at least 3. The power
+    /// Heat, power brake or hardware throttled a GPU in 5 % of its readings under load, and in at least 3. The power
     /// cap is normal.
     GPUThrottled {
         word: GPUDegraded, decides: false, effect: Reported,
-        remedy: "check cooling, air flow and power supply of the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE)",
+        remedy: "check cooling, air flow and power supply (nvidia-smi -q -d PERFORMANCE)",
     }
-    /// A GPU worked in 3 readings or more while no worker had requests, or the exporter lists it with a pod that is not of
-    /// the run.
+    /// A GPU worked in 3 readings or more without requests of the run, or the exporter lists it with another pod.
     GPUShared {
         word: GPUShared, decides: false, effect: Reported,
-        remedy: "end what else runs on the GPU that the evidence names (nvidia-smi; fuser -v /dev/nvidia*)",
+        remedy: "end what else runs on the GPU (nvidia-smi; fuser -v /dev/nvidia*)",
     }
     /// A PCIe link has a lower generation or width than its peers', or a trial had 10 PCIe replays or NVLink errors.
     LinkDegraded {
         word: GPUDegraded, decides: false, effect: Reported,
-        remedy: "reseat or replace the GPU that the evidence names; compare nvidia-smi -q -d PCIE and nvidia-smi nvlink -e",
+        remedy: "reseat or replace the GPU; compare nvidia-smi -q -d PCIE and nvidia-smi nvlink -e",
     }
-    /// The mean clock of a GPU under load is below 93 % of its peers' median: its power limit or application clocks are
-    /// lower, or it is hotter.
+    /// The mean clock of a GPU under load is below 93 % of its peers' median: power limit, application clocks, or heat.
     ClocksLow {
         word: GPUDegraded, decides: false, effect: Reported,
-        remedy: "compare power limit and clocks of the GPU that the evidence names with its peers' (nvidia-smi -q -d CLOCK,POWER)",
+        remedy: "compare power limit and clocks with the peers' (nvidia-smi -q -d CLOCK,POWER)",
     }
     /// The frontend cannot keep up.
     FrontendBound {
         word: FrontendBound, decides: false, effect: Reported,
     }
-    /// Half of the requests wait for their first token longer than for all others, and the throughput is met: more are in
-    /// flight than the engines run at once.
+    /// The throughput is met, but half of the requests wait longer for their first token than for all others.
     PastKnee {
         word: LatencyMissed, decides: false, effect: Miss,
         remedy: "lower benchmark.concurrencyPerGPU until few requests wait for an engine",
@@ -234,57 +228,54 @@ causes! {
     /// The throughput is at most half of the gate, and the workers work alike.
     FarBelowGate {
         word: BalancedDegradation, decides: false, effect: FarMiss,
-        remedy: "check the gate's threshold against this GPU model, then what all workers share",
+        remedy: "check the threshold against this GPU model, then what all workers share",
     }
     /// No worker stands out, or a rate misses by more than the slowest worker explains.
     BalancedDegradation {
         word: BalancedDegradation, decides: false, effect: Miss,
         remedy: "look for what all workers share: image, flags, power limit, driver, network",
     }
-    /// Only tails of latencies (P90 and above) miss, by at most 25 %, and another trial passed. Near the knee tails vary.
+    /// Only tails (P90 and above) miss, by at most 25 %, and another trial passed.
     KneeJitter {
         word: LatencyMissed, decides: false, effect: Miss,
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
     }
-    /// Only tails of latencies miss, and nine of ten requests meet the same gates. Something stood still for a second or two;
-    /// no worker is slow.
+    /// Only tails miss, and nine of ten requests meet the same gates. No worker is slow.
     TailLatency {
         word: LatencyMissed, decides: false, effect: Reported,
-        remedy: "nothing, if most trials pass; else see in the report when the late requests were, and on which worker",
+        remedy: "nothing, if most trials pass; else see the late requests in the report",
     }
-    /// In a trial of five minutes or more both of the last two minutes were 5 % slower than the first (10 % for one worker):
-    /// mostly heat, or a power limit.
+    /// A trial of five minutes or more became slower: mostly heat, or a power limit.
     ThroughputDecay {
         word: UnsteadySpeed, decides: false, effect: Reported,
-        remedy: "compare clocks and temperatures (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE) at the start and after ten minutes; check fans, air flow, coolant and the power limit",
+        remedy: "compare clocks and temperatures over ten minutes (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE); check cooling and power limit",
     }
     /// A ResourceClaim holds a device that no driver publishes, or two claims hold one.
     SuspiciousAllocation {
         word: GPUShared, decides: false, effect: Reported,
-        remedy: "look for a force-deleted pod, or a device that vanished from its driver",
+        remedy: "look for a force-deleted pod, or a vanished device",
     }
-    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved, they could not be read, or the
+    /// A gate on `BaselinePercent` was not judged: no `PerfBaseline` of the environment is approved or readable, or the
     /// operator watches single namespaces.
     BaselineMissing {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "approve a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), or provide an approved one; then run again",
+        remedy: "approve a PerfBaseline with the run's status.environment.digest (kubectl perfval approve NAME), then run again",
     }
-    /// The benchmark pod cannot reach the workers' metrics port 9090.
+    /// The benchmark pod cannot reach the workers' metrics.
     WorkersNotSampled {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "let the benchmark pod reach port 9090 of the workers (network policy)",
+        remedy: "open port 9090 of the workers to the benchmark pod (network policy)",
     }
-    /// The workers ran together for less than about ten seconds, or their engines do not count the time between tokens (vLLM
-    /// does).
+    /// The workers ran together for less than about ten seconds, or their engines do not count the time between tokens
+    /// (vLLM does).
     WorkersNotCompared {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "measure longer (benchmark.duration; 60 s if nothing is written): until then a slow GPU shows only where it makes a gate miss",
+        remedy: "measure longer (benchmark.duration; 60 s by default)",
     }
-    /// No page of the DCGM exporter had the run's GPUs under load: its port 9400 is not reachable, `telemetry.endpoint` is
-    /// another node's, or it collects too seldom.
+    /// The DCGM exporter did not show the run's GPUs under load.
     GPUsNotSampled {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, set DCGM_EXPORTER_INTERVAL to 1000, or write telemetry.gpus: None",
+        remedy: "open port 9400 of the exporter to the benchmark pod (network policy), correct telemetry.endpoint, set DCGM_EXPORTER_INTERVAL to 1000, or write telemetry.gpus: None",
     }
 }
 

@@ -18,7 +18,7 @@ async fn a_stale_dra_plugin_is_named_with_its_remedy() {
     assert_eq!(status.reason.as_deref(), Some("NodeNotReady"));
     let message = status.message.clone().unwrap_or_default();
     assert!(
-        message.contains("restart the GPU driver pod of the node, then its DRA kubelet plugin pod"),
+        message.contains("restart the node's GPU driver pod, then its DRA kubelet plugin pod"),
         "no remedy in: {message}"
     );
     run.delete().await;

@@ -7,11 +7,11 @@ use strum::IntoStaticStr;
 /// Most outliers in a status, so that it stays below 32 KiB.
 pub const MOST_OUTLIERS: usize = 20;
 
-/// State of the selected nodes. It contains no list of all nodes; `NodePerformance` objects contain the verdict of each.
+/// State of the selected nodes. `NodePerformance` objects contain the verdict of each.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationPolicyStatus {
-    /// Generation of the spec to which this status applies; -1 until the operator has read the policy.
+    /// Spec generation of this status; -1 until the operator has read it.
     pub observed_generation: i64,
     /// Numbers of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,14 +19,14 @@ pub struct PerfValidationPolicyStatus {
     /// Fresh nodes (percent of the selected ones, rounded down).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh_percent: Option<i64>,
-    /// GPU minutes that this policy's validations have used since midnight (UTC). Deleted validations do not count.
+    /// GPU minutes of this policy's validations since midnight (UTC), without deleted ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_minutes_today: Option<i64>,
-    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, if nothing may start, or until a
+    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, or no
     /// validation has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
-    /// At most 32 environments, those with the most nodes first. Only nodes of one environment are compared.
+    /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["digest"]))]
     pub environments: Vec<PolicyEnvironment>,
@@ -34,8 +34,7 @@ pub struct PerfValidationPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub outliers: Vec<Outlier>,
-    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no outlier may be Actionable. The
-    /// messages contain the remedy.
+    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no outlier may be Actionable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -48,7 +47,7 @@ pub struct PerfValidationPolicyStatus {
 pub struct PolicyNodes {
     /// Nodes with GPUs that the policy selects, without those of an older policy.
     pub selected: i64,
-    /// Nodes whose verdict is not older than `freshness` allows.
+    /// Nodes with a fresh verdict (`freshness`).
     pub fresh: i64,
     /// Nodes whose newest verdict is Passed.
     pub passed: i64,
@@ -58,11 +57,11 @@ pub struct PolicyNodes {
     pub inconclusive: i64,
     /// Nodes without a verdict.
     pub never_measured: i64,
-    /// Nodes whose verdict is older than `freshness` allows.
+    /// Nodes with a stale verdict.
     pub stale: i64,
     /// Nodes with an active validation of this policy.
     pub running: i64,
-    /// Due nodes that cannot be validated now: not Ready, too few free GPUs, or another validation is active.
+    /// Due nodes that must wait: not Ready, too few free GPUs, or another active validation.
     pub busy: i64,
 }
 
@@ -72,7 +71,7 @@ pub struct PolicyNodes {
 pub struct PolicyEnvironment {
     /// Digest.
     pub digest: String,
-    /// Product name of the GPUs.
+    /// GPU product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// Number of its selected nodes.
@@ -88,7 +87,7 @@ pub struct PolicyEnvironment {
 pub struct Outlier {
     /// Name of the node.
     pub node: String,
-    /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the node as a whole is slow.
+    /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the whole node is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// Comparison that the node lost.
@@ -96,10 +95,10 @@ pub struct Outlier {
     /// Certainty that it is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<OutlierConfidence>,
-    /// Result in percent of its reference: the gate, the own past or the peers.
+    /// Result (percent of the gate, the own past or the peers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
-    /// Validation behind the result, as `namespace/name`. It may be deleted by now.
+    /// Validation behind the result, as `namespace/name`, perhaps deleted.
     pub validation: String,
 }
 

@@ -23,9 +23,9 @@ use crate::{PerfValidationSpec, rules};
         .message("each validation of a policy is a new object without a past: leave gates on OwnPastPercent out, and read SlowerThanItself in status.outliers"),
 )]
 pub struct ValidationTemplate {
-    /// Namespace, labels and annotations of the validation.
+    /// Metadata of the validations.
     pub metadata: TemplateMetadata,
-    /// Spec of the validation, without a node.
+    /// Spec of the validations, without a node.
     pub spec: PerfValidationSpec,
 }
 
@@ -33,17 +33,17 @@ pub struct ValidationTemplate {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMetadata {
-    /// Namespace of the validations. It must exist.
+    /// Existing namespace of the validations.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write the name of a namespace: lower-case letters, digits and '-'"))]
     pub namespace: String,
-    /// Labels in addition to those that the operator sets.
+    /// Additional labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(validation = rules::not_ours(), validation = rules::label_values())]
     pub labels: BTreeMap<String, String>,
-    /// Annotations in addition to those that the operator sets.
+    /// Additional annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(validation = rules::not_ours())]
