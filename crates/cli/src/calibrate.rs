@@ -186,13 +186,13 @@ fn note_nodes(screen: &mut Screen, nodes: &mut BTreeSet<String>, node: &str) {
 /// Waits for the end of the run that was requested last, and prints its numbers; `None` after Ctrl-C.
 async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<MeasuredRun>, Error> {
     let mut is_noted = false;
-    loop {
+    let object = loop {
         // An object that is gone ends the wait too.
         let is_over = |object: Option<&PerfValidation>| object.is_none_or(follow::is_over);
         let over = Box::pin(await_condition(session.validations(), name, is_over));
         tokio::select! {
             waited = over => match waited {
-                Ok(_) => break,
+                Ok(object) => break object,
                 Err(wait::Error::ProbeFailed(error)) => {
                     let why = follow::retried(error)?.filter(|_| !is_noted);
                     if let Some(why) = why {
@@ -204,8 +204,8 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
             },
             Some(()) = screen.interrupts.next() => return Ok(None),
         }
-    }
-    let object = session.get(name).await?;
+    };
+    let object = object.ok_or_else(|| Error::Vanished(format!("{}/{name}", session.namespace)))?;
     let status = object.status.unwrap_or_default();
     if status.verdict != Some(Verdict::Passed) {
         let verdict = status.verdict.map_or("no verdict", Verdict::as_str);

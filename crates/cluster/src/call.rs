@@ -7,7 +7,6 @@ use kube::api::{Api, ListParams, PostParams};
 use kube::core::{PartialObjectMeta, Request, Resource, request};
 use perfval_api::meta::FIELD_MANAGER;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
 pub(crate) use crate::read::{Read, Unread, read, seen, unless_absent};
@@ -29,7 +28,15 @@ const LIST_BYTES: usize = 32 << 20;
 const RESTARTS: u32 = 3;
 
 /// Builds the request for a page.
-type BuildList = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
+type BuildPage = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
+
+/// Content of a list.
+#[derive(Clone, Copy)]
+struct ListForm {
+    build: BuildPage,
+    /// Bytes of all pages beyond which the list fails.
+    most_bytes: usize,
+}
 
 tokio::task_local! {
     /// When the look that the current call belongs to is over.
@@ -89,23 +96,12 @@ impl Cluster {
     where
         K: Resource + DeserializeOwned,
     {
-        let reduce = |bytes: &mut usize, object: Box<RawValue>| {
-            if *bytes > LIST_BYTES {
-                return None;
-            }
-            *bytes += object.get().len();
-            if *bytes > LIST_BYTES {
-                return Some(Err(page::too_long("a list", LIST_BYTES)));
-            }
-            let object = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError);
-            Some(object.map(without_managed_fields))
+        let form = ListForm {
+            build: Request::list,
+            most_bytes: LIST_BYTES,
         };
-        let Listed { items, version } = self.list_versioned(api.resource_url(), params, 0, reduce).await?;
-        let items = items
-            .into_iter()
-            .collect::<kube::Result<_>>()
-            .map_err(CallFailure::Call)?;
-        Ok(Listed { items, version })
+        let reduce = |(): &mut (), object: K| Some(without_managed_fields(object));
+        self.list_as(form, api.resource_url(), params, (), reduce).await
     }
 
     /// A consistent list of metadata, in pages: annotations may have 256 KiB in each object.
@@ -115,8 +111,12 @@ impl Cluster {
         params: ListParams,
         mut reduce: impl FnMut(PartialObjectMeta) -> Option<T>,
     ) -> Result<Vec<T>, CallFailure> {
+        let form = ListForm {
+            build: Request::list_metadata,
+            most_bytes: usize::MAX,
+        };
         let reduce = |(): &mut (), object| reduce(object);
-        let listed = self.list_as(Request::list_metadata, url, params, (), reduce).await;
+        let listed = self.list_as(form, url, params, (), reduce).await;
         listed.map(|listed| listed.items)
     }
 
@@ -141,12 +141,16 @@ impl Cluster {
         state: S,
         reduce: impl FnMut(&mut S, K) -> Option<T>,
     ) -> Result<Listed<T>, CallFailure> {
-        self.list_as(Request::list, url, params, state, reduce).await
+        let form = ListForm {
+            build: Request::list,
+            most_bytes: usize::MAX,
+        };
+        self.list_as(form, url, params, state, reduce).await
     }
 
     async fn list_as<K: DeserializeOwned, T, S: Clone>(
         &self,
-        build: BuildList,
+        form: ListForm,
         url: &str,
         params: ListParams,
         state: S,
@@ -156,7 +160,7 @@ impl Cluster {
         loop {
             let mut state = state.clone();
             let reduce = |object: K| reduce(&mut state, object);
-            match self.pages(build, url, params.clone(), reduce).await {
+            match self.pages(form, url, params.clone(), reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
@@ -165,7 +169,7 @@ impl Cluster {
 
     async fn pages<K: DeserializeOwned, T>(
         &self,
-        build: BuildList,
+        form: ListForm,
         url: &str,
         params: ListParams,
         mut reduce: impl FnMut(K) -> Option<T>,
@@ -174,15 +178,19 @@ impl Cluster {
             Some(_) => params,
             None => params.limit(PAGE),
         };
-        let (mut items, mut buffer) = (Vec::new(), Vec::new());
+        let (mut items, mut buffer, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
-            let request = build(&Request::new(url), &params);
+            let request = (form.build)(&Request::new(url), &params);
             let request = request.map_err(|error| CallFailure::Call(kube::Error::BuildRequest(error)))?;
             let answer = page::request(&self.client, request, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
                 continue;
             };
+            bytes += page.len();
+            if bytes > form.most_bytes {
+                return Err(CallFailure::Call(page::too_long("a list", form.most_bytes)));
+            }
             let metadata = json_list::read(page, |object: K| {
                 if let Some(item) = reduce(object) {
                     push(&mut items, item);

@@ -159,7 +159,11 @@ impl Cluster {
         let began = Instant::now();
         match self.bounded(self.client.apiserver_version()).await {
             Ok(info) => Ok(known.insert((began, info.git_version)).1.clone()),
-            Err(failure) => known.as_ref().map(|(_, version)| version.clone()).ok_or(failure),
+            Err(failure) => {
+                let (asked, version) = known.as_mut().ok_or(failure)?;
+                *asked = began;
+                Ok(version.clone())
+            }
         }
     }
 

@@ -214,6 +214,22 @@ mod tests {
         assert!(objects.any_active().await);
     }
 
+    #[tokio::test]
+    async fn each_of_several_waiters_sees_the_first_list() {
+        let (objects, mut scopes) = watched(vec![None]);
+        let waiters = [objects.clone(), objects.clone()]
+            .map(|objects| tokio::spawn(async move { objects.wait_until_listed().await }));
+        tokio::task::yield_now().await;
+        assert!(!objects.listed(), "which also polls the store");
+        let writer = &mut scopes[0].writer;
+        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&Event::InitDone);
+        for waiter in waiters {
+            let seen = tokio::time::timeout(Duration::from_secs(30), waiter).await;
+            assert!(seen.expect("it ends").expect("no panic"));
+        }
+    }
+
     #[test]
     fn objects_of_an_unfinished_list_count_although_no_store_has_them() {
         let (objects, mut scopes) = watched(vec![Some("a".to_owned()), Some("b".to_owned())]);

@@ -79,9 +79,16 @@ async fn definition(asked: &Asked<'_>) -> Check {
         }
     }
     let api: Api<CustomResourceDefinition> = Api::all(asked.session.client.clone());
-    let Ok(Some(_)) = api.get_opt(CRD).await else {
-        return Check::good("PerfValidations are known");
-    };
+    match api.get_opt(CRD).await {
+        Ok(Some(_)) => {}
+        // Only some people may read definitions.
+        Err(kube::Error::Api(status)) if status.code == 403 => return Check::good("PerfValidations are known"),
+        Ok(None) => return Check::missing("PerfValidations are not known to the cluster", INSTALL),
+        Err(error) => {
+            let error = Error::from_call("read CustomResourceDefinitions", error);
+            return Check::unknown(error.to_string(), format!("kubectl get crd {CRD}"));
+        }
+    }
     let (mut lacking, mut differing, mut unread) = (Vec::new(), Vec::new(), None);
     for expected in perfval_api::crds() {
         let name = expected.metadata.name.as_deref().unwrap_or_default();
@@ -96,11 +103,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
     }
     if !lacking.is_empty() {
         Check::missing(format!("the cluster does not serve {}", lacking.join(" and ")), INSTALL)
-    } else if let Some((error, kind)) = unread {
-        Check::unknown(format!("{kind}: {error}"), "kubectl get crd")
-    } else if differing.is_empty() {
-        Check::good("PerfValidations are known, as this program knows them")
-    } else {
+    } else if !differing.is_empty() {
         Check::worse(
             format!(
                 "{}: known, in another version than this program's: fields may be missing",
@@ -108,6 +111,10 @@ async fn definition(asked: &Asked<'_>) -> Check {
             ),
             format!("{INSTALL}, or take the program of that version"),
         )
+    } else if let Some((error, kind)) = unread {
+        Check::unknown(format!("{kind}: {error}"), "kubectl get crd")
+    } else {
+        Check::good("PerfValidations are known, as this program knows them")
     }
 }
 

@@ -21,8 +21,8 @@ const PAGE: u32 = 200;
 /// Finished runs without a node are the most, and have the longest statuses: with 5,000 of them each look took 1.8 s.
 const NOT_SETTLED: &str = "status.operatorState.settled!=true";
 /// Bytes of all specs that wait, as JSON: a namespace may have half as many as are left. That is 8 MiB for the first one, those of about
-/// 6,000 objects, or of 500 that are as long as the operator keeps. Runs beyond that wait until earlier ones are over. After 17 full
-/// namespaces nothing is left for later ones.
+/// 6,000 objects, or of 500 that are as long as the operator keeps, and two thirds of the one before for each further full one. Runs
+/// beyond that wait until runs that the list has before them are over.
 const ALL_BYTES: usize = 24 << 20;
 
 impl Cluster {

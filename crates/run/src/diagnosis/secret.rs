@@ -99,7 +99,7 @@ impl Redactor {
         let state = &mut status.state;
         let failures = state.failure.iter_mut().chain(&mut state.unanswered);
         let failure = failures.map(|failure| &mut failure.message);
-        // Its URL stays, because the next trial reads it.
+        // The URL of the GPU metrics stays, because the next trial reads it.
         let recorded = state
             .deployment
             .iter_mut()

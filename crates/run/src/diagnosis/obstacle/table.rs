@@ -91,7 +91,7 @@ obstacles! {
     /// A `ResourceQuota` has no room for the pods.
     QuotaExceeded {
         reason: QuotaExceeded, response: GiveUp, patience: 20,
-        seen: "event with `exceeded quota`",
+        seen: "sizing; event with `exceeded quota`",
         remedy: "raise or free the ResourceQuota, or lower placement.minGPUs",
     }
     /// A volume claim is missing or not bound, or the node cannot mount it.
@@ -224,7 +224,7 @@ obstacles! {
     NoInstances {
         reason: NoInstances, response: Wait, patience: 0,
         seen: "frontend log `returning 0 instances`, repeated",
-        remedy: "check readiness, EndpointSlices, DYN_NAMESPACE and discovery rights of the workers",
+        remedy: "check readiness of the workers, EndpointSlices, DYN_NAMESPACE and discovery rights",
     }
     /// The frontend answers with an error, nothing, or too late.
     CompletionsFail {

@@ -1,3 +1,4 @@
+use perfval_api::GpuMetrics;
 use perfval_verdict::frame::{Failure, Outcome};
 use serde_json::json;
 
@@ -32,6 +33,33 @@ fn a_saved_trial_has_no_secrets() {
         "{secret}"
     );
     assert!(payload("--streaming").contains(r#"{"command":"--streaming"}"#));
+}
+
+#[test]
+fn a_status_has_no_secrets_in_its_texts() {
+    let redactor = redactor(&json!([]));
+    let text = "401 for hf_abcdefghijklmnop: denied";
+    let mut status: PerfValidationStatus = serde_json::from_value(json!({
+        "message": text,
+        "workload": {"name": "w", "workersReady": 0, "gpuMetrics": text},
+        "diagnosis": [{"cause": "WorkerStall", "severity": "Warning", "evidence": text, "remedy": text}],
+    }))
+    .expect("a status");
+    let source = GpuMetrics {
+        endpoint: None,
+        missing: Some(text.to_owned()),
+    };
+    let deployment = status.state.deployment.get_or_insert_default();
+    deployment.gpu_metrics = Some(source);
+    redactor.redact_status(&mut status);
+    let missing = status
+        .state
+        .deployment
+        .as_ref()
+        .and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
+    let shown = serde_json::to_string(&status).expect("JSON");
+    assert!(!shown.contains("hf_abc"), "{shown}");
+    assert!(missing.is_some_and(|missing| missing.contains("[hidden]")), "{shown}");
 }
 
 #[test]
