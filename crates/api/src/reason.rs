@@ -70,7 +70,7 @@ reasons! {
     /// A worker's container crashed while the run measured.
     WorkerCrashed => WorkerCrashed,
     // ── verdict Inconclusive ──
-    /// The trials disagree up to `trials.max`, or an average is too near its gate.
+    /// The trials still disagree at `trials.max`, or an average is too near its gate.
     TrialsDisagree => TrialsDisagree,
     /// The load generator could not keep the requested concurrency in flight.
     GeneratorStarved => GeneratorStarved,
@@ -124,7 +124,7 @@ reasons! {
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected => Refused,
-    /// The API server did not answer the DynamoGraphDeployment for two minutes.
+    /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes.
     DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,

@@ -39,7 +39,7 @@ pub struct PerfValidationStatus {
     /// Verdict of the run, for the spec of `run.generation`. Absent until known; never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Stable word for the current state.
+    /// Reason of the current state, a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Explanation of the current state.

@@ -41,7 +41,7 @@ pub struct Measurement {
     pub gpu_count: i64,
     /// Output tokens per second of the deployment.
     pub output_tokens_per_second: Option<i64>,
-    /// Result of the tightest enforced gate on an average (percent of its threshold).
+    /// Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a miss).
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,

@@ -49,6 +49,9 @@ const GATE: &str = "gates[].";
 /// Most words of an object's description that its fields make superfluous.
 const FILLER: usize = 9;
 
+/// Most fields that are printed again for an object with the same ones as an earlier one.
+const FEW: usize = 3;
+
 /// The whole page.
 pub fn api() -> String {
     let mut page = INTRODUCTION.to_owned();
@@ -85,7 +88,8 @@ fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
 
 /// One row for each field of an object, then those of the object in it.
 fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaProps) {
-    for (name, field) in schema.properties.iter().flatten() {
+    let all: Vec<(&String, &JSONSchemaProps)> = schema.properties.iter().flatten().collect();
+    for (at, (name, field)) in all.iter().copied().enumerate() {
         let path = format!("{prefix}{name}");
         let required = schema.required.iter().flatten().any(|required| required == name);
         let inner = inner(name, field).map(|(inner, schema)| (format!("{prefix}{inner}"), schema));
@@ -96,6 +100,18 @@ fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaPro
             format!("`{shown}`")
         };
         let meaning = meaning(name, &path, field);
+        let is_equal = |(_, other): &&(&String, &JSONSchemaProps)| {
+            let fields = other.properties.as_ref().filter(|fields| fields.len() > FEW);
+            fields.is_some() && fields == field.properties.as_ref()
+        };
+        if let Some((equal, _)) = all[..at].iter().find(is_equal) {
+            let _ = writeln!(
+                page,
+                "| {shown} | {} Its fields are those of `{prefix}{equal}`. |",
+                cell(&meaning)
+            );
+            continue;
+        }
         // The fields of an object show what it is for.
         if required || inner.is_none() || meaning.split_whitespace().count() > FILLER {
             let _ = writeln!(page, "| {shown} | {} |", cell(&meaning));

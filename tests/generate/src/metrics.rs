@@ -8,8 +8,8 @@ use crate::page::section;
 pub fn metrics() -> String {
     let mut page = String::from(
         "<!-- Generated from the code: run `just generate`. -->\n# Metrics\n\n\
-         The operator serves `/metrics` (OpenMetrics) on port 8080, or on port 8443 with [`secureMetrics`](install.md#secure-metrics). Only the leader has \
-         objects.\n",
+         The operator serves `/metrics` (OpenMetrics) on port 8080, or on port 8443 with [`secureMetrics`](install.md#secure-metrics). Only the leader serves \
+         series of objects.\n",
     );
     section(
         &mut page,

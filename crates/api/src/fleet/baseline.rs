@@ -148,7 +148,7 @@ pub struct BaselineMetric {
     /// Spread of healthy nodes. Absent: the operator assumes one for the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<BaselineSpread>,
-    /// Nodes behind the numbers; few count less. Absent: the numbers are exact.
+    /// Nodes behind the numbers; few count less. Absent: they count as exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub nodes: Option<i64>,

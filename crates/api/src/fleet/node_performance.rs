@@ -38,7 +38,7 @@ use crate::Verdict;
         name = "OF-GATE",
         type_ = "integer",
         json_path = ".status.percentOfGate",
-        description = "Result of the tightest enforced gate on an average (percent of its threshold)"
+        description = "Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a miss)"
     ),
     printcolumn(
         name = "OF-PAST",
@@ -86,7 +86,7 @@ pub struct NodePerformanceSpec {}
 pub struct NodePerformanceStatus {
     /// Verdict of the run.
     pub verdict: Verdict,
-    /// Stable word for the verdict.
+    /// Reason of the verdict, a stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// End of the run.
@@ -108,7 +108,8 @@ pub struct NodePerformanceStatus {
     /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Result of the tightest enforced gate on an average (percent of its effective threshold).
+    /// Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a
+    /// miss).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent for fewer than
@@ -118,7 +119,7 @@ pub struct NodePerformanceStatus {
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<i64>,
-    /// At most 16 GPUs, the slowest of the newest run first.
+    /// At most 16 rows, the slowest of the newest run first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
     pub gpus: Vec<GpuPerformance>,

@@ -105,7 +105,7 @@ pub struct PerfValidationPolicySpec {
     /// Order in which due nodes are validated.
     #[serde(default)]
     pub order: NodeOrder,
-    /// Validation of a node, which the operator adds to the placement.
+    /// Validation; the operator adds the node to its placement.
     pub validation_template: ValidationTemplate,
     /// Limits below which no node is reported as slow.
     #[serde(default)]

@@ -76,11 +76,11 @@ words! {
     GatesMissed {
         place: Run, severity: Error,
         meaning: "The trials missed an enforced gate as often as the trial rule requires.",
-        remedy: "read `status.diagnosis`; if it contains no worker, compare the threshold with other runs",
+        remedy: "read `status.diagnosis`; if it contains no GPU and no worker, compare the threshold with other runs",
     }
     TrialsDisagree {
         place: Run, severity: Warning,
-        meaning: "The trials disagree up to `trials.max`, or an average is too near its gate.",
+        meaning: "The trials still disagree at `trials.max`, or an average is too near its gate.",
         remedy: "raise trials.max, or move the gate away from the usual speed",
     }
     NothingToJudge {
@@ -141,7 +141,7 @@ words! {
     }
     OperatorBug {
         place: Run, severity: Error,
-        meaning: "This object reaches a bug of the operator.",
+        meaning: "This object triggers a bug of the operator.",
         remedy: "report the bug with `kubectl perfval bundle`; edit the spec, request a rerun, or install another version of the operator",
     }
     // ── before the deployment ──
@@ -157,7 +157,7 @@ words! {
     }
     VersionSkew {
         place: Both, severity: Error,
-        meaning: "Dynamo versions do not match.",
+        meaning: "Dynamo versions do not match, or do not support the router mode.",
         remedy: "use images of the minor version of the installed Dynamo operator; load-aware router modes need Dynamo 1.1",
     }
     AIPerfMissing {
@@ -265,7 +265,7 @@ words! {
     // ── findings that decide nothing by themselves ──
     SlowWorker {
         place: Finding, severity: Warning,
-        meaning: "One worker decodes about 7 % or more slower than its peers at the same batch, or with its interval below 96 % of at least three earlier runs on the same GPU.",
+        meaning: "One worker decodes about 7 % or more slower than its peers at the same batch, or its interval is below 96 % of at least three earlier runs on the same GPU.",
         remedy: "check the GPU in the evidence (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again",
     }
     GPUDegraded {
@@ -285,7 +285,7 @@ words! {
     }
     BalancedDegradation {
         place: Finding, severity: Warning,
-        meaning: "Gates are missed, and all workers are equally slow.",
+        meaning: "Gates are missed, and no worker explains it.",
         remedy: "check the threshold against this GPU model; then look for what all workers share: image, flags, power limit, driver, network",
     }
     UnsteadySpeed {

@@ -36,13 +36,14 @@ pub struct Benchmark {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
-    /// Length of a trial after the passed ones (Go duration, 5m to 24h), which must pass too. A missed soak is
-    /// repeated, at most twice. Absent: no soak.
+    /// Length of a last trial (Go duration, 5m to 24h). The run passes only if it passes too. A missed soak is repeated,
+    /// at most twice. Absent: no soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
     /// Requests per slot of concurrency (1 to 1000), instead of `duration`. Absent with `minRequests`: 8.
+    /// A trial sends the larger of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
@@ -63,8 +64,8 @@ pub struct Benchmark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
-    /// Extra fields of every request, also numbers and booleans. Without `ignore_eos` the output length is an upper
-    /// bound.
+    /// Extra fields of every request, as strings, also numbers and booleans. Without `ignore_eos` the output length is an
+    /// upper bound.
     #[serde(default = "default_extra_inputs")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(
