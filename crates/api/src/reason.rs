@@ -124,7 +124,7 @@ reasons! {
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected => Refused,
-    /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes.
+    /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes or longer.
     DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,

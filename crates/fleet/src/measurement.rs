@@ -41,7 +41,7 @@ pub struct Measurement {
     pub gpu_count: i64,
     /// Output tokens per second of the deployment.
     pub output_tokens_per_second: Option<i64>,
-    /// Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a miss).
+    /// Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent` (percent; below 100 is a miss).
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the node's other GPUs).
     pub percent_of_peers: Option<i64>,
@@ -149,7 +149,7 @@ pub fn is_measured(status: &PerfValidationStatus) -> bool {
     status.phase == Some(Phase::Completed) && status.verdict.is_some_and(|verdict| measured.contains(&verdict))
 }
 
-/// Percentiles have heavy tails, and the comparisons of GPUs have fields of their own.
+/// Percentiles have heavy tails, and comparisons with peers and with the own past have fields of their own.
 fn percent_of_gate(object: &PerfValidation, status: &PerfValidationStatus) -> Option<i64> {
     let compares_gpus = [Metric::SlowestWorkerPercent, Metric::OwnPastPercent];
     let gates = object.spec.gates.iter().filter(|gate| {

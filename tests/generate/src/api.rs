@@ -102,7 +102,7 @@ fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaPro
         let meaning = meaning(name, &path, field);
         let is_equal = |(_, other): &&(&String, &JSONSchemaProps)| {
             let fields = other.properties.as_ref().filter(|fields| fields.len() > FEW);
-            fields.is_some() && fields == field.properties.as_ref()
+            fields.is_some() && fields == field.properties.as_ref() && other.required == field.required
         };
         if let Some((equal, _)) = all[..at].iter().find(is_equal) {
             let _ = writeln!(

@@ -38,7 +38,7 @@ use crate::Verdict;
         name = "OF-GATE",
         type_ = "integer",
         json_path = ".status.percentOfGate",
-        description = "Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a miss)"
+        description = "Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent` (percent; below 100 is a miss)"
     ),
     printcolumn(
         name = "OF-PAST",
@@ -108,7 +108,7 @@ pub struct NodePerformanceStatus {
     /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
-    /// Result of the tightest enforced gate on an average, without gates that compare GPUs (percent; below 100 is a
+    /// Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent` (percent; below 100 is a
     /// miss).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,

@@ -43,7 +43,7 @@ pub struct Benchmark {
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
     /// Requests per slot of concurrency (1 to 1000), instead of `duration`. Absent with `minRequests`: 8.
-    /// A trial sends the larger of both.
+    /// A trial sends `minRequests` if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,

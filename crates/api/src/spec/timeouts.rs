@@ -15,7 +15,7 @@ pub struct Timeouts {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub prerequisites: String,
-    /// Wait for free GPUs (Go duration; `0s`: fail at once), without the time in the queue.
+    /// Wait for free GPUs (Go duration, `0s`: fail at once), without the time in the queue.
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration_or_zero())]

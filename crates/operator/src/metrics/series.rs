@@ -102,7 +102,7 @@ table! {
     LEFTOVERS = Gauge, "leftovers", None, &["namespace", "name", "node", "state"], "1 while a run has something left in the cluster: Kept on request, or Overdue because it could not be removed in time";
     NODE_VERDICT = Gauge, "node_verdict", None, &["node", "verdict"], "1 for the verdict of the newest run that measured the node";
     NODE_MEASURED_TIME = Gauge, "node_measured", Some("timestamp_seconds"), NODE, "Unix time of the end of that run";
-    NODE_OF_GATE = Gauge, "node_of_gate", Some("ratio"), NODE, "Result of the tightest enforced gate on an average, without gates that compare GPUs; below 1 is a miss";
+    NODE_OF_GATE = Gauge, "node_of_gate", Some("ratio"), NODE, "Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent`; below 1 is a miss";
     NODE_OF_OWN_PAST = Gauge, "node_of_own_past", Some("ratio"), NODE, "Decode speed of the slowest GPU over that of its own earlier runs; absent until it has five";
     NODE_OF_PEERS = Gauge, "node_of_peers", Some("ratio"), NODE, "Decode speed of the slowest GPU over the median of the node's other GPUs";
     NODE_OUTLIER = Gauge, "node_outlier", None, &["policy", "node", "reason"], "1 for each outlier in the status of a policy that is not only Suspected, at most 20 per policy";

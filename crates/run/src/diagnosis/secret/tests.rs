@@ -1,4 +1,4 @@
-use perfval_api::GpuMetrics;
+use perfval_api::{GpuMetrics, RunFailure};
 use perfval_verdict::frame::{Failure, Outcome};
 use serde_json::json;
 
@@ -41,25 +41,26 @@ fn a_status_has_no_secrets_in_its_texts() {
     let text = "401 for hf_abcdefghijklmnop: denied";
     let mut status: PerfValidationStatus = serde_json::from_value(json!({
         "message": text,
+        "conditions": [{"type": "Passed", "status": "False", "reason": "GatesMissed", "message": text, "lastTransitionTime": "2026-11-21T00:00:00Z"}],
         "workload": {"name": "w", "workersReady": 0, "gpuMetrics": text},
         "diagnosis": [{"cause": "WorkerStall", "severity": "Warning", "evidence": text, "remedy": text}],
     }))
     .expect("a status");
-    let source = GpuMetrics {
+    let failure = || {
+        Some(RunFailure {
+            reason: "CallFailed".to_owned(),
+            message: text.to_owned(),
+        })
+    };
+    (status.state.failure, status.state.unanswered) = (failure(), failure());
+    status.state.deployment.get_or_insert_default().gpu_metrics = Some(GpuMetrics {
         endpoint: None,
         missing: Some(text.to_owned()),
-    };
-    let deployment = status.state.deployment.get_or_insert_default();
-    deployment.gpu_metrics = Some(source);
+    });
     redactor.redact_status(&mut status);
-    let missing = status
-        .state
-        .deployment
-        .as_ref()
-        .and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
     let shown = serde_json::to_string(&status).expect("JSON");
     assert!(!shown.contains("hf_abc"), "{shown}");
-    assert!(missing.is_some_and(|missing| missing.contains("[hidden]")), "{shown}");
+    assert_eq!(shown.matches("[hidden]").count(), 8, "{shown}");
 }
 
 #[test]
