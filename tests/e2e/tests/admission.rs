@@ -188,7 +188,10 @@ async fn explain_prints_units_and_defaults() {
         assert!(fields.contains(field), "no {field:?} in {fields}");
     }
     for (path, words) in [
-        ("timeouts.sizing", "(Go duration), without the time in the queue."),
+        (
+            "timeouts.sizing",
+            "(Go duration, `0s`: fail at once), without the time in the queue.",
+        ),
         ("timeouts.endpointProbe", "Default: 120s."),
         ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1 to 4096)."),
         (
