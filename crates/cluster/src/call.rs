@@ -83,7 +83,7 @@ impl Cluster {
         answer.map_err(CallFailure::Call)
     }
 
-    /// A consistent list: all pages, of one snapshot, never from a cache that may be behind.
+    /// A consistent list of at most [`LIST_BYTES`]: all pages, of one snapshot, never from a cache that may be behind.
     pub(crate) async fn list<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, CallFailure>
     where
         K: Resource + DeserializeOwned,
@@ -91,7 +91,7 @@ impl Cluster {
         self.list_whole(api, params).await.map(|listed| listed.items)
     }
 
-    /// The same with its version. It fails beyond [`LIST_BYTES`].
+    /// The same with its version.
     pub(crate) async fn list_whole<K>(&self, api: &Api<K>, params: ListParams) -> Result<Listed<K>, CallFailure>
     where
         K: Resource + DeserializeOwned,
