@@ -43,9 +43,13 @@ pub fn name(state: &StateDir) -> String {
 
 /// The lab's folder in every hierarchy of this machine, whether it exists or not.
 pub fn folders(state: &StateDir) -> Result<Vec<PathBuf>, Error> {
+    named(&name(state))
+}
+
+fn named(name: &str) -> Result<Vec<PathBuf>, Error> {
     let mount = Path::new(MOUNT);
     if version() == Version::V2 {
-        return Ok(vec![mount.join(name(state))]);
+        return Ok(vec![mount.join(name)]);
     }
     let hierarchies = fs::read_dir(mount)
         .file("list", mount)?
@@ -53,13 +57,13 @@ pub fn folders(state: &StateDir) -> Result<Vec<PathBuf>, Error> {
         .map(|entry| entry.path());
     Ok(hierarchies
         .filter(|folder| folder.join("cgroup.procs").is_file())
-        .map(|folder| folder.join(name(state)))
+        .map(|folder| folder.join(name))
         .collect())
 }
 
-/// Makes the lab's folder everywhere, ready to have children.
-pub fn create(state: &StateDir) -> Result<(), Error> {
-    for folder in folders(state)? {
+/// Makes a folder of the lab everywhere, ready to have children.
+pub fn create(name: &str) -> Result<(), Error> {
+    for folder in named(name)? {
         if version() == Version::V2 {
             enable_controllers(Path::new(MOUNT))?;
         }

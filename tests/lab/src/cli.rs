@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::error::{Error, FileResult as _};
 use crate::fault::{self, Fault};
 use crate::images::{self, Image};
+use crate::node::Node;
 use crate::options::Options;
 use crate::paths::StateDir;
 use crate::programs::{self, MANIFEST_FAMILIES};
@@ -55,7 +56,7 @@ enum Command {
     /// Make a container image, unless the cache has it, and print the path of its archive.
     #[command(subcommand)]
     Image(Image),
-    /// Import an image archive into the node.
+    /// Import an image archive into each node.
     LoadImage {
         /// A docker-archive or OCI tar file.
         file: PathBuf,
@@ -71,13 +72,32 @@ enum Command {
         /// The process.
         name: String,
     },
-    /// Make something go wrong, or right again.
+    /// Make something go wrong, or right again: on the first node, except `slow-gpu`, which takes the number of any GPU.
     #[command(subcommand)]
     Fault(Fault),
     /// Stand in for Dynamo's operator until asked to stop (runs under the supervisor).
     DynamoOperator(dynamo::Args),
     /// Serve the metrics of the node's GPUs as NVIDIA's DCGM exporter does (runs under the supervisor).
     GpuExporter(gpu_exporter::Options),
+    /// The process that holds the namespaces of a node beside the first (runs under the supervisor).
+    #[command(hide = true)]
+    HoldNode {
+        /// The state folder.
+        state: PathBuf,
+        /// The node.
+        number: u8,
+    },
+    /// Become a command in the namespaces of such a node.
+    #[command(hide = true)]
+    OnNode {
+        /// The state folder.
+        state: PathBuf,
+        /// The node.
+        number: u8,
+        /// The command and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
     /// Process 1 of the lab's namespace.
     #[command(hide = true)]
     Init {
@@ -124,6 +144,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
             runtime.block_on(dynamo::run(arguments))?;
         }
         Command::GpuExporter(options) => gpu_exporter::run(&options)?,
+        Command::HoldNode { state, number } => match node::hold(&StateDir::at(state), number)? {},
+        Command::OnNode { state, number, command } => match node::enter(&StateDir::at(state), number, &command)? {},
         Command::Init { state } => namespace::init(&StateDir::at(state))?,
         Command::Supervise { state } => supervisor::run(&StateDir::at(state))?,
     }
@@ -162,10 +184,12 @@ fn replace_with(mut command: process::Command) -> Error {
 
 fn load_image(state: &StateDir, file: PathBuf) -> Result<(), Error> {
     let file = fs::canonicalize(&file).file("find", file)?;
-    let import = node::import(state, &file);
-    let words = std::iter::once(import.program.to_string_lossy().into_owned()).chain(import.args);
-    let said = command::output(&mut enter::command(state, &words.collect::<Vec<_>>())?)?;
-    print!("{said}");
+    for node in Node::all(state) {
+        let import = node.import(&file);
+        let words = std::iter::once(import.program.to_string_lossy().into_owned()).chain(import.args);
+        let said = command::output(&mut enter::command(state, &words.collect::<Vec<_>>())?)?;
+        print!("{said}");
+    }
     Ok(())
 }
 

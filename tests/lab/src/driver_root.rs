@@ -3,6 +3,7 @@
 
 mod real;
 
+use std::ops::Range;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -28,6 +29,8 @@ pub struct Gpus {
     /// How many.
     #[serde(rename = "gpus")]
     pub count: u32,
+    /// Minor number of the first one: no two nodes of a lab have a GPU with the same number.
+    pub first: u32,
     /// Product name.
     pub product: String,
     /// Memory of each in MiB.
@@ -41,6 +44,7 @@ impl Default for Gpus {
     fn default() -> Self {
         Self {
             count: 8,
+            first: 0,
             product: "NVIDIA H100 80GB HBM3".to_owned(),
             memory_mib: 80 * 1024,
             driver: None,
@@ -49,6 +53,11 @@ impl Default for Gpus {
 }
 
 impl Gpus {
+    /// Their minor numbers.
+    pub fn numbers(&self) -> Range<u32> {
+        self.first..self.first + self.count
+    }
+
     /// Those of this machine, with the driver whose folder this is.
     pub fn real(driver: &Path) -> Result<Self, Error> {
         let count = real::gpus(&real::nodes(Path::new("/dev"))?);
@@ -69,7 +78,8 @@ impl Gpus {
 #[derive(Debug)]
 pub struct DriverRoot {
     path: PathBuf,
-    gpus: u32,
+    /// Numbers of its GPUs.
+    gpus: Range<u32>,
 }
 
 impl DriverRoot {
@@ -79,7 +89,7 @@ impl DriverRoot {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).file("remove", path),
             _ => {}
         }
-        let root = Self::at(path, gpus.count);
+        let root = Self::at(path, gpus.numbers());
         if let Some(driver) = &gpus.driver {
             root.take(driver, Path::new("/dev"))?;
             return Ok(root);
@@ -127,7 +137,7 @@ impl DriverRoot {
     }
 
     /// A driver root made before.
-    pub fn at(path: &Path, gpus: u32) -> Self {
+    pub fn at(path: &Path, gpus: Range<u32>) -> Self {
         Self {
             path: path.to_owned(),
             gpus,
@@ -203,7 +213,10 @@ impl DriverRoot {
             let nodes = nodes.into_iter().map(|node| (node.name, node.major, node.minor));
             return Ok(nodes.collect());
         }
-        let gpus = (0..self.gpus).map(|gpu| (format!("nvidia{gpu}"), NVIDIA_MAJOR, u64::from(gpu)));
+        let gpus = self
+            .gpus
+            .clone()
+            .map(|gpu| (format!("nvidia{gpu}"), NVIDIA_MAJOR, u64::from(gpu)));
         let shared = [
             ("nvidiactl", NVIDIA_MAJOR, NVIDIACTL_MINOR),
             ("nvidia-uvm", UVM_MAJOR, 0),

@@ -7,6 +7,7 @@ mod restart;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
@@ -262,17 +263,16 @@ fn set(state: &StateDir, data: &Value) -> Result<(), Error> {
     command::output(&mut enter::kubectl(state, &arguments)?).map(drop)
 }
 
-fn gpu_count(state: &StateDir) -> Result<u32, Error> {
+/// Numbers of the GPUs of the first node.
+fn gpu_numbers(state: &StateDir) -> Result<Range<u32>, Error> {
     let devices = node::driver_root_path(state).join("mock-nvml.json");
     let text = fs::read_to_string(&devices).map_err(|_| Error::NoNode)?;
     let config: Value = serde_json::from_str(&text).map_err(|source| Error::Json {
         what: "the GPUs".to_owned(),
         source,
     })?;
-    Ok(config["gpus"]
-        .as_u64()
-        .and_then(|count| count.try_into().ok())
-        .unwrap_or_default())
+    let count = config["gpus"].as_u64().and_then(|count| count.try_into().ok());
+    Ok(0..count.unwrap_or_default())
 }
 
 /// Waits for a condition, at most a minute and a half: an API server may take that long under load.

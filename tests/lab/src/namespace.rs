@@ -3,8 +3,8 @@
 //! `lab init` is its process 1: when that ends, however it ends, the kernel ends every process, mount, bridge and
 //! address inside. The machine's own sysctls, firewall, `/run`, `/var/log` and `/var/lib/kubelet` stay untouched.
 
-mod mounts;
-mod network;
+pub mod mounts;
+pub mod network;
 
 use std::fs;
 use std::path::PathBuf;

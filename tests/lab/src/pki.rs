@@ -10,10 +10,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 use crate::error::{Error, FileResult as _};
 use crate::namespace::{BRIDGE_ADDRESS, SERVICE_ADDRESS};
-use crate::node::NODE_NAME;
+use crate::node::Node;
 use crate::paths::StateDir;
 
-/// The API server as everything in the lab's namespace reaches it.
+/// The API server as everything in the lab's namespace reaches it, except further nodes.
 pub const API_SERVER: &str = "https://127.0.0.1:6443";
 
 /// Kubeconfig name, user name, groups.
@@ -22,14 +22,19 @@ const USERS: &[(&str, &str, &str)] = &[
     ("lab", "lab:dynamo-operator", "system:masters"),
     ("coredns", "lab:coredns", "system:masters"),
     ("kwok", "lab:kwok", "system:masters"),
-    ("dra-driver", "lab:dra-driver", "system:masters"),
     ("controller-manager", "system:kube-controller-manager", ""),
     ("scheduler", "system:kube-scheduler", ""),
-    ("proxy", "system:kube-proxy", ""),
 ];
 
-/// Writes `pki/` and `kubeconfig/` for a new cluster.
-pub fn write(state: &StateDir) -> Result<(), Error> {
+/// Users of each node: kubeconfig name and groups.
+const NODE_USERS: [(&str, &str); 3] = [
+    ("node", "system:nodes"),
+    ("proxy", ""),
+    ("dra-driver", "system:masters"),
+];
+
+/// Writes `pki/` and `kubeconfig/` for a new cluster with this number of nodes.
+pub fn write(state: &StateDir, nodes: u8) -> Result<(), Error> {
     for folder in ["pki", "kubeconfig"] {
         let folder = state.join(folder);
         fs::create_dir_all(&folder).file("create", &folder)?;
@@ -45,15 +50,24 @@ pub fn write(state: &StateDir) -> Result<(), Error> {
     secret(&state.join("pki/service-account.pub"), &signing_key.public_key_pem())?;
 
     let mut tokens = Vec::new();
-    let node = ("node", format!("system:node:{NODE_NAME}"), "system:nodes");
     let users = USERS
         .iter()
-        .map(|(name, user, groups)| (*name, (*user).to_owned(), *groups))
-        .chain([node]);
-    for (name, user, groups) in users {
+        .map(|(name, user, groups)| ((*name).to_owned(), (*user).to_owned(), *groups, API_SERVER.to_owned()));
+    let of_nodes = (1..=nodes).flat_map(|number| {
+        let node = Node::new(state, number);
+        NODE_USERS.map(|(name, groups)| {
+            let user = match name {
+                "node" => format!("system:node:{}", node.name()),
+                "proxy" => "system:kube-proxy".to_owned(),
+                _ => format!("lab:{name}"),
+            };
+            (node.own(name), user, groups, node.api_server())
+        })
+    });
+    for (name, user, groups, server) in users.chain(of_nodes) {
         let token = random_token()?;
         tokens.push(format!("{token},{user},{name},\"{groups}\""));
-        secret(&state.kubeconfig(name), &kubeconfig(state, &user, &token))?;
+        secret(&state.kubeconfig(&name), &kubeconfig(state, &user, &token, &server))?;
     }
     secret(&state.join("pki/tokens.csv"), &tokens.join("\n"))
 }
@@ -85,7 +99,7 @@ fn serving_parameters() -> Result<CertificateParams, Error> {
     Ok(parameters)
 }
 
-fn kubeconfig(state: &StateDir, user: &str, token: &str) -> String {
+fn kubeconfig(state: &StateDir, user: &str, token: &str, server: &str) -> String {
     let authority = state.join("pki/ca.crt");
     format!(
         "apiVersion: v1
@@ -93,7 +107,7 @@ kind: Config
 current-context: lab
 clusters:
   - name: lab
-    cluster: {{server: {API_SERVER}, certificate-authority: {}}}
+    cluster: {{server: {server}, certificate-authority: {}}}
 users:
   - name: {user}
     user: {{token: {token}}}

@@ -5,10 +5,11 @@ use std::os::unix::fs::symlink;
 use std::time::Instant;
 
 use crate::error::{Error, FileResult as _};
+use crate::node::Node;
 use crate::options::Options;
 use crate::paths::{self, StateDir};
 use crate::supervisor::{Phase, Plan, Report, client};
-use crate::{control_plane, holder, namespace, node, packages, pki, prepare};
+use crate::{control_plane, holder, namespace, packages, pki, prepare};
 
 /// Builds what a lab needs and starts nothing. `tests/lab/prepare/progress.py` reads its lines.
 pub fn prepare(options: &Options) -> Result<(), Error> {
@@ -102,13 +103,17 @@ fn write_files(state: &StateDir, options: &Options, say: &mut (dyn FnMut(&str) +
     // A copy: the running lab does not change when this program is compiled anew.
     let own = state.bin().join("lab");
     fs::copy("/proc/self/exe", &own).file("copy this program to", own)?;
-    pki::write(state)?;
+    pki::write(state, options.nodes)?;
     control_plane::write_files(state)?;
     if options.control_plane {
         return Ok(());
     }
-    node::write_files(state, &options.gpus()?)?;
-    prepare::fill_store(&node::image_store(state), &archives, say)
+    for number in 1..=options.nodes {
+        let node = Node::new(state, number);
+        node.write_files(&options.gpus(number)?, options.nodes)?;
+        prepare::fill_store(&node.image_store(), &archives, say)?;
+    }
+    Ok(())
 }
 
 fn write_plan(state: &StateDir, options: &Options) -> Result<(), Error> {
@@ -116,7 +121,9 @@ fn write_plan(state: &StateDir, options: &Options) -> Result<(), Error> {
     if options.control_plane {
         steps.push(control_plane::simulated_nodes(state));
     } else {
-        steps.extend(node::steps(state, &options.gpus()?));
+        for number in 1..=options.nodes {
+            steps.extend(Node::new(state, number).steps(&options.gpus(number)?));
+        }
     }
     steps.extend(control_plane::last_steps(state));
     let plan = Plan {

@@ -63,13 +63,13 @@ fn two_gpus_come_and_go() {
     let config: serde_json::Value = serde_json::from_slice(&fs::read(config).unwrap()).unwrap();
     assert_eq!(
         config,
-        serde_json::json!({"gpus": 2, "product": "NVIDIA H100 80GB HBM3", "memoryMib": 81920})
+        serde_json::json!({"gpus": 2, "first": 0, "product": "NVIDIA H100 80GB HBM3", "memoryMib": 81920})
     );
 
     root.remove_devices().unwrap();
     assert_eq!(nodes(&path), []);
     root.remove_devices().unwrap();
-    DriverRoot::at(&path, 2).restore_devices().unwrap();
+    DriverRoot::at(&path, 0..2).restore_devices().unwrap();
     assert_eq!(nodes(&path), all);
 
     DriverRoot::make(
@@ -105,7 +105,7 @@ fn a_real_driver_takes_the_place_of_the_simulated_one() {
     }
 
     let path = folder.path().join("root");
-    let root = DriverRoot::at(&path, 1);
+    let root = DriverRoot::at(&path, 0..1);
     root.take(&driver, &dev).unwrap();
     let real = real.map(|(name, major, minor)| (name.to_owned(), major, minor));
     assert_eq!(nodes(&path), real, "the majors of this machine");
@@ -117,7 +117,7 @@ fn a_real_driver_takes_the_place_of_the_simulated_one() {
     );
     assert_eq!(fs::read_to_string(path.join("usr/bin/nvidia-smi")).unwrap(), "smi");
     root.remove_devices().unwrap();
-    DriverRoot::at(&path, 8).restore_devices().unwrap();
+    DriverRoot::at(&path, 0..8).restore_devices().unwrap();
     assert_eq!(nodes(&path), real, "also after the plugin was made stale");
 
     let refused = root.take(&dev, &dev).expect_err("no driver");

@@ -16,6 +16,8 @@ const MAX_GPUS: u32 = 255;
 pub struct Config {
     /// How many GPUs, at most 255 (one PCI bus each). Default 8.
     pub gpus: u32,
+    /// Minor number of the first one, which its UUID contains too. Default 0.
+    pub first: u32,
     /// Product name, as `nvidia-smi -L` shows it.
     pub product: String,
     /// Memory of each GPU in MiB. Default 81920.
@@ -34,6 +36,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             gpus: 8,
+            first: 0,
             product: "NVIDIA H100 80GB HBM3".to_owned(),
             memory_mib: 80 * 1024,
             driver_version: "580.82.07".to_owned(),

@@ -44,9 +44,14 @@ impl Device {
     }
 }
 
-/// Stable per index, in the form of a real one.
-fn uuid(index: c_uint) -> String {
-    format!("GPU-10de2330-0000-4000-8000-{index:012x}")
+/// Minor number of a GPU.
+fn minor_number(index: c_uint) -> Result<c_uint, Return> {
+    Ok(config()?.first + index)
+}
+
+/// Stable per minor number, in the form of a real one.
+fn uuid(index: c_uint) -> Result<String, Return> {
+    Ok(format!("GPU-10de2330-0000-4000-8000-{:012x}", minor_number(index)?))
 }
 
 /// Each GPU sits alone on its bus, from bus 1 on.
@@ -127,7 +132,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(wanted: *const c_char, device
     code(wanted.and_then(|wanted| {
         put(
             device,
-            Device::find(|index| uuid(index).as_bytes() == wanted.to_bytes())?,
+            Device::find(|index| uuid(index).is_ok_and(|uuid| uuid.as_bytes() == wanted.to_bytes()))?,
         )
     }))
 }
@@ -169,13 +174,18 @@ pub extern "C" fn nvmlDeviceGetIndex(device: Device, index: Out<c_uint>) -> Retu
 /// N of `/dev/nvidiaN`: the index.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetMinorNumber(device: Device, minor: Out<c_uint>) -> Return {
-    code(device.index().and_then(|own| put(minor, own)))
+    code(device.index().and_then(minor_number).and_then(|own| put(minor, own)))
 }
 
-/// UUID, stable per index.
+/// UUID, stable per minor number.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetUUID(device: Device, text: *mut c_char, length: c_uint) -> Return {
-    code(device.index().and_then(|index| put_text(text, length, &uuid(index))))
+    code(
+        device
+            .index()
+            .and_then(uuid)
+            .and_then(|own| put_text(text, length, &own)),
+    )
 }
 
 /// Product name.

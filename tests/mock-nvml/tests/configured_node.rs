@@ -36,7 +36,7 @@ fn the_node_is_what_the_file_says() {
 
     fs::write(
         &file,
-        r#"{"gpus": 2, "product": "NVIDIA A100-SXM4-40GB", "memoryMib": 40960, "architecture": 7}"#,
+        r#"{"gpus": 2, "first": 8, "product": "NVIDIA A100-SXM4-40GB", "memoryMib": 40960, "architecture": 7}"#,
     )
     .unwrap();
     assert_eq!(init(&library), 0);
@@ -47,6 +47,15 @@ fn the_node_is_what_the_file_says() {
         *symbol(&library, "nvmlDeviceGetHandleByIndex_v2");
     assert_eq!(by_index(2, &raw mut device), 2, "past the end");
     assert_eq!(by_index(1, &raw mut device), 0);
+    let mut minor: c_uint = 77;
+    let get_minor: extern "C" fn(*mut c_void, *mut c_uint) -> c_uint = *symbol(&library, "nvmlDeviceGetMinorNumber");
+    assert_eq!((get_minor(device, &raw mut minor), minor), (0, 9));
+    let mut uuid: [c_char; 96] = [0; 96];
+    let get_uuid: extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_uint = *symbol(&library, "nvmlDeviceGetUUID");
+    assert_eq!(get_uuid(device, uuid.as_mut_ptr(), 96), 0);
+    // SAFETY: filled by the call before.
+    let uuid = unsafe { CStr::from_ptr(uuid.as_ptr()) };
+    assert_eq!(uuid, c"GPU-10de2330-0000-4000-8000-000000000009");
     let mut name: [c_char; 96] = [0; 96];
     let get_name: extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_uint = *symbol(&library, "nvmlDeviceGetName");
     assert_eq!(get_name(device, name.as_mut_ptr(), 96), 0);

@@ -12,7 +12,7 @@ use crate::supervisor::client;
 
 /// Adds a fault to a GPU.
 pub(super) fn set(state: &StateDir, gpu: u32, fault: &str, value: Value) -> Result<(), Error> {
-    let root = DriverRoot::at(&node::driver_root_path(state), 0);
+    let root = DriverRoot::at(&node::driver_root_path(state), 0..0);
     if !root.path().exists() {
         return Err(Error::NoNode);
     }
@@ -33,7 +33,7 @@ pub(super) fn set(state: &StateDir, gpu: u32, fault: &str, value: Value) -> Resu
 
 /// All GPUs are healthy again. The exporter starts anew: it would remember their XIDs, as NVIDIA's does.
 pub(super) fn clear(state: &StateDir) -> Result<(), Error> {
-    let faults = DriverRoot::at(&node::driver_root_path(state), 0).faults();
+    let faults = DriverRoot::at(&node::driver_root_path(state), 0..0).faults();
     match fs::remove_file(&faults) {
         Ok(()) => {
             client::stop(state, node::GPU_EXPORTER)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{gpu_count, within};
+use super::{gpu_numbers, within};
 use crate::driver_root::DriverRoot;
 use crate::error::{Error, FileResult as _};
 use crate::paths::StateDir;
@@ -13,7 +13,7 @@ use crate::{namespace, node};
 
 /// Starts the plugin again without devices. It looks for them only at its start.
 pub fn make_stale(state: &StateDir) -> Result<(), Error> {
-    let root = DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?);
+    let root = DriverRoot::at(&node::driver_root_path(state), gpu_numbers(state)?);
     fs::write(stale_mark(state), "").file("write", stale_mark(state))?;
     root.remove_devices()?;
     let restarted = restart_process(state);
@@ -23,7 +23,7 @@ pub fn make_stale(state: &StateDir) -> Result<(), Error> {
 
 /// Starts the plugin again with its devices.
 pub fn restart(state: &StateDir) -> Result<(), Error> {
-    DriverRoot::at(&node::driver_root_path(state), gpu_count(state)?).restore_devices()?;
+    DriverRoot::at(&node::driver_root_path(state), gpu_numbers(state)?).restore_devices()?;
     restart_process(state)?;
     let mark = stale_mark(state);
     if mark.exists() {

@@ -39,15 +39,25 @@ pub fn prepare(state: &StateDir) -> Result<(), Error> {
     private_sysctls(state)?;
     private_resolver(state, &resolver)?;
     // Pods with bidirectional mounts need a shared root; nothing propagates out, the namespace began as private.
-    mount(
-        None::<&str>,
-        "/",
-        None::<&str>,
-        MsFlags::MS_REC | MsFlags::MS_SHARED,
-        None::<&str>,
-    )
-    .map_err(|source| Error::System {
-        doing: "share the mounts below /".to_owned(),
+    propagate(MsFlags::MS_SHARED)
+}
+
+/// Makes this process's mount namespace, a copy of the lab's, fit for a node with these files.
+pub fn prepare_node(state: &StateDir, folder: &Path) -> Result<(), Error> {
+    propagate(MsFlags::MS_PRIVATE)?;
+    let resolver = private_run()?;
+    for (own, seen) in BINDS {
+        let own = folder.join(own);
+        fs::create_dir_all(&own).file("create", &own)?;
+        bind(&own, Path::new(seen))?;
+    }
+    private_resolver(state, &resolver)?;
+    propagate(MsFlags::MS_SHARED)
+}
+
+fn propagate(how: MsFlags) -> Result<(), Error> {
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | how, None::<&str>).map_err(|source| Error::System {
+        doing: format!("make the mounts below / {how:?}"),
         source,
     })
 }

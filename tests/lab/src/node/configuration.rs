@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::Node;
 use crate::control_plane::text;
 use crate::error::{Error, FileResult as _};
 use crate::namespace::{BRIDGE, BRIDGE_ADDRESS};
@@ -13,22 +14,22 @@ use crate::{cgroup, packages};
 pub const CDI_DIR: &str = "/run/cdi";
 
 /// Writes all of them.
-pub fn write(state: &StateDir) -> Result<(), Error> {
-    let cni = state.join("cni-conf");
+pub fn write(node: &Node<'_>, nodes: u8) -> Result<(), Error> {
+    let cni = node.join("cni-conf");
     fs::create_dir_all(&cni).file("create", &cni)?;
     for (file, content) in [
-        (cni.join("10-lab.conflist"), cni_network()),
-        (state.join("containerd.toml"), containerd(state, &cni)),
-        (state.join("kubelet.yaml"), kubelet(state)),
-        (state.join("Corefile"), corefile(state)),
+        (cni.join("10-lab.conflist"), cni_network(node, nodes)),
+        (node.join("containerd.toml"), containerd(node, &cni)),
+        (node.join("kubelet.yaml"), kubelet(node)),
+        (node.join("Corefile"), corefile(node.state)),
     ] {
         fs::write(&file, content).file("write", &file)?;
     }
     Ok(())
 }
 
-fn containerd(state: &StateDir, cni: &Path) -> String {
-    let root = text(&super::image_store(state));
+fn containerd(node: &Node<'_>, cni: &Path) -> String {
+    let root = text(&node.image_store());
     let bin = packages::cni_dir().map(|dir| text(&dir)).unwrap_or_default();
     // restrict_oom_score_adj: without CAP_SYS_RESOURCE runc may not lower a score and fails with
     // "can't get final child's PID from pipe: EOF".
@@ -62,7 +63,17 @@ SystemdCgroup = false
     )
 }
 
-fn cni_network() -> String {
+/// First address of a pod.
+const FIRST: u8 = 10;
+/// Last address of a pod.
+const LAST: u8 = 254;
+
+/// The nodes share one network, so each gives its pods a part of the addresses.
+fn cni_network(node: &Node<'_>, nodes: u8) -> String {
+    let part = (LAST - FIRST + 1) / nodes;
+    let first = FIRST + part * (node.number - 1);
+    let last = first + part - 1;
+    let gateway = node.address();
     format!(
         r#"{{
   "cniVersion": "1.0.0",
@@ -72,7 +83,7 @@ fn cni_network() -> String {
       "type": "bridge", "bridge": "{BRIDGE}", "isGateway": true, "hairpinMode": true, "ipMasq": false,
       "ipam": {{
         "type": "host-local",
-        "ranges": [[{{"subnet": "10.244.0.0/24", "rangeStart": "10.244.0.10", "gateway": "{BRIDGE_ADDRESS}"}}]],
+        "ranges": [[{{"subnet": "10.244.0.0/24", "rangeStart": "10.244.0.{first}", "rangeEnd": "10.244.0.{last}", "gateway": "{gateway}"}}]],
         "routes": [{{"dst": "0.0.0.0/0"}}]
       }}
     }}
@@ -82,7 +93,7 @@ fn cni_network() -> String {
     )
 }
 
-fn kubelet(state: &StateDir) -> String {
+fn kubelet(node: &Node<'_>) -> String {
     // The kubelet refuses cgroup v1 unless a setting accepts it.
     let v1 = if cgroup::version() == cgroup::Version::V1 {
         "failCgroupV1: false\n"
@@ -108,7 +119,7 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 evictionHard: {{memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}}
 imageGCHighThresholdPercent: 100
 ",
-        cgroup::name(state)
+        node.cgroup()
     )
 }
 
