@@ -30,8 +30,8 @@ struct Compared {
 pub(super) fn table(page: &mut String, runs: &[LabRun]) {
     page.push_str(
         "\n### One worker against its own past\n\n\
-         A run with one worker compares it with earlier runs. Here every worker is judged as if it had been alone, next to the healthy trials\n\
-         before it on the same GPU under the same load (three to ten, which stand in for earlier runs), by the operator's own code.\n\n\
+         The operator's code compares each worker, as if it were alone, with the three to ten healthy trials before it on the same GPU under the same\n\
+         load. These stand in for earlier runs.\n\n\
          | foreign load on its GPU | workers | named |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<String, (usize, usize)> = BTreeMap::new();

@@ -7,26 +7,29 @@ use perfval_api::{Metric, Statistic};
 use perfval_verdict::frame::Outcome;
 use rust_decimal::prelude::ToPrimitive as _;
 
+use crate::fault::Fault;
 use crate::rejudged::{Group, Seen};
+
+/// Faults of a frontend, and none; faults of workers left its event loop alone.
+const SHOWN: [Fault; 3] = [Fault::Healthy, Fault::FrontendBound, Fault::CrowdedFrontend];
 
 /// How late event loops woke, and what that cost.
 pub(super) fn table(page: &mut String, groups: &[Group<'_>]) {
     page.push_str(
         "\n## Frontends without CPU\n\n\
-         *Late*: delay with which the frontend's event loop wakes from a sleep of 10 ms, on average, by its own metrics. *Throughput*: percent of\n\
-         the median of the healthy trials of the same setting. On the lab the frontend gets 3 % of a CPU under load. Elsewhere it has one CPU,\n\
-         which it shares with busy processes. Trials before 2026-11-23 have no such reading.\n\n\
+         *Late*: mean delay with which the frontend's event loop wakes from a sleep of 10 ms (since 2026-11-23). *Throughput*: percent of the median\n\
+         of healthy trials of the same setting. A throttled frontend has 3 % of a CPU under load. A shared CPU has 0 to 8 other busy processes.\n\n\
          | fault | trials | late | throughput | named |\n|---|---|---|---|---|\n",
     );
-    let mut rows: BTreeMap<_, Vec<(&Seen<'_>, Option<f64>)>> = BTreeMap::new();
+    let is_shown = |seen: &&Seen<'_>| SHOWN.contains(&seen.run.fault) && late_ms(seen).is_some();
+    let mut rows: BTreeMap<Fault, Vec<(&Seen<'_>, Option<f64>)>> = BTreeMap::new();
     for group in groups {
         let healthy = group.calibration.map(|healthy| healthy.throughput);
-        for trial in group.trials.iter().filter(|seen| late_ms(seen).is_some()) {
-            let key = (trial.run.fault, trial.run.conditions.rivals);
-            rows.entry(key).or_default().push((trial, healthy));
+        for trial in group.trials.iter().filter(is_shown) {
+            rows.entry(trial.run.fault).or_default().push((trial, healthy));
         }
     }
-    for trials in rows.values() {
+    for (fault, trials) in rows {
         let late: Vec<f64> = trials.iter().filter_map(|(seen, _)| late_ms(seen)).collect();
         let part = |(seen, healthy): &(&Seen<'_>, Option<f64>)| {
             let throughput = seen.value(Metric::OutputTokenThroughput, Statistic::Avg)?;
@@ -39,7 +42,7 @@ pub(super) fn table(page: &mut String, groups: &[Group<'_>]) {
         let _ = writeln!(
             page,
             "| {} | {} | {} ms | {} % | {} |",
-            trials[0].0.run.what(),
+            fault.title(),
             trials.len(),
             range(&late, 1),
             range(&parts, 0),

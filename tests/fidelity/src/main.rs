@@ -69,6 +69,7 @@ async fn run(cli: Cli) -> Result<(), String> {
         ("fidelity.md", texts.page),
         ("trials.csv", texts.trials),
         ("simulated.md", whole.page),
+        ("runs.csv", whole.runs),
         ("claims.csv", whole.claims),
     ] {
         let path = cli.page.with_file_name(name);

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::corpus::LabRun;
-use crate::published::{Gates, Replayed, WINDOWS, replay, rows, sequences};
+use crate::published::{Gates, Replayed, Row, WINDOWS, percent, replay, rows, sequences};
 use crate::rejudged::{self, Seen};
-use crate::simulated::in_short;
 use crate::{alone, correlation, forced, frontend, goals, recorded, silicon, trials};
 
 /// The page, and the file beside it.
@@ -22,32 +21,26 @@ pub struct Texts {
 /// If the published table in this repository is broken.
 pub fn texts(runs: &[LabRun]) -> Texts {
     let rows = rows();
-    let windows = |gates| -> Vec<Replayed> {
-        let replayed = WINDOWS.into_iter().map(|window| replay(window, &rows, gates));
-        replayed.collect()
-    };
-    let shipped = windows(Gates::Shipped);
+    let windows = WINDOWS.into_iter();
+    let windows: Vec<Replayed> = windows.map(|window| replay(window, &rows, Gates::Shipped)).collect();
     let groups = rejudged::groups(runs);
     let seen: Vec<&Seen<'_>> = groups.iter().flat_map(|group| &group.trials).collect();
     let ended: Vec<&LabRun> = runs.iter().filter(|run| run.trials.is_empty()).collect();
 
     let mut page = String::from(
         "<!-- Generated from recorded runs: run `just fidelity --replay-only`. -->\n# How often the verdict is right\n\n\
-         This page judges all recorded trials by the code of today. These commands write it again:\n\n\
-         ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
-         just fidelity-rig             # about two hours: records trials of every router and engine fault, without a cluster\n\
-         just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
-         The operator's own code computed every number. The **plain gate** is the verdict of one trial: throughput and\n\
-         TTFT p99 against their thresholds with 10 % tolerance, as in NVIDIA/aicr's `inference-perf` check. Causes have finer names here than in a\n\
-         status: several share one [word](../reasons.md).\n",
+         The operator's code of today judges all recorded trials. Causes have finer names here than in a [status](../reasons.md). To repeat it:\n\n\
+         ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs, writes this page\n\
+         just fidelity-rig             # two hours: records trials without a cluster\n\
+         just fidelity                 # two hours, as root: records runs on the lab; after 40 minutes type it again\n```\n",
     );
-    goals::table(&mut page, &shipped, &seen, &ended, forced::counted(runs));
-    published(&mut page, &rows, &windows(Gates::Published), &shipped);
+    goals::table(&mut page, &windows, &seen, &ended, forced::counted(runs));
+    published(&mut page, &rows, &windows);
     correlation::table(
         &mut page,
         &[
-            ("published, healthy windows of one deployment", sequences(&rows)),
-            ("lab and rig, healthy runs", rejudged::sequences(runs)),
+            ("healthy published windows", sequences(&rows)),
+            ("healthy deployments of lab and rig", rejudged::sequences(runs)),
         ],
     );
     recorded::settings(&mut page, &seen);
@@ -64,36 +57,31 @@ pub fn texts(runs: &[LabRun]) -> Texts {
     }
 }
 
-fn published(page: &mut String, rows: &[crate::published::Row], windows: &[Replayed], shipped: &[Replayed]) {
+fn published(page: &mut String, rows: &[Row], windows: &[Replayed]) {
     let measured = rows.iter().filter(|row| row.published != 'E').count();
     let _ = write!(
         page,
-        "\n## Published runs\n\n[published.csv](../../tests/fidelity/published.csv) lists {} runs of NVIDIA/aicr's check in 2026 with their source (its report\n\
-         `inference-perf-fluctuation.md`, issues and pull requests). {measured} of them measured something. The gate code judges each as published; a test\n\
-         compares them. Errors were not published, so none are assumed.\n\n\
-         Runs that followed each other on the same node are trials of one window. The cells show *passed / failed / trials, mean* of runs whose\n\
-         trials are drawn from that window: exact, or 4,000 simulated runs if trials lie near a gate. The published gate is 50,000 tokens/s less\n\
-         10 %, which is [loose](../gates.md#why-not-50000-tokenss). The shipped gates are the first two of `config/samples/gpu-h100-80gb.yaml`:\n\
-         13,500 tokens/s per GPU and TTFT p99 2,000 ms, without tolerance. *Healthy* is what the users found out afterwards.\n\n\
-         | window | healthy | trials | published gate: missed | runs | shipped gates: missed | runs |\n|---|---|---|---|---|---|---|\n",
+        "\n## Published runs\n\n[published.csv](../../tests/fidelity/published.csv) lists {} runs of NVIDIA/aicr's check in 2026 with their sources. {measured} measured\n\
+         something. No errors were published, so none are assumed. Consecutive runs on the same node with eight H100s are the trials of one window. The\n\
+         table shows runs whose trials are drawn from it. The gates are the first two of `config/samples/gpu-h100-80gb.yaml`: 13,500 tokens/s per GPU\n\
+         and TTFT p99 2,000 ms. Apart from the platform fault the nodes were healthy, as their users found out afterwards.\n\n\
+         | window | trials missed | runs passed | failed | trials, mean |\n|---|---|---|---|---|\n",
         rows.len()
     );
-    for (replayed, shipped) in windows.iter().zip(shipped) {
+    for replayed in windows {
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} of {} | {} | {} | {:.1} |",
             replayed.window.name,
-            if replayed.window.healthy { "yes" } else { "no" },
-            replayed.trials.len(),
             replayed.missed(),
-            in_short(replayed.odds),
-            shipped.missed(),
-            in_short(shipped.odds),
+            replayed.trials.len(),
+            percent(replayed.odds.passed),
+            percent(replayed.odds.failed),
+            replayed.odds.trials,
         );
     }
     page.push_str(
-        "\nBy the shipped gates the EKS windows of the afternoon miss every second trial, so healthy nodes fail more often than the goal allows. These\n\
-         runs used round-robin routing on Dynamo 1.0.2, which stalled on good nodes. The sample uses least-loaded routing on a newer Dynamo, and its\n\
-         only published windows are those of AKS. So the goal is not shown for what the sample deploys.\n",
+        "\nAll EKS windows used round-robin on Dynamo 1.0.2, which stalled on good nodes. The sample uses least-loaded on a newer Dynamo, which only\n\
+         the AKS windows resemble. So the goal is not shown for what the sample deploys.\n",
     );
 }

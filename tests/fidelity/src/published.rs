@@ -219,42 +219,42 @@ pub struct Window {
 /// The published stretches of repeated runs.
 pub const WINDOWS: [Window; 8] = [
     Window {
-        name: "EKS H100, round-robin (report r1–r8)",
+        name: "EKS, four variants (r1–r8)",
         runs: (15, 22),
         healthy: true,
     },
     Window {
-        name: "EKS H100, round-robin, its last variant (report r5–r8)",
+        name: "EKS, the last of these variants (r5–r8)",
         runs: (19, 22),
         healthy: true,
     },
     Window {
-        name: "EKS H100, quiet morning (stall1–6)",
+        name: "EKS, quiet morning (stall1–6)",
         runs: (25, 30),
         healthy: true,
     },
     Window {
-        name: "EKS H100, afternoon, unpinned inputs (s1–s3)",
+        name: "EKS, afternoon, unpinned inputs (s1–s3)",
         runs: (34, 36),
         healthy: true,
     },
     Window {
-        name: "EKS H100, afternoon, pinned inputs (t1–t6)",
+        name: "EKS, afternoon, pinned inputs (t1–t6)",
         runs: (37, 42),
         healthy: true,
     },
     Window {
-        name: "EKS H100, after a driver restart (t8–t9)",
+        name: "EKS, afternoon, after a driver restart (t8–t9)",
         runs: (44, 45),
         healthy: true,
     },
     Window {
-        name: "AKS H100 with isolcpus: a real platform fault (#1766)",
+        name: "AKS with isolcpus: a real platform fault (#1766)",
         runs: (57, 60),
         healthy: false,
     },
     Window {
-        name: "AKS H100, healthy baseline",
+        name: "AKS, healthy baseline",
         runs: (64, 67),
         healthy: true,
     },

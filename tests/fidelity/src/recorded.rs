@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::corpus::LabRun;
+use crate::corpus::{LabRun, Live};
 use crate::fault::{Fault, Truth};
 use crate::matrix::cases;
-use crate::published::percent;
-use crate::rejudged::{Seen, drawn};
-use crate::setting::freeze;
+use crate::rejudged::Seen;
+use crate::setting::Place;
 
 const EXCLUDED: &str = include_str!("../excluded.csv");
 
@@ -21,86 +20,81 @@ fn excluded() -> usize {
 
 /// Places of the trials, and the rules by which they are judged.
 pub(super) fn settings(page: &mut String, seen: &[&Seen<'_>]) {
+    let count = |place| seen.iter().filter(|seen| seen.run.place == place).count();
+    let on_busy_rig = |seen: &&&Seen<'_>| seen.run.place == Place::Rig && seen.run.conditions.busy_machine;
+    let busy = seen.iter().filter(on_busy_rig).count();
     let _ = write!(
         page,
         "\n## Recorded trials\n\n\
-         * **Lab**: real Kubernetes with NVIDIA's DRA driver, the operator and four simulated engines (Dynamo 1.4.2), and AIPerf 0.13.0 with 32\n\
-         \x20 requests in flight and 448 per trial, on two cores.\n\
-         * **Rig**: the same frontend, workers, load generator and runner on loopback, without a cluster.\n\
-         * **Silicon**: the rig with vLLM 0.26.0 on [real GPUs](#on-real-gpus).\n\n\
-         [trials.csv](trials.csv) has one row for each trial. Their samples are in\n\
-         [recorded.jsonl.gz](../../tests/fidelity/recorded.jsonl.gz). [excluded.csv](../../tests/fidelity/excluded.csv) gives the reason of each\n\
-         trial that does not count: it has {}.\n\n\
-         Gates follow the healthy trials of the same setting (machine, router, load): three quarters of their median throughput, two and a half\n\
-         times their median TTFT p99, 10 % tolerance. In a setting with few healthy trials these gates judge the trials that set them.\n\n\
-         | place | routers | trials |\n|---|---|---|\n",
+         * **Lab** ({} trials): real Kubernetes with NVIDIA's DRA driver, the operator, four simulated engines (Dynamo 1.4.2), and AIPerf 0.13.0, on\n\
+         \x20 two cores.\n\
+         * **Rig** ({} trials, {busy} of them on a busy machine): the same without a cluster and operator.\n\
+         * **Silicon** ({} trials): the rig with vLLM 0.26.0 on [real GPUs](#on-real-gpus).\n\n\
+         [trials.csv](trials.csv) has one row for each trial, [recorded.jsonl.gz](../../tests/fidelity/recorded.jsonl.gz) their samples. {} more\n\
+         [do not count](../../tests/fidelity/excluded.csv).\n\n\
+         The gates are three quarters of the median throughput and two and a half times the median TTFT p99 of the healthy trials of the same\n\
+         setting (machine, router, load), with 10 % tolerance. With few healthy trials they judge the trials that set them.\n",
+        count(Place::Lab),
+        count(Place::Rig),
+        count(Place::Silicon),
         excluded()
     );
-    let mut places: BTreeMap<_, (BTreeSet<&str>, usize)> = BTreeMap::new();
-    for seen in seen {
-        let place = places
-            .entry((seen.run.place, seen.run.conditions.busy_machine))
-            .or_default();
-        place.0.insert(seen.run.router.flag());
-        place.1 += 1;
-    }
-    for ((place, busy), (routers, trials)) in places {
-        let busy = if busy { ", busy machine" } else { "" };
-        let routers: Vec<&str> = routers.into_iter().collect();
-        let _ = writeln!(page, "| {}{busy} | {} | {trials} |", place.as_str(), routers.join(", "));
-    }
 }
 
 /// Causes that were found for each fault, on trials that thresholds were fixed on and on those recorded afterwards.
 pub(super) fn faults(page: &mut String, seen: &[&Seen<'_>]) {
-    let wrong = seen.iter().filter(|seen| seen.is_wrong()).count();
-    let _ = write!(
-        page,
-        "\n### Fault by fault\n\n\
-         Thresholds were fixed on the trials before the **freeze** ({}), so only later trials are evidence. Five rules changed after a look at\n\
-         later trials, which are no evidence for them: `ThroughputDecay`, `BalancedDegradation`, `TailLatency`, and `FrontendBound` twice.\n\n\
-         How a trial counts:\n\n\
-         * **Named**: a cause, or a cause of its run, is one of the fault's.\n\
-         * **First**: the first cause is one of the fault's, and the first worker in its evidence is the affected one.\n\
-         * **Plain gate wrong**: one trial by its gates alone passes a degraded deployment, or does not pass a healthy one.\n\
-         * **Runs wrong**: a run by the default rule, its trials drawn from these, passes a degraded deployment or fails a healthy one.\n\
-         * **Wrong** in the file: a healthy trial that misses or has a cause, and a fault that is not named. It applies to {wrong} of {} trials.\n\
-         \x20 A [frontend on a shared CPU](#frontends-without-cpu) does not count.\n\n\
-         | fault | should | before: trials | named | after: trials | named | first | plain gate wrong | runs wrong |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
-        freeze().format("%Y-%m-%d %H:%M UTC"),
-        seen.len()
-    );
     let mut rows: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
     for trial in seen {
         rows.entry(trial.run.fault).or_default().push(trial);
     }
+    let (mut always, mut table) = (Vec::new(), String::new());
+    let (mut passed, mut not_passed, mut late) = ((0, 0), (0, 0), 0);
     for (fault, trials) in rows {
         let (before, after): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = trials.iter().partition(|seen| seen.run.training());
-        let plain = |letter| trials.iter().filter(|seen| seen.plain == letter).count();
-        let (should, wrong) = match fault.truth() {
-            Truth::Healthy => ("pass", Some((trials.len() - plain('P'), drawn(&trials).failed))),
-            Truth::Degraded => ("fail", Some((plain('P'), drawn(&trials).passed))),
-            Truth::Open | Truth::Broken => ("be named", None),
-        };
-        let (plain, runs) = wrong.map_or(("–".to_owned(), "–".to_owned()), |(plain, runs)| {
-            (format!("{plain} of {}", trials.len()), percent(runs))
-        });
-        let shown = |count: usize| match fault {
-            Fault::Healthy => "–".to_owned(),
-            _ => count.to_string(),
-        };
-        let named = |trials: &[&Seen<'_>]| shown(trials.iter().filter(|seen| seen.named()).count());
-        let _ = writeln!(
-            page,
-            "| {} | {should} | {} | {} | {} | {} | {} | {plain} | {runs} |",
-            fault.title(),
-            before.len(),
-            named(&before),
-            after.len(),
-            named(&after),
-            shown(after.iter().filter(|seen| seen.first_is_right()).count()),
-        );
+        let plain = trials.iter().filter(|seen| seen.plain == 'P').count();
+        match fault.truth() {
+            Truth::Healthy => not_passed = (not_passed.0 + trials.len() - plain, not_passed.1 + trials.len()),
+            Truth::Degraded => passed = (passed.0 + plain, passed.1 + trials.len()),
+            Truth::Open | Truth::Broken => {}
+        }
+        if fault == Fault::Healthy {
+            continue;
+        }
+        let is_late = |seen: &&&Seen<'_>| seen.named() && !seen.first_is_right();
+        late += after.iter().filter(is_late).count();
+        if trials.iter().all(|seen| seen.named()) {
+            always.push(format!("{} ({}, {})", fault.title(), after.len(), before.len()));
+        } else {
+            let _ = writeln!(table, "| {} | {} | {} |", fault.title(), named(&after), named(&before));
+        }
+    }
+    let _ = write!(
+        page,
+        "\n### Fault by fault\n\n\
+         A fault is named if a cause of the trial or its run is one of the fault's. Five rules changed after a look at later trials, which are no\n\
+         evidence for them: `ThroughputDecay`, `BalancedDegradation`, `TailLatency`, and `FrontendBound` twice. {} of {} trials are wrong: they are\n\
+         healthy but miss or have a cause, or their fault is not named (not counting a [frontend on a shared CPU](#frontends-without-cpu)).\n\n\
+         These faults were named every time (later, earlier trials): {}.\n\n\
+         | other faults | named in later trials | in earlier ones |\n|---|---|---|\n{table}\n\
+         In {late} of the later trials that name the fault, another cause or worker comes first. One trial by throughput and TTFT p99 alone passes a\n\
+         degraded deployment in {} of {} cases, and does not pass a healthy one in {} of {}.\n",
+        seen.iter().filter(|seen| seen.is_wrong()).count(),
+        seen.len(),
+        always.join(", "),
+        passed.0,
+        passed.1,
+        not_passed.0,
+        not_passed.1
+    );
+}
+
+/// Trials in which the fault was named, of all; a miss is bold.
+fn named(trials: &[&Seen<'_>]) -> String {
+    let named = trials.iter().filter(|seen| seen.named()).count();
+    match trials.len() {
+        0 => "–".to_owned(),
+        all if named < all => format!("**{named} of {all}**"),
+        all => format!("{named} of {all}"),
     }
 }
 
@@ -109,32 +103,22 @@ pub(super) fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
     if ended.is_empty() {
         return;
     }
-    page.push_str("\n### Faults that let nothing be measured\n\n| fault | runs | verdict | reason | seconds to the verdict |\n|---|---|---|---|---|\n");
     let mut by_fault: BTreeMap<Fault, Vec<&LabRun>> = BTreeMap::new();
     for run in ended {
         by_fault.entry(run.fault).or_default().push(run);
     }
-    for (fault, runs) in by_fault {
-        let live = || runs.iter().filter_map(|run| run.live.as_ref());
-        let verdicts: BTreeSet<&str> = live().map(|live| live.verdict.as_str()).collect();
-        let reasons: BTreeSet<&str> = live().map(|live| live.reason.as_str()).collect();
-        let seconds: BTreeSet<u64> = runs.iter().map(|run| run.seconds).collect();
-        let words = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
-        let seconds: Vec<String> = [seconds.first(), seconds.last()]
-            .into_iter()
-            .flatten()
-            .map(u64::to_string)
-            .collect();
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} |",
-            fault.title(),
-            runs.len(),
-            words(verdicts),
-            words(reasons),
-            seconds.join(" to ")
-        );
-    }
+    let faults = by_fault.into_iter().map(|(fault, runs)| {
+        let live = runs.iter().filter_map(|run| run.live.as_ref());
+        let text = |live: &Live| format!("{} {}", live.verdict.as_str(), live.reason);
+        let ends: BTreeSet<String> = live.map(text).collect();
+        let ends = ends.into_iter().collect::<Vec<_>>().join(", ");
+        format!("{} ({} × {ends})", fault.title(), runs.len())
+    });
+    let _ = write!(
+        page,
+        "\n### Faults that let nothing be measured\n\nAll runs, with verdict and reason: {}.\n",
+        faults.collect::<Vec<_>>().join(", ")
+    );
 }
 
 /// What no recording shows, so that silence is not taken for success.

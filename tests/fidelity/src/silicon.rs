@@ -39,8 +39,18 @@ impl ForeignLoad {
         }
     }
 
+    /// True if a goal is set for such a loss: 10 % of the speed under least-loaded, 20 % under other routers.
+    pub(super) fn has_goal(&self, seen: &Seen<'_>) -> bool {
+        let least = if seen.run.router == RouterMode::LeastLoaded {
+            11.1
+        } else {
+            25.0
+        };
+        self.of_the_gpu(seen).is_some_and(|loss| loss >= least)
+    }
+
     /// How much longer a request takes on the GPU that was struck (percent); `None` without a foreign load.
-    pub(super) fn of_the_gpu(&self, seen: &Seen<'_>) -> Option<f64> {
+    fn of_the_gpu(&self, seen: &Seen<'_>) -> Option<f64> {
         self.longer.get(&per_mille(seen)?).copied()
     }
 }
@@ -56,18 +66,16 @@ fn per_mille(seen: &Seen<'_>) -> Option<u32> {
 pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n## On real GPUs\n\n\
-         A machine with 1 to 8 NVIDIA GPUs, Python 3.12 with torch 2.11, and no network. Dynamo's frontend and one vLLM worker on each GPU run on\n\
-         loopback, with AIPerf and the runner: Qwen3-8B's dimensions, random weights, real kernels. A slow GPU is one on which another process\n\
-         multiplies matrices for a share of the time. No setting of a GPU is changed.\n\n\
-         <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
-         python3 part-000/unpack.py /tmp/silicon       # there, for each portion, in any order; the last one checks all sums\n\
+         One vLLM worker on each GPU serves Qwen3-8B's dimensions with random weights. On a slow GPU another process multiplies matrices for a share of\n\
+         the time (*foreign load*). The machine needs 1 to 8 NVIDIA GPUs and Python 3.12 with torch 2.11, but no network:\n\n\
+         <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: portions of 60 MB\n\
+         python3 part-000/unpack.py /tmp/silicon       # there, for each portion\n\
          cd /tmp/silicon/session/rig\n\
-         python3 silicon.py check                      # lists what is missing there\n\
+         python3 silicon.py check                      # lists missing parts\n\
          python3 silicon.py start --router least-loaded\n\
-         python3 silicon.py trials healthy:3 slow:0.15 slow:0.3 frozen:10 --out RESULTS\n\
-         python3 silicon.py trials route:round-robin healthy:2 slow:0.5 --out RESULTS\n\
+         python3 silicon.py trials healthy:3 slow:0.3 route:round-robin slow:0.5 --out RESULTS\n\
          python3 silicon.py stop --out RESULTS\n\
-         just silicon-add RESULTS/records.jsonl.gz     # here: into the recorded trials, and this page\n```\n",
+         just silicon-add RESULTS/records.jsonl.gz     # here: adds them to this page\n```\n",
     );
     let seen: Vec<&Seen<'_>> = seen
         .iter()
@@ -85,13 +93,13 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
 /// Starts and trials of each machine.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\nEach start of the engines is in the column `start` of [trials.csv](trials.csv). The trials of the *whole product* ran under\n\
-         the operator; [a page of their own](silicon.md) describes these runs.\n\n| GPUs, driver | starts | trials |\n|---|---|---|\n",
+        "\n### What was run\n\n[Another page](silicon.md) describes runs under the operator. Starts of the engines:\n\n\
+         | GPUs | starts | trials |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, (BTreeSet<_>, usize)> = BTreeMap::new();
     for trial in seen {
         let hardware = trial.run.hardware.clone().unwrap_or_default();
-        let machine = format!("{} × {}, {}", hardware.gpus, hardware.product, hardware.driver);
+        let machine = format!("{} × {}", hardware.gpus, hardware.product);
         let row = rows.entry(machine).or_default();
         row.0.insert(trial.run.deployment.clone().unwrap_or_default());
         row.1 += 1;
@@ -103,36 +111,31 @@ fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
 
 fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Slow GPUs\n\n*Longer* shows how much longer a request took on the affected worker than on its peers (median), from its own counters. Only least-loaded\n\
-         and power-of-two keep the queues alike. Round-robin and kv exaggerate it. So the goals rate a foreign load by its least-loaded trials\n\
-         (median): a GPU is 10 % slower if a request takes 11 % longer, and 20 % slower if it takes 25 % longer. Trials after the freeze:\n\n\
-         | router | foreign load | trials | longer | named first, the right GPU |\n|---|---|---|---|---|\n",
+        "\n### Slow GPUs\n\n*Longer* shows how much longer a request took on the affected worker than on its peers (median). Round-robin and kv exaggerate it, so\n\
+         the goals rate a foreign load by its least-loaded trials (median): a GPU is 10 % slower if a request takes 11 % longer, and 20 % slower if it\n\
+         takes 25 % longer. Later trials:\n\n\
+         | router | has a goal | foreign load | longer | right GPU in the first cause |\n|---|---|---|---|---|\n",
     );
+    let loss = ForeignLoad::of(seen);
     let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
     let evidence = seen.iter().filter(|seen| !seen.run.training());
     for trial in evidence.filter(|seen| seen.run.fault == Fault::SlowGpu) {
-        let key = (trial.run.router.flag(), per_mille(trial));
+        let key = (trial.run.router.flag(), loss.has_goal(trial));
         rows.entry(key).or_default().push(trial);
     }
-    for ((router, _), trials) in rows {
-        let mut longer: Vec<f64> = trials.iter().filter_map(|seen| seen.slowdown_percent()).collect();
-        longer.sort_by(f64::total_cmp);
-        let ends: Vec<String> = [longer.first(), longer.last()]
-            .into_iter()
-            .flatten()
-            .map(|percent| format!("{percent:.0}"))
-            .collect();
+    for ((router, has_goal), trials) in rows {
+        let shares = trials.iter().filter_map(|seen| seen.run.conditions.share);
+        let loads: Vec<f64> = shares.map(|share| share * 100.0).collect();
+        let longer: Vec<f64> = trials.iter().filter_map(|seen| seen.slowdown_percent()).collect();
+        let right = trials.iter().filter(|seen| seen.first_is_right()).count();
+        let bold = if right < trials.len() { "**" } else { "" };
         let _ = writeln!(
             page,
-            "| {router} | {:.0} % | {} | {} % | {} |",
-            trials[0].run.conditions.share.unwrap_or_default() * 100.0,
+            "| {router} | {} | {} % | {} % | {bold}{right} of {}{bold} |",
+            if has_goal { "yes" } else { "no" },
+            range(&loads, 0),
+            range(&longer, 0),
             trials.len(),
-            if trials.len() > 1 {
-                ends.join(" to ")
-            } else {
-                ends.into_iter().take(1).collect()
-            },
-            trials.iter().filter(|seen| seen.first_is_right()).count(),
         );
     }
 }
@@ -140,10 +143,10 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
 /// How much healthy trials of one start of the engines differ, and how much starts differ.
 fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Healthy trials, start by start\n\nThroughput at 256 requests in flight per GPU, 128/128 tokens, least-loaded. *Starts* are the means of single starts of the engines, from\n\
-         the slowest to the fastest. *Trials* is the standard deviation between trials of one start. Those of the decode speed and of the prefill time\n\
-         per request show why nodes are compared by their decode speed. The prefix cache held nine of ten prompt tokens.\n\n\
-         | GPUs | starts | healthy trials | starts, tokens/s per GPU | of their mean | trials | decode | prefill |\n|---|---|---|---|---|---|---|---|\n",
+        "\n### Healthy trials, start by start\n\n256 requests in flight per GPU, 128/128 tokens, least-loaded. The prefix cache held nine of ten prompt tokens. *Tokens/s* is the mean\n\
+         of a start, from the slowest to the fastest. The last columns show the standard deviation between trials of one start, for throughput, decode\n\
+         speed and prefill time per request. Decode speed varies least, so nodes are compared by it.\n\n\
+         | GPUs | starts | trials | tokens/s per GPU | of their mean | throughput | decode | prefill |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut machines: BTreeMap<_, BTreeMap<_, Vec<[Option<f64>; 3]>>> = BTreeMap::new();
     let healthy = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy);

@@ -7,7 +7,7 @@ use perfval_api::{TrialOutcome, TrialsSpec};
 use perfval_testkit::odds::{Odds, odds};
 use perfval_verdict::trials::{Finished, NEAR, Ruling, rule};
 
-use crate::published::{percent, share};
+use crate::published::share;
 
 /// Simulated runs of each cell: a probability of 5 % is then known to within 0.7 points.
 const RUNS: usize = 4000;
@@ -114,16 +114,6 @@ fn trial(deployment: Deployment, noise: &mut Option<f64>, rng: &mut Rng) -> Fini
 /// A normal deviate (Box and Muller).
 fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (TAU * rng.f64()).cos()
-}
-
-/// Passed, failed, and the mean number of trials.
-pub(super) fn in_short(odds: Odds) -> String {
-    format!(
-        "{} / {} / {:.1}",
-        percent(odds.passed),
-        percent(odds.failed),
-        odds.trials
-    )
 }
 
 #[cfg(test)]

@@ -10,7 +10,11 @@ const MISSED: [&str; 0] = [];
 #[test]
 fn the_page_shows_what_the_rule_makes_of_whole_runs() {
     let whole = whole::page();
-    for (name, text) in [("simulated.md", whole.page), ("claims.csv", whole.claims)] {
+    for (name, text) in [
+        ("simulated.md", whole.page),
+        ("runs.csv", whole.runs),
+        ("claims.csv", whole.claims),
+    ] {
         let path = Path::new("../../docs/evidence").join(name);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, &text).expect("the text");

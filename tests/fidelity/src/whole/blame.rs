@@ -29,12 +29,12 @@ const GPU: f64 = 1.4;
 pub struct Row {
     pub what: &'static str,
     pub workers: usize,
-    pub trials: i32,
     pub runs: usize,
-    /// Deviation of the healthy GPUs (percent).
-    pub spread: f64,
     /// Whether a goal is set for it.
     pub has_goal: bool,
+    trials: i32,
+    /// Deviation of the healthy GPUs (percent).
+    spread: f64,
     /// GPUs that are slower, and by how much (percent).
     slow: (usize, f64),
     /// Whether a gate on the slowest worker is enforced.
@@ -52,8 +52,8 @@ pub struct Found {
 
 /// Every row: add one for a new rule of the comparison.
 pub fn rows() -> Vec<Row> {
-    let healthy = |workers, trials, runs, spread| Row {
-        what: "healthy GPUs",
+    let healthy = |what, workers, trials, runs, spread| Row {
+        what,
         workers,
         trials,
         runs,
@@ -73,13 +73,13 @@ pub fn rows() -> Vec<Row> {
         gated: true,
     };
     vec![
-        healthy(2, 2, 300, GPU),
-        healthy(8, 2, 300, GPU),
-        healthy(8, 20, 50, GPU),
-        healthy(8, 2, 100, 2.0),
-        slow("one GPU 20 % slower, gate at 90 %", 2, (1, 20.0)),
-        slow("one GPU 20 % slower, gate at 90 %", 8, (1, 20.0)),
-        slow("five GPUs 20 % slower, gate at 90 %", 8, (5, 20.0)),
+        healthy("healthy GPUs", 2, 2, 300, GPU),
+        healthy("healthy GPUs", 8, 2, 300, GPU),
+        healthy("healthy GPUs, 20 trials", 8, 20, 50, GPU),
+        healthy("healthy GPUs that vary by 2 %", 8, 2, 100, 2.0),
+        slow("one GPU 20 % slower", 2, (1, 20.0)),
+        slow("one GPU 20 % slower", 8, (1, 20.0)),
+        slow("five GPUs 20 % slower", 8, (5, 20.0)),
     ]
 }
 

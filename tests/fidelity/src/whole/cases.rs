@@ -37,6 +37,8 @@ pub struct Case {
 /// How the runs of one cell ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
+    pub soak: bool,
+    pub correlation: f64,
     pub passed: usize,
     pub failed: usize,
     pub trials: usize,
@@ -141,7 +143,11 @@ impl Case {
             ..Deployment::new(self.means.to_vec(), self.noise, correlation)
         };
         let spec = deployment.spec(soak);
-        let mut cell = Cell::default();
+        let mut cell = Cell {
+            soak,
+            correlation,
+            ..Cell::default()
+        };
         for run in 0..if self.has_goal { RUNS } else { FEWER } {
             let mut trials = Trials::new(&deployment, u64::try_from(seed * 100_000 + run).unwrap_or(0));
             let next = || trials.next_record(Vec::new());
