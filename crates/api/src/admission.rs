@@ -1,22 +1,28 @@
 //! Admission of a manifest without an API server: the schema's bounds, the CEL rules and the keys of lists.
 
+mod metadata;
+mod wording;
+
 use std::collections::BTreeSet;
 
+use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
 use serde_json::Value;
-use strsim::jaro_winkler;
 
 use crate::{PerfValidation, baseline_crd, crd, policy_crd};
 
-/// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
-const ALIKE: f64 = 0.85;
+pub use metadata::{is_label, is_name};
+use metadata::{named, wrong_names};
+use wording::{explain, nearest};
 
 /// Schema of the CRD, ready to judge manifests.
 pub struct Admission {
     kind: String,
     schema: Value,
+    /// The schema with that of the metadata.
+    whole: Value,
     bounds: jsonschema::Validator,
 }
 
@@ -63,9 +69,16 @@ impl Admission {
         let schema = crd.spec.versions.first().and_then(|version| version.schema.as_ref());
         let schema = serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema.as_ref()))
             .map_err(|error| SchemaError(error.to_string()))?;
-        let bounds = jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
+        let mut whole = schema.clone();
+        whole["properties"]["metadata"] = metadata::schema();
+        let bounds = jsonschema::validator_for(&whole).map_err(|error| SchemaError(error.to_string()))?;
         let kind = crd.spec.names.kind;
-        Ok(Self { kind, schema, bounds })
+        Ok(Self {
+            kind,
+            schema,
+            whole,
+            bounds,
+        })
     }
 
     /// Schema in the form that the CRD contains.
@@ -74,13 +87,14 @@ impl Admission {
     }
 
     /// Returns the object as the API server would store it, with its defaults, or all refusals. Unknown fields are
-    /// refused as by `kubectl apply`.
+    /// refused as by `kubectl apply`. A manifest may lack a name: sizing and judging need none.
     pub fn admit(&self, manifest: &Value) -> Result<PerfValidation, Vec<Refusal>> {
+        let manifest = &without_nulls(&self.whole, manifest);
         let refusals = self.list_refusals(manifest);
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        serde_json::from_value(apply_defaults(&self.schema, manifest))
+        serde_json::from_value(apply_defaults(&self.whole, manifest))
             .map_err(|error| vec![refusal(String::new(), error.to_string(), "type")])
     }
 
@@ -88,13 +102,15 @@ impl Admission {
     pub fn list_refusals(&self, manifest: &Value) -> Vec<Refusal> {
         let mut refusals = wrong_kind(manifest, &self.kind);
         if refusals.is_empty() {
-            unknown_fields(&self.schema, manifest, &mut refusals);
+            unknown_fields(&self.whole, manifest, &mut refusals);
             refusals.extend(self.by_bounds(manifest));
             refusals.extend(self.by_keys(manifest));
+            let names = wrong_names(&manifest["metadata"]).into_iter();
+            refusals.extend(names.map(|(field, message)| refusal(format!("metadata.{field}"), message, "name")));
         }
-        // A value of a wrong type would make rules fail with unclear messages.
+        // A value of a wrong type, or no name, would make rules fail with unclear messages.
         if refusals.is_empty() {
-            refusals = self.by_rules(manifest);
+            refusals = self.by_rules(&named(manifest));
         }
         refusals
     }
@@ -114,19 +130,15 @@ impl Admission {
 
     /// Refusals by bounds, patterns, enums, types and required fields.
     pub fn by_bounds(&self, manifest: &Value) -> Vec<Refusal> {
-        let refusal = |error: jsonschema::ValidationError<'_>| {
+        let refusal = |error: ValidationError<'_>| {
             let mut path = error.instance_path().to_string();
             if let ValidationErrorKind::Required { property } = error.kind() {
                 path = format!("{path}/{}", property.as_str().unwrap_or_default());
             }
-            let mut message = error.to_string();
-            if error.instance().is_number() && message.ends_with(r#"is not of type "string""#) {
-                message += ": write it in quotes";
-            }
             Refusal {
                 path: dotted(&path),
                 rule: error.schema_path().to_string(),
-                message,
+                message: explain(&error),
             }
         };
         self.bounds.iter_errors(manifest).map(refusal).collect()
@@ -161,6 +173,25 @@ fn refusal(path: String, message: impl Into<String>, rule: &str) -> Refusal {
     }
 }
 
+/// The value without explicit nulls. The API server drops them too, because no field of the schema is nullable.
+fn without_nulls(schema: &Value, value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter_map(|(field, value)| {
+                let value = match field_schema(schema, field) {
+                    Some(_) if value.is_null() => return None,
+                    Some(schema) => without_nulls(schema, value),
+                    None => value.clone(),
+                };
+                Some((field.clone(), value))
+            });
+            kept.collect()
+        }
+        Value::Array(items) => items.iter().map(|item| without_nulls(&schema["items"], item)).collect(),
+        other => other.clone(),
+    }
+}
+
 fn wrong_kind(manifest: &Value, kind: &str) -> Vec<Refusal> {
     [("apiVersion", "perfvalidation.dev/v1alpha1"), ("kind", kind)]
         .into_iter()
@@ -177,13 +208,13 @@ fn unknown_fields(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
         if schema["additionalProperties"].is_object() || schema["x-kubernetes-preserve-unknown-fields"] == true {
             return;
         }
-        // The API server adds apiVersion, kind and metadata to every root.
-        let standard = |field: &str| path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&field);
+        // The API server adds apiVersion and kind to every root.
+        let standard = |field: &str| path.is_empty() && ["apiVersion", "kind"].contains(&field);
         for field in fields
             .keys()
             .filter(|field| !known.contains_key(*field) && !standard(field))
         {
-            let message = match nearest(field, known.keys()) {
+            let message = match nearest(field, known.keys().map(String::as_str)) {
                 Some(nearest) => format!("there is no such field; did you mean {nearest}?"),
                 None => "there is no such field".to_owned(),
             };
@@ -192,28 +223,23 @@ fn unknown_fields(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
     });
 }
 
-/// The known name that a misspelt one most likely stands for.
-fn nearest<'a>(field: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
-    let field = field.to_lowercase();
-    let scored = known.map(|name| (jaro_winkler(&field, &name.to_lowercase()), name));
-    let (score, name) = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (score > ALIKE).then_some(name)
-}
-
 /// Visits every value with its schema and its path.
 fn visit(schema: &Value, value: &Value, path: &str, look: &mut dyn FnMut(&Value, &Value, &str)) {
     look(schema, value, path);
     for (field, child) in value.as_object().into_iter().flatten() {
-        let of_field = schema["properties"]
-            .get(field)
-            .or_else(|| schema.get("additionalProperties"));
-        if let Some(schema) = of_field {
+        if let Some(schema) = field_schema(schema, field) {
             visit(schema, child, &below(path, field), look);
         }
     }
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         visit(&schema["items"], item, &format!("{path}[{index}]"), look);
     }
+}
+
+/// Schema of a field, or of the values of a map.
+fn field_schema<'a>(schema: &'a Value, field: &str) -> Option<&'a Value> {
+    let property = schema["properties"].get(field);
+    property.or_else(|| schema.get("additionalProperties"))
 }
 
 fn below(path: &str, field: &str) -> String {
@@ -229,7 +255,8 @@ fn dotted(pointer: &str) -> String {
     let parts = pointer.split('/').skip(1);
     parts.fold(String::new(), |path, part| match part.parse::<usize>() {
         Ok(index) => format!("{path}[{index}]"),
-        Err(_) => below(&path, part),
+        // A `/` in the key of a map.
+        Err(_) => below(&path, &part.replace("~1", "/")),
     })
 }
 

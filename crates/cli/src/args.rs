@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use perfval_api::admission::is_label;
 
 pub use evidence::{
     BundleArgs, DiffArgs, DoctorArgs, Form, Format, LogsArgs, OPERATOR_LABEL, OPERATOR_NAMESPACE, ReportArgs, RunPart,
@@ -47,7 +48,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Target {
     /// Namespace; that of the kubeconfig's context when not given
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, value_parser = namespace)]
     pub namespace: Option<String>,
     /// Context of the kubeconfig
     #[arg(long, global = true)]
@@ -67,6 +68,21 @@ pub struct Target {
     /// Group to impersonate with --as (may be repeated)
     #[arg(long = "as-group", global = true, value_name = "GROUP")]
     pub groups: Vec<String>,
+}
+
+impl Target {
+    /// Namespace of the flags. An empty one is none, as with kubectl.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|namespace| !namespace.is_empty())
+    }
+}
+
+/// A name that a namespace can have, or an empty text.
+fn namespace(text: &str) -> Result<String, String> {
+    if text.is_empty() || is_label(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write lower-case letters, digits and '-'".to_owned())
 }
 
 impl Verb {
@@ -157,7 +173,7 @@ pub enum Output {
 /// One validation.
 #[derive(Clone, Debug, Args)]
 pub struct NameArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
 }
 
@@ -166,7 +182,7 @@ pub struct NameArgs {
 pub struct GetArgs {
     /// Name of one validation
     pub name: Option<String>,
-    /// Of all namespaces
+    /// List validations of all namespaces
     #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
     /// Format of the answer
@@ -201,7 +217,7 @@ pub struct ApproveArgs {
 /// Flags of `history`.
 #[derive(Clone, Debug, Args)]
 pub struct HistoryArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
     /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
@@ -211,7 +227,7 @@ pub struct HistoryArgs {
 /// Flags of `rerun`.
 #[derive(Clone, Debug, Args)]
 pub struct RerunArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
     /// Follow it to its verdict
     #[arg(short, long)]

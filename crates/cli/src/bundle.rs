@@ -4,7 +4,6 @@
 mod archive;
 mod objects;
 
-use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -22,7 +21,7 @@ use crate::error::Error;
 use crate::logs::{self, Extent};
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{results, size};
+use crate::{output, results, size};
 
 use archive::Archive;
 use objects::EventSubject;
@@ -58,14 +57,14 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
     let path = args
-        .filename
+        .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("perfval-{name}.tar.gz")));
     if path.as_os_str() == "-" {
         screen.note(&contents);
         return screen.write(&packed).map(|()| 0);
     }
-    fs::write(&path, &packed).map_err(Error::file(&path))?;
+    output::write_new(&path, &packed)?;
     let kib = packed.len().div_ceil(1024);
     screen.say(&format!(
         "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",

@@ -4,7 +4,6 @@ mod knee;
 mod outcome;
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use crate::args::{CalibrateArgs, CommonCase};
 use crate::error::Error;
 use crate::follow;
 use crate::lifecycle::ask_for_rerun;
+use crate::output::can_be_written;
 use crate::run::{in_its_namespace, with_flags};
 use crate::screen::Screen;
 use crate::session::Session;
@@ -49,7 +49,9 @@ pub async fn run(
     }
     let (text, wanted) = read(&args.filename)?;
     let mut probe = probe(&wanted, args)?;
-    can_be_written(args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        can_be_written(path)?;
+    }
     let session = &in_its_namespace(open().await?, &wanted, namespace)?;
     probe.metadata.namespace = Some(session.namespace.clone());
     let name = probe.name_any();
@@ -117,24 +119,13 @@ pub async fn run(
     Ok(0)
 }
 
-/// Fails before the first run where the manifest has no place after the last. It leaves no empty file.
-fn can_be_written(output: Option<&Path>) -> Result<(), Error> {
-    let Some(path) = output else { return Ok(()) };
-    let is_new = path.symlink_metadata().is_err();
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
-    tried.map_err(Error::file(path))
-}
-
 /// The manifest as it is written, and as the API server would store it.
 fn read(path: &Path) -> Result<(Value, PerfValidation), Error> {
     let from = path.display().to_string();
     let text = manifest::text(path)?;
     let object = manifest::parse(&text, &from)?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| manifest::no_yaml(&from, &error))?;
-    let written = documents
-        .into_iter()
-        .find(|document| document["kind"] == "PerfValidation");
+    let mut documents = manifest::documents(&text, &from)?.into_iter();
+    let written = documents.find(|document| document["kind"] == "PerfValidation");
     Ok((written.unwrap_or_default(), object))
 }
 
@@ -209,7 +200,12 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
     let status = object.status.unwrap_or_default();
     if status.verdict != Some(Verdict::Passed) {
         let verdict = status.verdict.map_or("no verdict", Verdict::as_str);
-        let code = status.verdict.map_or(exit::NOT_OVER, exit::code);
+        let code = match status.verdict {
+            None => exit::NOT_OVER,
+            // A run without numbers gives no manifest.
+            Some(Verdict::Skipped) => exit::code(Verdict::Error),
+            Some(verdict) => exit::code(verdict),
+        };
         return Err(Error::NotMeasured {
             code,
             why: format!(

@@ -29,7 +29,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Res
 }
 
 async fn last_two(session: &Session, name: &str) -> Result<(RunOutcome, RunOutcome), Error> {
-    if name.contains('/') {
+    if let (_, Some(_)) = results::named(Some(name))? {
         return Err(Error::BadInput(format!(
             "{name} is one run: name another one to compare it with"
         )));

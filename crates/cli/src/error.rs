@@ -57,6 +57,16 @@ pub enum Error {
         /// Text of the error.
         why: String,
     },
+    /// The API server cannot carry out the call now.
+    #[error("the cluster answered {code} ({call}): {why}; try again")]
+    Overloaded {
+        /// HTTP status code.
+        code: u16,
+        /// The call.
+        call: String,
+        /// The API server's words.
+        why: String,
+    },
     /// The CRD is not installed.
     #[error(
         "this cluster has no PerfValidation API: install the operator with `{}`, or choose another cluster with --context",
@@ -156,6 +166,7 @@ impl Error {
             Self::Output(_)
             | Self::NoCluster(_)
             | Self::Unreachable { .. }
+            | Self::Overloaded { .. }
             | Self::NotInstalled
             | Self::Forbidden { .. }
             | Self::Unauthorized { .. }
@@ -212,7 +223,7 @@ impl Error {
                 _ => Self::NotFound { call, why },
             },
             400 | 409 | 422 => Self::Refused { call, why },
-            _ => Self::Unreachable { call, why },
+            code => Self::Overloaded { code, call, why },
         }
     }
 }

@@ -156,7 +156,9 @@ pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(None),
     };
     match error {
-        Error::Unreachable { why, .. } => Ok(Some(format!("The cluster does not answer ({why}); trying again"))),
+        Error::Unreachable { why, .. } | Error::Overloaded { why, .. } => {
+            Ok(Some(format!("The cluster does not answer ({why}); trying again")))
+        }
         fatal => Err(fatal),
     }
 }

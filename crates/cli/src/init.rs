@@ -1,8 +1,5 @@
 //! `init`: a commented manifest of one's own, made of a preset's.
 
-use std::fs;
-use std::io::{ErrorKind, Write as _};
-
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -10,30 +7,27 @@ use crate::args::{CommonCase, InitArgs};
 use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
+use crate::{manifest, output};
+
+/// Source of a manifest that no file has.
+pub const OF_FLAGS: &str = "the manifest of these flags";
 
 /// Writes the manifest; `namespace` is that of the flags.
 pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let flags = ask(screen, &args.common);
     let text = manifest(&flags, namespace)?;
+    manifest::parse(&text, OF_FLAGS)?;
     if flags.preset.is_none() && !screen.asks {
         let preset = PRESETS[0].name;
         screen.note(&format!(
             "the manifest is for {preset}; --preset chooses another GPU (`kubectl perfval presets`)"
         ));
     }
-    let Some(path) = &args.filename else {
+    let Some(path) = args.filename.as_ref().filter(|path| path.as_os_str() != "-") else {
         screen.say(&text)?;
         return Ok(0);
     };
-    let unusable = Error::file(path);
-    let mut file = fs::File::create_new(path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Error::BadInput(format!(
-            "{} exists and may have your changes: remove it, or give another file",
-            path.display()
-        )),
-        _ => unusable(error),
-    })?;
-    file.write_all(text.as_bytes()).map_err(unusable)?;
+    output::write_new(path, text.as_bytes())?;
     screen.say(&format!(
         "{0} is written; run it with `kubectl perfval run -f {0}`\n",
         path.display()

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{Read as _, stdin};
 use std::path::Path;
 
+use serde_saphyr::SnippetMode;
+
 use crate::error::Error;
 
 /// The bytes of a file, at most `limit` and one more, which shows that it is too large.
@@ -17,6 +19,23 @@ pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     };
     read.map_err(Error::file(path))?;
     Ok(bytes)
+}
+
+/// Line, column and reason of an error in YAML. The text around it may have secrets.
+pub fn fault(error: &serde_saphyr::Error) -> String {
+    let text = error.render_with_options(serde_saphyr::render_options! { snippets: SnippetMode::Off });
+    text.replace(", set DuplicateKeyPolicy in Options if acceptable", "")
+}
+
+/// Refuses standard input for more than one file.
+pub fn check_stdin<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    let stdin = paths.into_iter().filter(|path| path.as_os_str() == "-");
+    if stdin.count() > 1 {
+        return Err(Error::BadInput(
+            "standard input can be read once: give one of the two as a file".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// The text of a file with at most `limit` bytes. `unusable` makes the error for a text that is too large or not UTF-8.

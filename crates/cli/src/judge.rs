@@ -4,23 +4,30 @@ mod recorded;
 mod report;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use perfval_api::{Gate, PerfValidation, Scaling};
 use perfval_run::diagnosis::secret::Redactor;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Failure, Outcome};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{self, Judgement, Recorded};
 
 use crate::args::JudgeArgs;
 use crate::error::Error;
 use crate::screen::Screen;
-use crate::{exit, manifest, output};
+use crate::{exit, input, manifest, output};
 
 use recorded::{RecordedFile, RecordedRun};
 pub use recorded::{RecordedTrial, is_of_another_kind};
 
+/// Remedy for a file without a measurement. The pod that wrote it may be long gone.
+const OF_A_BROKEN_FILE: &str = "download the export again, or check that it is profile_export_aiperf.json";
+
 /// Judges the files of the arguments and prints the answer.
 pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
+    let files = args.exports.iter().chain([&args.manifest]);
+    input::check_stdin(files.map(PathBuf::as_path))?;
     let object = manifest::read(&args.manifest)?;
     let mut trials = Vec::new();
     for path in &args.exports {
@@ -44,7 +51,17 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
         .into_iter()
         .map(|trial| (trial.from, Recorded::from(trial.record)));
     let (from, recorded): (Vec<String>, Vec<Recorded>) = named.unzip();
-    let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
+    let mut judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
+    for (judged, trial) in judgement.trials.iter_mut().zip(&recorded) {
+        let is_broken = matches!(&trial.record.outcome, Outcome::Failure(Failure::Malformed { .. }));
+        let failed = judged
+            .findings
+            .iter_mut()
+            .filter(|(cause, _)| is_broken && *cause == Cause::BenchmarkFailed);
+        for (_, finding) in failed {
+            OF_A_BROKEN_FILE.clone_into(&mut finding.remedy);
+        }
+    }
     answer(screen, args, &object, &judgement, &from)
 }
 

@@ -107,7 +107,7 @@ async fn carry_out(
     open: impl AsyncFn(&Target) -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let target = &cli.target;
-    let namespace = target.namespace.as_deref();
+    let namespace = target.namespace();
     match cli.verb {
         Verb::Judge(args) => judge::run(screen, &args),
         Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,

@@ -20,10 +20,12 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
     if args.watch {
         return Box::pin(follow::to_the_end(screen, session, object, args.timeout)).await;
     }
-    screen.say(&format!(
-        "{name} runs again; follow it with {}\n",
-        session.command("watch", &name)
-    ))?;
+    if !object.spec.suspend {
+        screen.say(&format!(
+            "{name} runs again; follow it with {}\n",
+            session.command("watch", &name)
+        ))?;
+    }
     Ok(0)
 }
 
@@ -37,10 +39,9 @@ pub async fn ask_for_rerun(
     let change = json!({"metadata": {"annotations": {meta::RERUN: token}}});
     let changed = session.patch(object, &change).await?;
     if object.spec.suspend {
-        screen.note(&format!(
-            "It is suspended: it runs once {} lets it.",
-            session.command("resume", &object.name_any())
-        ));
+        let name = object.name_any();
+        let resume = session.command("resume", &name);
+        screen.note(&format!("{name} will run when it is resumed: {resume}."));
     }
     Ok(changed)
 }
@@ -54,10 +55,13 @@ pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) ->
         return Ok(0);
     }
     session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
-    screen.say(&format!(
-        "{name} stops, and its GPUs are freed; go on with {}\n",
-        session.command("resume", &name)
-    ))?;
+    let done = if follow::is_over(&object) {
+        "is suspended; no run was active"
+    } else {
+        "stops, and its GPUs are freed"
+    };
+    let resume = session.command("resume", &name);
+    screen.say(&format!("{name} {done}; go on with {resume}\n"))?;
     Ok(0)
 }
 

@@ -7,13 +7,13 @@ mod source;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use perfval_api::PerfValidation;
+use perfval_api::{PerfValidation, WorkerPod};
 use perfval_run::build::LOG;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::{Run, Settings};
 use tokio::time::sleep;
 
-use crate::args::LogsArgs;
+use crate::args::{LogsArgs, RunPart};
 use crate::error::Error;
 use crate::follow::{is_over, is_suspended};
 use crate::results;
@@ -29,6 +29,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Prints the logs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Result<u8, Error> {
     let mut object = session.pick(args.name.as_deref()).await?;
+    check_gpus(&object, args)?;
     let name = object.name_any();
     let mut new = New::default();
     let mut there = look(screen, session, &object, args, &mut new).await?;
@@ -67,6 +68,26 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         }
     }
     Ok(0)
+}
+
+/// Refuses GPUs that no worker has. Without the GPUs of all workers each may come.
+fn check_gpus(object: &PerfValidation, args: &LogsArgs) -> Result<(), Error> {
+    if !args.gpus.is_empty() && !args.parts.is_empty() && !args.parts.contains(&RunPart::Worker) {
+        return Err(Error::BadInput(
+            "only workers have GPUs: add -p worker, or leave --gpu out".to_owned(),
+        ));
+    }
+    let workers = object.status.iter().flat_map(|status| &status.state.worker_pods);
+    let devices: Option<Vec<String>> = workers.map(WorkerPod::device_names).collect();
+    let devices = devices.unwrap_or_default().join(",");
+    let is_wrong = |gpu: &&String| !devices.is_empty() && !devices.split(',').any(|device| device == **gpu);
+    match args.gpus.iter().find(is_wrong) {
+        Some(gpu) => Err(Error::BadInput(format!(
+            "no worker has GPU {gpu}: there are {}",
+            devices.replace(',', ", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Log lines in the results of the last run, which keeps those of trials with errors.

@@ -24,14 +24,24 @@ pub fn text(path: &Path) -> Result<String, Error> {
 }
 
 /// Error of a text that is no YAML. `from`: its source.
-pub fn no_yaml(from: &str, why: &dyn Display) -> Error {
+fn no_yaml(from: &str, why: &dyn Display) -> Error {
     Error::BadInput(format!("{from} is no YAML: {why}"))
+}
+
+/// All documents of a text.
+pub fn documents(text: &str, from: &str) -> Result<Vec<Value>, Error> {
+    serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &input::fault(&error)))
 }
 
 /// The one `PerfValidation` of a manifest, with its defaults, as the API server would store it. `from`: source of the
 /// text, for people.
 pub fn parse(text: &str, from: &str) -> Result<PerfValidation, Error> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &error))?;
+    parse_as(text, from, None)
+}
+
+/// Same as [`parse`], with `name` instead of the manifest's.
+pub fn parse_as(text: &str, from: &str, name: Option<&str>) -> Result<PerfValidation, Error> {
+    let documents = documents(text, from)?;
     let (mut found, others): (Vec<Value>, Vec<Value>) = documents
         .into_iter()
         .partition(|document| document["kind"] == "PerfValidation");
@@ -47,10 +57,17 @@ pub fn parse(text: &str, from: &str) -> Result<PerfValidation, Error> {
     if let Some(manifest) = manifest.as_object_mut() {
         manifest.remove("status");
     }
+    if let Some(name) = name
+        && matches!(manifest["metadata"], Value::Null | Value::Object(_))
+    {
+        manifest["metadata"]["name"] = name.into();
+    }
     Admission::new()?.admit(&manifest).map_err(|refusals| {
-        let all = refusals
-            .iter()
-            .map(|refusal| format!("\n  {}: {}", refusal.path, refusal.message));
+        let all = refusals.iter().map(|refusal| match &*refusal.path {
+            // The message contains the field.
+            "" => format!("\n  {}", refusal.message),
+            path => format!("\n  {path}: {}", refusal.message),
+        });
         let all: Vec<String> = all.collect();
         Error::BadInput(format!("{from} would be refused:{}", all.concat()))
     })

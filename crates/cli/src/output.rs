@@ -1,4 +1,8 @@
-//! Answers for scripts.
+//! Answers for scripts, and files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -52,6 +56,26 @@ fn printable(objects: &[impl Serialize], is_list: bool) -> Result<Value, Error> 
 fn json(answer: &impl Serialize) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(answer).map_err(|error| Error::Render(error.to_string()))?;
     Ok(text + "\n")
+}
+
+/// Fails before a run where a file has no place after it. It leaves no empty file.
+pub fn can_be_written(path: &Path) -> Result<(), Error> {
+    let is_new = path.symlink_metadata().is_err();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
+    tried.map_err(Error::file(path))
+}
+
+/// Writes a file that does not exist yet.
+pub fn write_new(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let written = File::create_new(path).and_then(|mut file| file.write_all(content));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Error::BadInput(format!(
+            "{} exists and may have your changes: remove it, or give another file",
+            path.display()
+        )),
+        _ => Error::file(path)(error),
+    })
 }
 
 pub fn yaml(answer: &impl Serialize) -> Result<String, Error> {

@@ -14,7 +14,7 @@ use crate::exit::{self, NOT_OVER};
 use crate::judge::{RecordedTrial, given_once, is_of_another_kind, share};
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{input, manifest, results};
+use crate::{input, manifest, output, results};
 
 /// Writes or prints the report of a run, or of recorded exports.
 pub async fn run(
@@ -60,6 +60,12 @@ pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, direc
     write_all(screen, &report, directory)
 }
 
+/// Fails before a run whose report could not be written.
+pub fn check_directory(directory: &Path) -> Result<(), Error> {
+    fs::create_dir_all(directory).map_err(Error::file(directory))?;
+    output::can_be_written(&directory.join("report.html"))
+}
+
 async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport, String), Error> {
     let (name, number) = results::named(what)?;
     let object = session.pick(name).await?;
@@ -78,6 +84,7 @@ async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport,
 }
 
 fn files_report(args: &ReportArgs, path: &Path) -> Result<RunReport, Error> {
+    input::check_stdin(args.what.iter().map(Path::new).chain([path]))?;
     let object: PerfValidation = manifest::read(path)?;
     let mut files: Vec<(&String, Vec<u8>, Option<RequestTimes>)> = Vec::new();
     let mut trials = Vec::new();

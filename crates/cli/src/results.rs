@@ -38,7 +38,8 @@ pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
     let Some((name, number)) = text.and_then(|text| text.split_once('/')) else {
         return Ok((text, None));
     };
-    let number = number.parse().map_err(|_| {
+    let number = number.parse::<i64>().ok().filter(|_| !name.is_empty());
+    let number = number.ok_or_else(|| {
         let text = text.unwrap_or_default();
         Error::BadInput(format!(
             "{text} is no run: write NAME, or NAME/RUN with the number of a run"

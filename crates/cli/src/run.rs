@@ -1,7 +1,9 @@
 //! `run`: creates a validation, follows it, and ends with its verdict.
 
+use std::mem;
+
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use perfval_api::PerfValidation;
 use serde_json::json;
 
@@ -14,7 +16,7 @@ use crate::lifecycle::ask_for_rerun;
 use crate::manifest;
 use crate::report;
 use crate::screen::Screen;
-use crate::session::Session;
+use crate::session::{Session, check_name};
 
 /// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(
@@ -26,6 +28,9 @@ pub async fn run(
     let object = wanted(args)?;
     let session = &in_its_namespace(open().await?, &object, namespace)?;
     let name = object.name_any();
+    if let Some(directory) = &args.report {
+        report::check_directory(directory)?;
+    }
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
         screen.say(&format!("follow it with {}\n", session.command("watch", &name)))?;
@@ -51,8 +56,12 @@ pub async fn run(
 fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
     let flags = &args.common;
     match &args.filename {
-        Some(path) => with_flags(manifest::read(path)?, flags),
-        None if flags.preset.is_some() => manifest::parse(&init::manifest(flags, None)?, "the manifest of these flags"),
+        Some(path) => {
+            let from = path.display().to_string();
+            let object = manifest::parse_as(&manifest::text(path)?, &from, flags.name.as_deref())?;
+            with_flags(object, flags)
+        }
+        None if flags.preset.is_some() => manifest::parse(&init::manifest(flags, None)?, init::OF_FLAGS),
         None => Err(Error::BadInput(
             "no manifest and no preset: write -f FILE, or --preset GPU (`kubectl perfval presets` lists them)"
                 .to_owned(),
@@ -60,7 +69,7 @@ fn wanted(args: &RunCommandArgs) -> Result<PerfValidation, Error> {
     }
 }
 
-/// The object of a manifest, with name, size and node of the flags.
+/// The object of a manifest, with name, size and node of the flags. It keeps the metadata that a new object may have.
 pub fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<PerfValidation, Error> {
     if let Some(name) = &flags.name {
         object.metadata.name = Some(name.clone());
@@ -80,11 +89,26 @@ pub fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<Perf
         let selector = &mut object.spec.placement.node_selector;
         selector.insert("kubernetes.io/hostname".to_owned(), node.clone());
     }
-    if object.metadata.name.is_none() {
+    let Some(name) = &object.metadata.name else {
         return Err(Error::BadInput(
             "the manifest has no metadata.name: write one, or give --name".to_owned(),
         ));
-    }
+    };
+    check_name(name)?;
+    let ObjectMeta {
+        name,
+        namespace,
+        labels,
+        annotations,
+        ..
+    } = mem::take(&mut object.metadata);
+    object.metadata = ObjectMeta {
+        name,
+        namespace,
+        labels,
+        annotations,
+        ..ObjectMeta::default()
+    };
     Ok(object)
 }
 
@@ -121,7 +145,9 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
                 )));
             }
             let again = ask_for_rerun(screen, session, &there).await?;
-            screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
+            if !again.spec.suspend {
+                screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
+            }
             Ok(again)
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),

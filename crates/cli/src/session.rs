@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
+use perfval_api::admission::is_name;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::args::Target;
 use crate::error::{Error, is_missing_kind};
+use crate::input;
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -18,6 +20,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const TAB: Duration = Duration::from_secs(3);
 /// Names in a message.
 const NAMED: usize = 5;
+/// Longest name that the CRD admits.
+const NAME: usize = 63;
 
 /// A cluster and a namespace in it.
 #[derive(Clone)]
@@ -52,7 +56,7 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
         }
         None => Kubeconfig::read(),
     };
-    let kubeconfig = read.map_err(|error| Error::NoCluster(error.to_string()))?;
+    let kubeconfig = read.map_err(|error| no_cluster(&error))?;
     // The loader treats a missing user as anonymous.
     let is_there = |user: &String| kubeconfig.auth_infos.iter().any(|known| known.name == *user);
     match target.user.as_ref().filter(|user| !is_there(user)) {
@@ -61,10 +65,29 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
     }
 }
 
+/// Error of a configuration. Lines of a kubeconfig stay out of it, because they may have tokens.
+fn no_cluster(error: &(dyn std::error::Error + 'static)) -> Error {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let parsed = causes.find_map(|cause| match cause.downcast_ref::<KubeconfigError>() {
+        Some(KubeconfigError::Parse(error)) => Some(format!("the kubeconfig cannot be read: {}", input::fault(error))),
+        _ => None,
+    });
+    Error::NoCluster(parsed.unwrap_or_else(|| error.to_string()))
+}
+
+/// Refuses a name that no validation can have.
+pub fn check_name(name: &str) -> Result<(), Error> {
+    if is_name(name) && name.len() <= NAME {
+        return Ok(());
+    }
+    Err(Error::BadInput(format!(
+        "{name:?} is no name of a PerfValidation: write at most {NAME} lower-case letters, digits, '-' and '.'"
+    )))
+}
+
 impl Session {
     /// Connects to what the flags name.
     pub async fn open(target: &Target) -> Result<Self, Error> {
-        let no = |error: &dyn std::error::Error| Error::NoCluster(error.to_string());
         let mut config = match kubeconfig(target)? {
             Some(kubeconfig) => {
                 let options = KubeConfigOptions {
@@ -73,9 +96,9 @@ impl Session {
                     user: target.user.clone(),
                 };
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                config.map_err(|error| no(&error))?
+                config.map_err(|error| no_cluster(&error))?
             }
-            None => Config::infer().await.map_err(|error| no(&error))?,
+            None => Config::infer().await.map_err(|error| no_cluster(&error))?,
         };
         if let Some(user) = &target.impersonate {
             config.auth_info.impersonate = Some(user.clone());
@@ -88,11 +111,8 @@ impl Session {
         config.connect_timeout = Some(CONNECT);
         // A person would rather read that the server is busy than wait for minutes.
         config.default_retry = false;
-        let namespace = target
-            .namespace
-            .clone()
-            .unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config).map_err(|error| no(&error))?;
+        let namespace = target.namespace().unwrap_or(&config.default_namespace).to_owned();
+        let client = Client::try_from(config).map_err(|error| no_cluster(&error))?;
         Ok(Self { client, namespace })
     }
 
@@ -103,6 +123,7 @@ impl Session {
 
     /// A validation by its name.
     pub async fn get(&self, name: &str) -> Result<PerfValidation, Error> {
+        check_name(name)?;
         let read = self.validations().get(name).await;
         read.map_err(|error| self.missing(name, "read PerfValidations", error))
     }

@@ -5,6 +5,7 @@ mod report;
 mod saved;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use kube::Client;
 use perfval_api::PerfValidation;
@@ -18,7 +19,7 @@ use crate::args::SizeArgs;
 use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{manifest, output, registry};
+use crate::{input, manifest, output, registry};
 
 pub use report::SizeReport;
 pub use saved::cluster_in;
@@ -29,6 +30,8 @@ pub async fn run(
     args: &SizeArgs,
     open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
+    let files = args.filename.iter().chain(&args.from);
+    input::check_stdin(files.map(PathBuf::as_path))?;
     let object = match &args.filename {
         Some(path) => manifest::read(path)?,
         None => defaults()?,
@@ -36,7 +39,13 @@ pub async fn run(
     let saved = if let Some(path) = &args.from {
         saved::read(path, &object)?
     } else {
-        let session = open().await.map_err(|error| Error::NotSized(error.to_string()))?;
+        let session = open().await?;
+        let version = session.client.apiserver_version().await;
+        let version = version.map_err(|error| Error::from_call("read the version of the cluster", error));
+        // Without this right, sizing may still have all that it needs.
+        if let Err(error @ (Error::Unreachable { .. } | Error::Unauthorized { .. })) = version {
+            return Err(error);
+        }
         Box::pin(cluster::read(&object, session.client, session.namespace)).await?
     };
     let (mut report, architecture) = report(&object, saved, &args.nodes)?;

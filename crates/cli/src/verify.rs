@@ -39,7 +39,7 @@ pub fn run(screen: &mut Screen, args: &VerifyArgs) -> Result<u8, Error> {
         screen.say(&format!("  {state:<9}  {name}\n"))?;
     }
     if code == CHANGED {
-        screen.say("Do not rely on this report. Write it again from the cluster with `kubectl perfval report`.\n")?;
+        screen.say("Do not rely on this report. Write it again with `kubectl perfval report`.\n")?;
     }
     Ok(code)
 }

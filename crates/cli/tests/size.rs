@@ -153,7 +153,7 @@ fn what_is_missing_or_broken_is_named() {
         list.to_string()
     };
     let dump = ["--from", "-"];
-    let rows: [(String, &[&str], i32, &str); 9] = [
+    let rows: [(String, &[&str], i32, &str); 10] = [
         (
             without("Node"),
             &dump,
@@ -187,7 +187,13 @@ fn what_is_missing_or_broken_is_named() {
             2,
             "/nonexistent cannot be used",
         ),
-        (String::new(), &[], 4, "the cluster cannot be read"),
+        (String::new(), &[], 4, "no cluster is configured"),
+        (
+            String::new(),
+            &["--from", "-", "-f", "-"],
+            2,
+            "standard input can be read once: give one of the two as a file",
+        ),
     ];
     for (input, arguments, code, says) in rows {
         let answer = size(&input, arguments);

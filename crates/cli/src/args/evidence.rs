@@ -34,7 +34,7 @@ pub struct ReportArgs {
     /// Print it in this form
     #[arg(short, long, value_enum, conflicts_with = "directory")]
     pub output: Option<Form>,
-    /// Write every form into this folder
+    /// Write every form into this folder; without -o and -d, perfval-NAME-RUN.html or perfval-exports.html is written
     #[arg(short, long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ pub struct DiffArgs {
 /// Flags of `logs`.
 #[derive(Clone, Debug, Args)]
 pub struct LogsArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
     /// Only these parts
     #[arg(short, long = "part", value_enum)]
@@ -117,11 +117,11 @@ pub enum RunPart {
 /// Flags of `bundle`.
 #[derive(Clone, Debug, Args)]
 pub struct BundleArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
     /// File to write; perfval-NAME.tar.gz when not given, - is standard output
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub filename: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Namespace of the operator
     #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
     pub operator_namespace: String,

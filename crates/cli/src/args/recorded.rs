@@ -23,7 +23,7 @@ pub struct JudgeArgs {
     pub gpus: Option<i64>,
 
     /// GPUs of the node, for gates that scale by their share
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
+    #[arg(long, requires = "gpus", value_parser = clap::value_parser!(i64).range(1..=1024))]
     pub node_gpus: Option<i64>,
 
     /// Format of the answer

@@ -7,7 +7,7 @@ use clap::Args;
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunCommandArgs {
-    /// Manifest of the validation; - is standard input
+    /// Manifest of the validation; - is standard input (-f or --preset is required)
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["preset", "model", "image"])]
     pub filename: Option<PathBuf>,
     /// The common case, without a manifest.
@@ -20,7 +20,7 @@ pub struct RunCommandArgs {
     #[arg(long)]
     pub detach: bool,
     /// Longest time to follow it (such as 90s, 30m, 1h); the run goes on
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, conflicts_with = "detach")]
     pub timeout: Option<std::time::Duration>,
 }
 
@@ -65,7 +65,8 @@ pub struct CalibrateArgs {
     /// Largest load (requests in flight per GPU)
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
     pub to: i32,
-    /// Runs at the recommended load, each with a new deployment; from three on, the gates are close to the slowest
+    /// Runs at the recommended load, each with a new deployment. With three or more, the throughput gate is 95 % of
+    /// the slowest run, else 75 %
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub runs: u32,
     /// Keep the validation that measures, for its history and results
@@ -79,7 +80,7 @@ pub struct CalibrateArgs {
 /// Flags of `watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {
-    /// Name of the validation; may be left out where the namespace has one only
+    /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
     /// Longest time to follow it (such as 90s, 30m, 1h); the run goes on
     #[arg(long, value_parser = duration)]
@@ -92,7 +93,7 @@ pub struct InitArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
-    /// File to write; standard output when not given
+    /// File to write; standard output when not given, and for -
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub filename: Option<PathBuf>,
 }

@@ -123,6 +123,9 @@ impl fmt::Display for JudgeReport<'_> {
                 )?;
             }
         }
-        writeln!(f, "\n{} {}: {}", self.verdict.as_str(), self.reason, self.message)
+        let (reason, message) = (self.reason, self.message);
+        let repeated = message.strip_prefix(reason).and_then(|rest| rest.strip_prefix(": "));
+        let message = repeated.unwrap_or(message);
+        writeln!(f, "\n{} {reason}: {message}", self.verdict.as_str())
     }
 }

@@ -57,6 +57,6 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     };
     let options = serde_saphyr::options! { budget: budget };
     let documents: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())?;
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| input::fault(&error))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }

@@ -73,7 +73,12 @@ async fn credentials_and_a_server_that_is_ill() {
     let desk = Desk::with("passed");
     for (code, said) in [
         (401, "log in again, or choose another --context"),
-        (500, "the cluster does not answer (read PerfValidations)"),
+        (
+            429,
+            "the cluster answered 429 (read PerfValidations): list perfvalidations: fault 429; try again",
+        ),
+        (500, "the cluster answered 500 (read PerfValidations)"),
+        (503, "the cluster answered 503 (read PerfValidations)"),
     ] {
         desk.server.heal();
         desk.server.fail(Fault::refuse("list", "perfvalidations", code));
@@ -111,7 +116,7 @@ fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
         ("get", Path::new("/nonexistent"), "no cluster is configured"),
         ("get --context b", path, "no cluster is configured"),
         ("get", path, "the cluster does not answer"),
-        ("size", path, "the cluster cannot be read"),
+        ("size", path, "the cluster does not answer"),
         ("get --kubeconfig /nonexistent", path, "no cluster is configured"),
     ] {
         let output = program(PROGRAM, words, kubeconfig).output().expect("it starts");
@@ -119,6 +124,25 @@ fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
         assert_eq!(output.status.code(), Some(4), "{words}: {complaint}");
         assert!(complaint.contains(said), "{words}: {complaint}");
         assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn a_name_that_no_object_can_have_needs_no_cluster() {
+    let file = of_address(closed());
+    for (words, said) in [
+        (
+            "watch ",
+            "\"\" is no name of a PerfValidation: write at most 63 lower-case letters",
+        ),
+        ("watch a%b", "\"a%b\" is no name"),
+        ("report A_B/1", "\"A_B\" is no name"),
+        ("get -n A_B", "write lower-case letters, digits and '-'"),
+    ] {
+        let output = program(PROGRAM, words, file.path()).output().expect("it starts");
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{words}: {complaint}");
+        assert!(complaint.contains(said), "{words}: {complaint}");
     }
 }
 

@@ -28,7 +28,7 @@ fn packed(text: &str) -> String {
 pub async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bundle.tar.gz");
-    let answer = desk.types(&format!("bundle run -f {}", path.display())).await;
+    let answer = desk.types(&format!("bundle run -o {}", path.display())).await;
     assert_eq!(answer.code, 0, "{}", answer.err);
     let mut archive = Archive::new(GzDecoder::new(std::fs::File::open(&path).expect("written")));
     let entries = archive.entries().expect("an archive");
@@ -43,6 +43,18 @@ pub async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
         .collect();
     assert!(answer.out.starts_with(&files["CONTENTS.txt"]), "{}", answer.out);
     files
+}
+
+#[tokio::test]
+async fn a_file_that_exists_is_not_replaced() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "mine").expect("written");
+    let typed = format!("bundle run -o {}", file.path().display());
+    Desk::with("passed")
+        .types(&typed)
+        .await
+        .exits(2, "exists and may have your changes");
+    assert_eq!(std::fs::read_to_string(file.path()).expect("there"), "mine");
 }
 
 #[tokio::test]

@@ -173,6 +173,11 @@ async fn a_range_without_a_knee_gives_no_manifest() {
 
 #[tokio::test]
 async fn a_run_that_does_not_pass_ends_the_search_with_its_reason() {
+    let skipped = Desk::new();
+    let run = skipped.start(&format!("calibrate -f {MANIFEST}"));
+    operate(&skipped, &run, "Skipped").await;
+    let answer = run.ends().await;
+    answer.exits(4, "the run with 16 requests in flight per GPU ended Skipped");
     let desk = Desk::new();
     let run = desk.start(&format!("calibrate -f {MANIFEST}"));
     operate(&desk, &run, "Error").await;

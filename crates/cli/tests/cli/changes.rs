@@ -49,6 +49,19 @@ async fn a_rerun_has_a_token_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_validation_without_an_active_run_is_suspended_and_rerun() {
+    let desk = Desk::with("passed");
+    let suspended = desk.types("suspend run").await;
+    suspended.prints("run is suspended; no run was active; go on with `kubectl perfval resume run -n perf`");
+    let rerun = desk.types("rerun run").await;
+    rerun.exits(
+        0,
+        "run will run when it is resumed: `kubectl perfval resume run -n perf`",
+    );
+    assert_eq!(rerun.out, "", "it does not run yet");
+}
+
+#[tokio::test]
 async fn what_is_kept_is_cleaned_up() {
     let desk = Desk::with("benchmarking");
     assert!(desk.types("clean-up run").await.out.contains("is not kept"));

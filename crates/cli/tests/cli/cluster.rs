@@ -78,6 +78,35 @@ fn a_cluster_a_user_or_a_group_that_cannot_be_taken_is_said() {
 }
 
 #[test]
+fn a_broken_kubeconfig_shows_its_line_and_no_token() {
+    let file = of_address(closed());
+    let text = "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user:\n    token: t-secret\n   bad: [x\n";
+    std::fs::write(file.path(), text).expect("written");
+    for words in ["get".to_owned(), format!("get --kubeconfig {}", file.path().display())] {
+        let output = program(PROGRAM, &words, file.path()).output().expect("it starts");
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(4), "{words}: {complaint}");
+        assert!(complaint.contains("the kubeconfig cannot be read: "), "{complaint}");
+        assert!(
+            complaint.contains(" at line ") && !complaint.contains("t-secret"),
+            "{complaint}"
+        );
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn an_empty_namespace_is_that_of_the_context() {
+    let desk = Desk::with("passed");
+    let file = kubeconfig(&desk.server);
+    let output = program(PROGRAM, "get -o name -n ", file.path())
+        .output()
+        .expect("it starts");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(out, "perfvalidation.perfvalidation.dev/run\n", "{output:?}");
+}
+
+#[test]
 fn the_tab_key_offers_names_and_says_nothing_of_a_cluster_that_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join("kubectl_complete-perfval");

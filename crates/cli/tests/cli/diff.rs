@@ -157,6 +157,10 @@ async fn a_run_that_is_not_there_is_said() {
     for (words, said) in [
         ("diff run", "run has one run only"),
         ("diff run/x run", "run/x is no run: write NAME, or NAME/RUN"),
+        ("diff run/x", "run/x is no run"),
+        ("diff run/1/2", "run/1/2 is no run"),
+        ("diff /", "/ is no run"),
+        ("diff run/1", "run/1 is one run: name another one"),
         ("diff run other", "there is no PerfValidation other in namespace perf"),
     ] {
         let answer = desk.types(words).await;

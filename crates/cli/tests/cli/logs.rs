@@ -80,7 +80,10 @@ async fn a_part_or_a_gpu_is_chosen() {
         worker.contains("loading weights") && !worker.contains("listening"),
         "{worker}"
     );
-    assert_eq!(desk.types("logs run --gpu gpu-7").await.out, "");
+    let wrong = desk.types("logs run --gpu gpu-0 --gpu gpu-7").await;
+    wrong.exits(2, "no worker has GPU gpu-7: there are gpu-0");
+    let frontend = desk.types("logs run -p frontend --gpu gpu-0").await;
+    frontend.exits(2, "only workers have GPUs: add -p worker, or leave --gpu out");
     let two = desk.types("logs run -p frontend -p operator").await.out;
     assert!(
         two.contains("listening") && two.contains("trial 1") && !two.contains("weights"),

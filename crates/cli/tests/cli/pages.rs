@@ -203,6 +203,16 @@ async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
     let again = desk.types(&format!("init --preset gb200 -f {}", path.display())).await;
     again.exits(2, "exists and may have your changes");
     assert_eq!(std::fs::read_to_string(&path).expect("written"), written);
+    let printed = Desk::new().types("init --preset h200 --name mine -f -").await;
+    printed.prints("metadata:\n  name: \"mine\"\n");
+    let refused = folder.path().join("refused.yaml");
+    let typed = format!("init --preset h200 --name A_B -f {}", refused.display());
+    let answer = Desk::new().types(&typed).await;
+    answer.exits(
+        2,
+        "metadata.name: \"A_B\": write lower-case letters, digits, '-' and '.'",
+    );
+    assert!(!refused.exists() && !std::path::Path::new("-").exists());
     let unasked = Desk::new().types("init").await;
     unasked.notes("for h100-80gb; --preset");
 }

@@ -143,6 +143,7 @@ async fn a_changed_or_missing_file_of_a_report_is_found() {
     assert_eq!(answer.code, 1, "{answer:?}");
     answer.prints("CHANGED    junit.xml");
     answer.prints("MISSING    summary.md");
+    answer.prints("Write it again with `kubectl perfval report`.");
     assert_eq!(answer.out.matches("  unchanged  ").count(), 3, "{answer:?}");
 
     let statement = directory.join("statement.intoto.json");

@@ -1,5 +1,7 @@
 //! `run`: creates, follows, ends with the verdict; Ctrl-C asks.
 
+use clap::Parser as _;
+use perfval_cli::args::Cli;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, SILENCE, Typed, edited_sample};
@@ -151,10 +153,95 @@ async fn a_report_is_written_at_the_time_out_too() {
 
 #[tokio::test]
 async fn a_report_that_cannot_be_written_hides_no_verdict() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
     let desk = Desk::new();
-    let run = desk.start(&format!("run -f {MANIFEST} --name mine --report /proc/no-folder"));
+    let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
+    let run = desk.start(&typed);
     run.shows("not looked at yet").await;
+    std::fs::remove_dir(&directory).expect("empty");
+    std::fs::write(&directory, "a file").expect("written");
     desk.becomes("mine", "failed");
     let answer = run.ends().await;
-    answer.exits(1, "/proc/no-folder is not written");
+    answer.exits(1, "report is not written");
+}
+
+#[tokio::test]
+async fn a_report_without_a_place_is_refused_before_the_run() {
+    let desk = Desk::new();
+    for directory in ["/proc/no-folder", "/proc"] {
+        let typed = format!("run -f {MANIFEST} --name mine --report {directory}");
+        desk.types(&typed).await.exits(2, directory);
+        assert_eq!(object(&desk, "mine"), None, "nothing is created");
+    }
+}
+
+#[tokio::test]
+async fn a_dump_gives_a_new_object_with_the_users_metadata_only() {
+    let dumped = "name: quick\n  uid: u-9\n  resourceVersion: \"7\"\n  finalizers: [a.b/c]\n  labels: {team: a}\n";
+    let file = edited_sample(&[("name: quick\n", dumped)]);
+    let desk = Desk::new();
+    let answer = desk.types(&format!("run -f {} --detach", file.path().display())).await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let metadata = object(&desk, "quick").expect("created")["metadata"].clone();
+    assert_eq!(metadata["labels"], json!({"team": "a"}));
+    assert_ne!(metadata["uid"], json!("u-9"));
+    assert_eq!(metadata["finalizers"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_name_of_the_flags_replaces_that_of_the_manifest() {
+    let desk = Desk::new();
+    let long = format!("--name {}", "a".repeat(70));
+    for (metadata, flags, code, said) in [
+        (
+            "labels: {}\n",
+            "",
+            2,
+            "the manifest has no metadata.name: write one, or give --name",
+        ),
+        ("generateName: quick-\n", "", 2, "the manifest has no metadata.name"),
+        ("generateName: quick-\n", "--name one", 0, ""),
+        ("name: 5\n", "--name two", 0, ""),
+        (
+            "name: 5\n",
+            "",
+            2,
+            "metadata.name: 5 is not of type \"string\": write it in quotes",
+        ),
+        (
+            "name: a\n",
+            long.as_str(),
+            2,
+            "\n  metadata.name: write at most 63 characters",
+        ),
+        (
+            "name: a\n",
+            "--name A_B",
+            2,
+            "metadata.name: \"A_B\": write lower-case letters",
+        ),
+        (
+            "name: a\n  namspace: b\n",
+            "",
+            2,
+            "metadata.namspace: there is no such field; did you mean namespace?",
+        ),
+    ] {
+        let file = edited_sample(&[("name: quick\n", metadata)]);
+        let typed = format!("run -f {} --detach {flags}", file.path().display());
+        desk.types(&typed).await.exits(code, said);
+    }
+    assert_eq!(desk.server.objects("perfvalidations").len(), 2);
+}
+
+#[test]
+fn flags_that_would_be_ignored_are_refused() {
+    for typed in [
+        "run --preset h200 --detach --timeout 5m",
+        "judge a.json -f a.yaml --node-gpus 8",
+    ] {
+        let words = ["kubectl-perfval"].into_iter().chain(typed.split(' '));
+        assert!(Cli::try_parse_from(words).is_err(), "{typed}");
+    }
 }

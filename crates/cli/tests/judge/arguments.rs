@@ -35,7 +35,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
     let per_gpu = scaled("per-gpu", gate(json!({"scaling": "PerGPU"})));
     let good = desk.manifest(&json!({}));
     let two = format!("{0}\n---\n{0}", std::fs::read_to_string(&good).expect("the manifest"));
-    let cases: [(PathBuf, PathBuf, &[&str], &str); 16] = [
+    let cases: [(PathBuf, PathBuf, &[&str], &str); 18] = [
         (
             good.clone(),
             PathBuf::from("/no/such/file"),
@@ -54,7 +54,19 @@ fn what_is_wrong_with_the_arguments_is_named() {
             manifest("dup", "kind: PerfValidation\nkind: PerfValidation\n"),
             success.clone(),
             &[],
+            "duplicate mapping key: kind at line 2,",
+        ),
+        (
+            manifest("secret", "env:\n  HF_TOKEN: hf_secret\n bad: [b"),
+            success.clone(),
+            &[],
             "is no YAML",
+        ),
+        (
+            PathBuf::from("-"),
+            PathBuf::from("-"),
+            &[],
+            "standard input can be read once: give one of the two as a file",
         ),
         (
             manifest("pod", "kind: Pod\napiVersion: v1\n"),
@@ -108,5 +120,92 @@ fn what_is_wrong_with_the_arguments_is_named() {
         assert_eq!(answer.code, 2, "{words}: {answer:?}");
         assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
         assert_eq!(answer.out, "", "bad input gives no answer");
+        assert!(!answer.complaint.contains("hf_secret"), "{}", answer.complaint);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_manifest_is_named() {
+    let desk = Desk::new();
+    let spec =
+        json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.2.1"}}, "trials": {"rule": "Single"}});
+    let gate =
+        json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "p99", "operator": "<=", "threshold": "1"}]);
+    let named = json!({"name": "a"});
+    let cases: [(Value, Value, &str); 11] = [
+        (
+            json!({"namspace": "b"}),
+            json!({}),
+            "metadata.namspace: there is no such field; did you mean namespace?",
+        ),
+        (
+            json!({"labels": {"a/b": 1}}),
+            json!({}),
+            "metadata.labels.a/b: 1 is not of type \"string\": write it in quotes",
+        ),
+        (
+            json!({"labels": {"a": true}}),
+            json!({}),
+            "metadata.labels.a: true is not of type \"string\": write it in quotes",
+        ),
+        (
+            json!({"namespace": "A"}),
+            json!({}),
+            "metadata.namespace: \"A\": write lower-case letters, digits and '-'\n",
+        ),
+        (json!("x"), json!({}), "metadata: \"x\" is not of type \"object\"\n"),
+        (
+            json!({"name": "a".repeat(64)}),
+            json!({}),
+            "\n  metadata.name: write at most 63 characters",
+        ),
+        (
+            named.clone(),
+            json!({"gates": gate}),
+            "P95, P99, Std; did you mean P99?\n",
+        ),
+        (
+            named.clone(),
+            json!({"gates": [{"name": "g", "metric": "Throughput", "operator": ">=", "threshold": "1"}]}),
+            "\"Throughput\" is not one of OutputTokenThroughput, ",
+        ),
+        (
+            named.clone(),
+            json!({"placement": {"maxGPUs": 100}}),
+            "100 is greater than the maximum of 64\n",
+        ),
+        (
+            named.clone(),
+            json!({"placement": {"maxGPUs": "1"}}),
+            "\"1\" is not of type \"integer\": write it without quotes\n",
+        ),
+        (
+            named.clone(),
+            json!({"placement": {"maxGPUs": "x"}}),
+            "\"x\" is not of type \"integer\"\n",
+        ),
+    ];
+    let manifest = |metadata: &Value, changes: &Value| {
+        let mut spec = spec.clone();
+        for (field, value) in changes.as_object().expect("fields") {
+            spec[field] = value.clone();
+        }
+        let manifest = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": metadata, "spec": spec,
+        });
+        desk.file("manifest.json", manifest.to_string())
+    };
+    for (metadata, changes, words) in cases {
+        let answer = judge(&manifest(&metadata, &changes), &[fixture("success")], &[]);
+        assert_eq!(answer.code, 2, "{words}: {answer:?}");
+        assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
+    }
+    for (metadata, changes) in [
+        (named.clone(), json!({"placement": {"maxGPUs": null}, "timeouts": null})),
+        (json!({"generateName": "a-", "creationTimestamp": null}), json!({})),
+        (Value::Null, json!({})),
+    ] {
+        let answer = judge(&manifest(&metadata, &changes), &[fixture("success")], &[]);
+        assert_eq!(answer.code, 0, "{metadata}: {answer:?}");
     }
 }

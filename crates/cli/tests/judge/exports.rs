@@ -41,11 +41,26 @@ fn no_broken_file_ever_passes() {
         assert_eq!(answer.code, 4, "{name}: {answer:?}");
         let report = answer.json();
         assert_eq!(report["trials"][0]["outcome"], "Invalid", "{name}: {report:#}");
+        let remedy = report["trials"][0]["findings"][0]["remedy"].as_str();
+        assert!(
+            remedy.is_some_and(|remedy| remedy.starts_with("download the export again")),
+            "{name}: {report:#}"
+        );
         let evidence = report["trials"][0]["findings"][0]["evidence"]
             .as_str()
             .unwrap_or_default();
         assert!(evidence.contains(words), "{name}: no {words:?} in {evidence:?}");
     }
+}
+
+#[test]
+fn the_reason_of_a_broken_file_is_there_once() {
+    let desk = Desk::new();
+    let file = desk.file("truncated", &text("success")[..100]);
+    let answer = judge(&desk.manifest(&json!({})), &[file], &[]);
+    let last = answer.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("Error BenchmarkFailed: "), "{answer:?}");
+    assert_eq!(last.matches("BenchmarkFailed").count(), 1, "{answer:?}");
 }
 
 /// The benchmark is not to blame for a file that somebody named by mistake.

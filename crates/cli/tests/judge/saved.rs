@@ -188,20 +188,14 @@ fn a_saved_run_gets_the_verdict_of_the_operator() {
     };
     let lost = json!({"trials": [trial(1, "Pass"), trial(2, "Invalid"), trial(3, "Pass")]});
     let cases: [(&Value, &Value, &[i64], i32, &str); 7] = [
-        (
-            &single,
-            &missing,
-            &[1],
-            1,
-            "Failed GPUsMissing: GPUsMissing: n1 has 7 of 8 GPUs",
-        ),
+        (&single, &missing, &[1], 1, "Failed GPUsMissing: n1 has 7 of 8 GPUs"),
         (&bandwidth, &known_product, &[1], 0, "Passed GatesMet"),
         (
             &sequential,
             &between,
             &[1, 2],
             1,
-            "Failed WorkerCrashed: WorkerCrashed: worker w0 restarted (before the trial)",
+            "Failed WorkerCrashed: worker w0 restarted (before the trial)",
         ),
         (
             &sequential,

@@ -159,7 +159,7 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     );
 
     let archive = desk.path().join("bundle.tar.gz").to_string_lossy().into_owned();
-    let bundle = perfval(&["bundle", "typed", "-f", &archive, of[0], of[1]]).await;
+    let bundle = perfval(&["bundle", "typed", "-o", &archive, of[0], of[1]]).await;
     assert_eq!(bundle.code, Some(0));
     assert_has(
         &bundle,

@@ -1,0 +1,45 @@
+//! Messages of refusals.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+use strsim::jaro_winkler;
+
+/// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
+const ALIKE: f64 = 0.85;
+
+/// The validator's text, usually with the value to write instead.
+pub fn explain(error: &ValidationError<'_>) -> String {
+    let text = error.to_string();
+    let wrong: &Value = error.instance();
+    let wants = |name: &str| text.ends_with(&format!("is not of type \"{name}\""));
+    let is_quoted = |wrong: &str| {
+        (wants("integer") && wrong.parse::<i64>().is_ok()) || (wants("boolean") && wrong.parse::<bool>().is_ok())
+    };
+    match error.kind() {
+        ValidationErrorKind::Enum { options } => not_one_of(wrong, options),
+        // A CRD has all bounds as floating-point numbers.
+        ValidationErrorKind::Maximum { .. } | ValidationErrorKind::Minimum { .. } => {
+            text.trim_end_matches(".0").to_owned()
+        }
+        _ if (wrong.is_number() || wrong.is_boolean()) && wants("string") => format!("{text}: write it in quotes"),
+        _ if wrong.as_str().is_some_and(is_quoted) => format!("{text}: write it without quotes"),
+        _ => text,
+    }
+}
+
+fn not_one_of(wrong: &Value, options: &Value) -> String {
+    let words = options.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words: Vec<&str> = words.collect();
+    let meant = wrong.as_str().and_then(|wrong| nearest(wrong, words.iter().copied()));
+    let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    format!("{wrong} is not one of {}{hint}", words.join(", "))
+}
+
+/// The known name that a misspelt one most likely stands for.
+pub fn nearest<'a>(field: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let field = field.to_lowercase();
+    let scored = known.map(|name| (jaro_winkler(&field, &name.to_lowercase()), name));
+    let (score, name) = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (score > ALIKE).then_some(name)
+}
