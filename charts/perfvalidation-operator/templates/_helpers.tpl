@@ -103,12 +103,18 @@ subjects:
 
 {{/* Mistakes that the schema cannot see: they concern two values at once. */}}
 {{- define "perfval.check" -}}
+{{- $refusedByVariable := false }}
+{{- range .Values.extraEnv }}
+{{- if eq .name "PERFVAL_REFUSED_NAMESPACES" }}
+{{- $refusedByVariable = true }}
+{{- end }}
+{{- end }}
 {{- range $value := list "runNamespaces" "watchNamespaces" }}
 {{- range index $.Values $value }}
 {{- if has . $.Values.refusedNamespaces }}
 {{- fail (printf "%s and refusedNamespaces both name %s: no run would ever begin there" $value .) }}
 {{- end }}
-{{- if and (not $.Values.refusedNamespaces) (has . (list "kube-system" (include "perfval.namespace" $))) }}
+{{- if and (not (or $.Values.refusedNamespaces $refusedByVariable)) (has . (list "kube-system" (include "perfval.namespace" $))) }}
 {{- fail (printf "%s names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" $value .) }}
 {{- end }}
 {{- end }}
@@ -125,11 +131,22 @@ subjects:
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}
 {{- end }}
+{{- $alerts := list }}
+{{- range (.Files.Get "files/alerts.yaml" | fromYaml).spec.groups }}
+{{- range .rules }}
+{{- $alerts = append $alerts .alert }}
+{{- end }}
+{{- end }}
+{{- range .Values.prometheusRule.disabled }}
+{{- if not (has . $alerts) }}
+{{- fail (printf "prometheusRule.disabled names %s, which is no alert: write some of %s" . (join ", " $alerts)) }}
+{{- end }}
+{{- end }}
 {{- with .Values.secureMetrics }}
 {{- if and .enabled (not .secretName) }}
 {{- fail "secureMetrics.enabled: write a Secret of type kubernetes.io/tls into secureMetrics.secretName" }}
 {{- end }}
-{{- if and .enabled (not .tlsConfig) (or $.Values.serviceMonitor.namespace $.Values.podMonitor.namespace) }}
+{{- if and .enabled (not .tlsConfig) (or (and $.Values.serviceMonitor.enabled $.Values.serviceMonitor.namespace) (and $.Values.podMonitor.enabled $.Values.podMonitor.namespace)) }}
 {{- fail "secureMetrics.tlsConfig: a monitor in another namespace cannot read the Secret of the certificate; write a tlsConfig for it" }}
 {{- end }}
 {{- if and .enabled (not .authorization) $.Values.podMonitor.enabled }}

@@ -36,10 +36,12 @@ fn metrics_without_a_certificate_or_a_token_are_refused() {
         &json!({"secureMetrics": secure, "podMonitor": {"enabled": true}}),
         &["secureMetrics.authorization", "serviceMonitor"],
     );
+    let monitor = |enabled: bool| json!({"enabled": enabled, "namespace": "monitoring"});
     refused(
-        &json!({"secureMetrics": secure, "serviceMonitor": {"enabled": true, "namespace": "monitoring"}}),
+        &json!({"secureMetrics": secure, "serviceMonitor": monitor(true)}),
         &["secureMetrics.tlsConfig", "another namespace"],
     );
+    render::chart(&json!({"secureMetrics": secure, "serviceMonitor": monitor(false)})).expect("it is off");
 }
 
 #[test]
@@ -52,6 +54,10 @@ fn a_value_of_the_wrong_type_is_named() {
     );
     refused(&json!({"podLabels": {"a": true}}), &["podLabels", "string"]);
     refused(&json!({"tolerations": {}}), &["tolerations", "array"]);
+    for value in ["global", "serviceMonitor", "podLabels", "runNamespaces"] {
+        refused(&json!({(value): null}), &["schema", value]);
+    }
+    refused(&json!({"aiperf": {"image": null}}), &["schema", "aiperf", "image"]);
 }
 
 #[test]
@@ -80,6 +86,10 @@ fn a_value_out_of_its_bounds_is_named() {
     refused(&json!({"serviceMonitor": {"interval": "30"}}), &["interval"]);
     refused(&json!({"prometheusRule": {"runbookUrl": "wiki"}}), &["runbookUrl"]);
     refused(&json!({"prometheusRule": {"disabled": ["Stuck"]}}), &["disabled"]);
+    refused(
+        &json!({"prometheusRule": {"disabled": ["PerfValidationStick"]}}),
+        &["PerfValidationStick", "PerfValidationStuck"],
+    );
     refused(&json!({"tenantLimits": {"maxGPUs": "some"}}), &["maxGPUs"]);
     refused(&json!({"tenantLimits": {"maxGPUs": 0}}), &["maxGPUs"]);
     refused(
@@ -88,6 +98,11 @@ fn a_value_out_of_its_bounds_is_named() {
     );
     refused(&json!({"tenantLimits": {"maxTotalTime": "4"}}), &["maxTotalTime"]);
     refused(&json!({"tenantLimits": {"maxTotalTime": null}}), &["maxTotalTime"]);
+    // The policy would refuse every object.
+    refused(
+        &json!({"tenantLimits": {"maxTotalTime": "1000000000s"}}),
+        &["maxTotalTime"],
+    );
     refused(&json!({"tenantLimits": {"registries": []}}), &["registries"]);
     refused(&json!({"tenantLimits": {"secrets": ["a b"]}}), &["secrets"]);
     refused(
@@ -128,6 +143,8 @@ fn values_that_contradict_each_other_are_refused() {
         &json!({"runNamespaces": ["kube-system"]}),
         &["runNamespaces names kube-system", "refusedNamespaces"],
     );
+    let none = json!([{"name": "PERFVAL_REFUSED_NAMESPACES", "value": ""}]);
+    render::chart(&json!({"runNamespaces": ["kube-system"], "extraEnv": none})).expect("no namespace is refused");
     refused(
         &json!({"runNamespaces": ["a"], "rbac": {"create": false}}),
         &["rbac.create", "remove runNamespaces"],

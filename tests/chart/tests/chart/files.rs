@@ -7,7 +7,7 @@ use perfval_api::admission::Admission;
 use perfval_chart::files::{CHART, generated};
 use perfval_chart::render::{self, repository};
 use perfval_chart::values::{at, described, leaves};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn yaml(file: &str) -> Value {
     serde_saphyr::from_str(&text(file)).expect("well-formed")
@@ -99,6 +99,27 @@ fn the_application_of_the_operator_installs_the_chart() {
     let namespace = &application["spec"]["destination"]["namespace"];
     assert_eq!(namespace, render::NAMESPACE);
     render::chart(&source["helm"]["valuesObject"]).expect("values of the chart");
+}
+
+/// Without them the role bindings of the chart have no place.
+#[test]
+fn the_examples_create_the_namespaces_of_the_validations() {
+    for (tool, allowed) in [
+        ("argocd", "/spec/source/helm/valuesObject/runNamespaces"),
+        ("flux", "/spec/values/runNamespaces"),
+    ] {
+        let read = |name: &str| -> Vec<Value> {
+            let file = repository().join(format!("config/{tool}/examples/{name}.yaml"));
+            serde_saphyr::from_multiple(&fs::read_to_string(file).expect("well-formed")).expect("well-formed")
+        };
+        let operator = read("operator");
+        let found = operator.iter().find_map(|object| object.pointer(allowed));
+        let namespace = read("namespace").remove(0);
+        assert_eq!(
+            (&namespace["kind"], found),
+            (&json!("Namespace"), Some(&json!([namespace["metadata"]["name"]])))
+        );
+    }
 }
 
 #[test]

@@ -276,6 +276,8 @@ fn a_scrape_keeps_the_namespace_of_the_object() {
             (&scrape["honorLabels"], &scrape["interval"]),
             (&json!(true), &json!("1m"))
         );
+        // Prometheus' operator would refuse one above the interval.
+        assert_eq!(scrape["scrapeTimeout"], Value::Null);
     }
 }
 
@@ -295,7 +297,7 @@ fn secure_metrics_have_a_port_a_certificate_and_readers() {
     assert_eq!(
         of("ServiceMonitor", name)["spec"]["endpoints"][0],
         json!({
-            "port": "https", "scheme": "https", "path": "/metrics", "interval": "30s", "scrapeTimeout": "10s", "honorLabels": true,
+            "port": "https", "scheme": "https", "path": "/metrics", "interval": "30s", "honorLabels": true,
             "tlsConfig": {
                 "serverName": "perfvalidation-operator-metrics.perfvalidation-system.svc",
                 "ca": {"secret": {"name": "metrics-tls", "key": "ca.crt"}},

@@ -105,6 +105,12 @@ fn no_pod_asks_for_a_user() {
 }
 
 #[test]
+fn a_security_context_may_be_left_out() {
+    let deployment = deployment(&json!({"podSecurityContext": null, "containerSecurityContext": null}));
+    assert!(!deployment.to_string().contains("securityContext"), "{deployment}");
+}
+
+#[test]
 fn extra_objects_are_templates() {
     let extra = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
