@@ -496,6 +496,10 @@ worlds-lab *FLAGS: build-lab binaries
 soak RUNS="200": build-lab binaries
     @{{suite}} soak {{RUNS}}
 
+# A policy over three real nodes of the lab, each with two GPUs, until so many validations have ended: one GPU is slow, and one node leaves during its run and comes back (half an hour; fails if a node is measured twice at a time, the slow GPU is not reported, or something is left).
+policy VALIDATIONS="20": debug-product
+    @{{suite}} policy {{VALIDATIONS}}
+
 # Every failure that a run has to name, on one lab, and what does not want to be removed (half an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
 failures NAME="": build-lab binaries
     @{{suite}} failures {{NAME}}

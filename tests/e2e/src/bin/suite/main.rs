@@ -86,6 +86,11 @@ enum What {
         #[arg(long)]
         keep: bool,
     },
+    /// A policy over several nodes.
+    Policy {
+        /// Validations that have to end with a verdict.
+        validations: usize,
+    },
     /// Sizing against the real scheduler.
     Oracle {
         /// Arguments of the program.
@@ -166,6 +171,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Soak { runs } => guarded(&one, single::soak(&built, lab, runs)).await,
         What::Versions => guarded(&one, single::versions(&built, lab)).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
+        What::Policy { validations } => guarded(&one, single::policy(&built, lab, validations)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
         What::Worlds { arguments } => guarded(&one, single::worlds(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,

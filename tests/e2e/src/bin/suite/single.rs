@@ -138,6 +138,16 @@ pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
     code
 }
 
+/// A policy over three nodes of two GPUs.
+pub async fn policy(built: &Built, lab: &Fresh, validations: usize) -> io::Result<u8> {
+    let policy = built.program("policy");
+    lab.up_with_flags(&["--nodes", "3", "--gpus", "2"]).await?;
+    let mut command = lab.exec_in_network(policy);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    command.args(["--validations", &validations.to_string()]);
+    code(command).await
+}
+
 /// Random worlds; what the operators say is kept next to the program.
 pub async fn worlds(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Result<u8> {
     let worlds = built.program("worlds");
