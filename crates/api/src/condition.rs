@@ -10,11 +10,13 @@ pub const PASSED: &str = "Passed";
 pub const CLEANED_UP: &str = "CleanedUp";
 /// The run is over, with any verdict. Its GPUs are free unless the user asked to keep them.
 pub const COMPLETE: &str = "Complete";
-/// kstatus: the run is over with verdict Passed or Skipped, and its objects are gone.
+/// kstatus: True if the run passed or was skipped and its objects are gone; on a policy, if it is followed.
 pub const READY: &str = "Ready";
 /// kstatus: the run is in progress.
 pub const RECONCILING: &str = "Reconciling";
-/// On a `NodePerformance`: the newest run that measured the node passed.
+/// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
+pub const STALLED: &str = "Stalled";
+/// On a `NodePerformance`: the recorded run of the node passed.
 pub const PERF_VALIDATED: &str = "PerfValidated";
 /// On a `PerfValidationPolicy`: the comparisons of its nodes keep their promised share of wrong reports.
 pub const COMPARISON_RELIABLE: &str = "ComparisonReliable";
@@ -24,20 +26,18 @@ pub const LEARNED: &str = "Learned";
 pub const APPROVED: &str = "Approved";
 /// On a `PerfBaseline`: the nodes are now faster or slower than the approved revision.
 pub const SHIFTED: &str = "Shifted";
-/// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
-pub const STALLED: &str = "Stalled";
 
 /// Returns the condition of a type.
-pub fn find<'a>(status: &'a PerfValidationStatus, name: &str) -> Option<&'a Condition> {
-    status.conditions.iter().find(|condition| condition.type_ == name)
+pub fn find<'a>(status: &'a PerfValidationStatus, kind: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == kind)
 }
 
 /// Returns true if the condition is present and true.
-pub fn is_true(status: &PerfValidationStatus, name: &str) -> bool {
-    find(status, name).is_some_and(|condition| condition.status == "True")
+pub fn is_true(status: &PerfValidationStatus, kind: &str) -> bool {
+    find(status, kind).is_some_and(|condition| condition.status == "True")
 }
 
 /// Returns true if the condition is present and false.
-pub fn is_false(status: &PerfValidationStatus, name: &str) -> bool {
-    find(status, name).is_some_and(|condition| condition.status == "False")
+pub fn is_false(status: &PerfValidationStatus, kind: &str) -> bool {
+    find(status, kind).is_some_and(|condition| condition.status == "False")
 }

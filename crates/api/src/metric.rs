@@ -81,7 +81,7 @@ pub enum Metric {
     MemoryBandwidthPercent,
 }
 
-/// Latency that an objective bounds.
+/// Latency that an objective of `benchmark.goodput` limits.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
     /// Time from sending a request to its first token (ms).

@@ -26,8 +26,9 @@ use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
 /// Model, load and gates. A change of measured or judged settings ends an active run and starts a new one. After a run,
-/// the operator judges its saved trials again if gates change. A change of `ttlSecondsAfterFinished` or `suspend`
-/// starts no new measurement, one of `timeouts` only after Error or Skipped.
+/// the operator judges its saved trials again if gates change. Setting `suspend` back to false starts the run that it
+/// ended or delayed. Changes of `timeouts` and `onMissing` start a run only after Error or Skipped, those of
+/// `telemetry`, `resultsHistoryLimit`, `ttlSecondsAfterFinished` and `keptSecondsAfterFinished` never.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",

@@ -31,7 +31,7 @@ use crate::condition;
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationStatus {
-    /// Spec generation of this status; -1 until the operator has read it.
+    /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
     /// Phase of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Internal state. Other software must not depend on it.
+    /// Internal state: do not read or write it.
     #[serde(
         rename = "operatorState",
         deserialize_with = "OperatorState::read",

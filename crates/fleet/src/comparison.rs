@@ -54,10 +54,12 @@ pub(crate) fn compare<'a>(
         let pass = fresh.get(name);
         let again = pass.and_then(|pass| NodeSummary::new(pass, level.average));
         // The past is the one before the screen.
-        let again = again.map(|again| level.candidates(at, &with_pasts(again, summary), Some(summary)));
+        let again = again.map(|again| with_pasts(again, summary));
+        let confirmed = again.as_ref().map(|again| level.candidates(at, again, Some(summary)));
         let evidence = NodeEvidence {
             screened: level.candidates(at, summary, None),
-            confirmed: again.unwrap_or_default(),
+            confirmed: confirmed.unwrap_or_default(),
+            node_again: again.as_ref().and_then(|again| level.smallest_difference(at, again)),
             confirmations: pass.map_or(0, |pass| pass.confirmations),
             drifting: level
                 .drifting(summary)
@@ -256,6 +258,17 @@ impl<'a> Level<'a> {
         found.extend(past.list(Reference::Past, summary));
         found.extend(peers.list(Reference::Peers, summary));
         found
+    }
+
+    /// Smallest difference (logarithm) of a whole node from a reference in fresh trials.
+    fn smallest_difference(&self, at: usize, fresh: &NodeSummary) -> Option<f64> {
+        let spread = self.known.spread;
+        let peers = match self.norm {
+            Some(norm) => Some(norm.beside(fresh, spread).0),
+            None => self.peers.compare(at, Some(fresh), spread, self.known.nodes),
+        };
+        let found = self.node_past(fresh).into_iter().chain(peers);
+        found.map(|deviation| deviation.value).min_by(f64::total_cmp)
     }
 
     /// Squares of few nodes: of all earlier runs, and of the newest ones of all but the node at `at`. `again` as for the peers.

@@ -37,6 +37,8 @@ pub(crate) struct NodeEvidence<'a> {
     pub(crate) confirmed: Vec<SubjectLoss<'a>>,
     /// Number of new deployments that measured it again.
     pub(crate) confirmations: u32,
+    /// Smallest difference (logarithm) of the whole node from a reference in the last of them, however uncertain.
+    pub(crate) node_again: Option<f64>,
     /// Subjects whose CUSUM alarmed: UUIDs of GPUs, and `None` for the node as a whole.
     pub(crate) drifting: Vec<Option<&'a str>>,
 }
@@ -47,9 +49,12 @@ impl<'a> NodeEvidence<'a> {
         smallest(self.screened.iter(), 0.0)
     }
 
-    /// True if a comparison of the whole node has no answer in the fresh trials: the nodes are few, and noisier than the prior
-    /// assumes.
-    pub(crate) fn lacks_an_answer(&self) -> bool {
+    /// True if a comparison of the whole node has no answer in the fresh trials, and they are slower by `effect` (logarithm) or more:
+    /// the nodes are few, and noisier than the prior assumes.
+    pub(crate) fn lacks_an_answer(&self, effect: f64) -> bool {
+        if self.node_again.is_some_and(|value| value > -effect) {
+            return false;
+        }
         let whole = |candidate: &&SubjectLoss| candidate.gpu.is_none();
         let confirmed = self.confirmed.iter().filter(whole);
         let answered: BTreeSet<Reference> = confirmed.map(|candidate| candidate.reference).collect();

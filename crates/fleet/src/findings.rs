@@ -207,7 +207,7 @@ pub fn assess(
             drift(at).map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
         // Neither healthy nor slow: another confirmation would not show more.
-        let is_open = || evidence.confirmations > 0 && evidence.screened() <= limit && evidence.lacks_an_answer();
+        let is_open = || evidence.confirmations > 0 && evidence.screened() <= limit && evidence.lacks_an_answer(effect);
         let suspicion = || Some(NodeLoss::new(evidence.surest()?, OutlierConfidence::Suspected));
         let suspects = found.is_none() && (is_unconfirmed(at) || is_open());
         let assessed = NodeAssessment {

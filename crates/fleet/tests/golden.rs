@@ -156,6 +156,12 @@ fn few_noisy_nodes_with_one_gpu_are_not_confirmed_for_ever() {
     assert_eq!(unconfirmed(&found), Vec::<&str>::new());
     let loss = found.nodes[&name(1)].loss.as_ref().expect("neither healthy nor slow");
     assert_eq!(loss.confidence, Suspected);
+    let as_fast = BTreeMap::from([(name(1), node(112.0, 1))]);
+    assert_eq!(
+        assessed(&screen, &as_fast).nodes[&name(1)].loss,
+        None,
+        "no slower than its peers"
+    );
 }
 
 #[test]

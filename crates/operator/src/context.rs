@@ -115,6 +115,11 @@ impl Context {
         sizing.filter_map(queued).collect()
     }
 
+    /// Returns true if this operator records nodes. Only an operator of all namespaces does: the objects are cluster-wide.
+    pub(crate) fn records_nodes(&self) -> bool {
+        self.objects.namespaces().contains(&None)
+    }
+
     /// Follows a recorded decision: what it supersedes, what it measures, and whom it wakes.
     pub(crate) fn recorded(&self, run: &Run<'_>, decision: &Decision, written: &PerfValidation) {
         self.own_writes.add(run.object, written.clone());
@@ -140,7 +145,9 @@ impl Context {
         let ends = !is_over(before) && is_over(after);
         if ends {
             self.ended.notify_one();
-            self.measured.add(written, after);
+            if self.records_nodes() {
+                self.measured.add(written, after);
+            }
         }
         if frees || ends {
             self.queue.wake();

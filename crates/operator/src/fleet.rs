@@ -29,7 +29,7 @@ use crate::streams;
 /// Keeps the `NodePerformance`s up to date and follows policies and baselines for as long as this process leads. Only an operator of
 /// all namespaces does: the objects are cluster-wide.
 pub async fn work_until(context: Arc<Context>, client: Client, stop: CancellationToken) {
-    if !context.objects.namespaces().contains(&None) {
+    if !context.records_nodes() {
         return;
     }
     let (measured, writer) = store::<NodePerformance>();

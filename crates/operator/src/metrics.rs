@@ -213,7 +213,7 @@ impl OperatorMetrics {
         }
     }
 
-    /// Takes over the newest measurement of each node.
+    /// Takes over the recorded measurement of each node.
     pub fn nodes<'a>(&self, nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) {
         self.fleet.set_nodes(nodes);
     }

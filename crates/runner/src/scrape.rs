@@ -18,28 +18,23 @@ const LINE_BYTES: u64 = 16 << 10;
 /// Reason why a scrape brought no counters.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
-    /// No whole answer came.
+    /// No whole answer came, or none in time.
     #[error("{0}")]
     Request(ureq::Error),
     /// Another answer than a page: a redirect is not followed.
     #[error("the worker answered {0}")]
     Status(u16),
-    /// The answer broke off.
-    #[error("{0}")]
-    Page(io::Error),
     /// The answer is not a worker's.
     #[error("{0}")]
     Answer(#[from] ExpositionError),
 }
 
 impl ScrapeError {
-    /// Kind of the failure in a worker's series.
+    /// Returns `TimedOut` if no whole answer came in time, and else `Failed`.
     pub fn silence(&self) -> Silence {
         match self {
             Self::Request(ureq::Error::Timeout(_)) => Silence::TimedOut,
-            Self::Request(ureq::Error::Io(error)) | Self::Page(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Silence::TimedOut
-            }
+            Self::Request(ureq::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut => Silence::TimedOut,
             _ => Silence::Failed,
         }
     }
@@ -59,7 +54,7 @@ pub fn agent(timeout: Duration) -> Agent {
         .into()
 }
 
-/// Reads the metrics of one worker, second by second.
+/// Reader of one worker's metrics.
 pub struct Scraper {
     agent: Agent,
     url: String,
@@ -73,6 +68,7 @@ impl Scraper {
         }
     }
 
+    /// Reads the counters of one worker. Fails after 5 s, or if the page has more than 4 MiB.
     pub fn scrape(&self) -> Result<Reading, ScrapeError> {
         let mut answer = self.agent.get(&self.url).call().map_err(ScrapeError::Request)?;
         if answer.status() != 200 {
@@ -84,7 +80,8 @@ impl Scraper {
         loop {
             line.clear();
             let read = lines.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line);
-            if read.map_err(ScrapeError::Page)? == 0 {
+            // A time-out within the page is hidden in an `io::Error`.
+            if read.map_err(|error| ScrapeError::Request(error.into()))? == 0 {
                 return Ok(page.finish()?);
             }
             let ends = line.ends_with(b"\n");

@@ -12,8 +12,9 @@ use crate::ticker::Ticker;
 /// second.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Starts reading the page of the node's DCGM exporter; seconds are counted from now, as those of the workers are. Pods of other
-/// namespaces than this one are counted, but their names are not recorded.
+/// Starts reading the page of the node's DCGM exporter. Seconds are counted from now. A page belongs to the second of its request, up
+/// to 2 s before it arrived; a worker's page belongs to the second in which it arrived. Pods of other namespaces than this one are
+/// counted, but their names are not recorded.
 pub fn start(url: &str, namespace: &str) -> Ticker<Recorder> {
     let (url, agent) = (url.to_owned(), agent(TIMEOUT));
     let read = move |recorder: &mut Recorder, second| match page(&agent, &url) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::aiperf::record::RequestRecord;
 use crate::number::bounded;
 
-/// Begins each line; the trial's own word follows, so that no model's answer is taken for one.
+/// Begins each line. The trial's nonce follows, so that an answer of the model cannot forge a line.
 const MARK: &str = "perfval-progress";
 
 /// Progress of the measured phase.
@@ -15,10 +15,10 @@ pub struct Progress {
     /// Requests that are over, failed ones included.
     #[serde(deserialize_with = "bounded")]
     pub requests: i64,
-    /// Those that failed.
+    /// Failed requests.
     #[serde(deserialize_with = "bounded")]
     pub errors: i64,
-    /// From the start of the first of them to the end of the last (s).
+    /// Time from the start of the first request to the end of the last (s).
     #[serde(deserialize_with = "bounded")]
     pub seconds: i64,
     /// Output tokens per second since the line before.
@@ -59,10 +59,11 @@ pub struct Tally {
     recent: Recent,
 }
 
-/// Since the last line was printed.
+/// Sums since the last printed line.
 #[derive(Clone, Debug, Default)]
 struct Recent {
     tokens: i64,
+    /// End of the last request before; absent for the first line.
     since_ns: Option<i64>,
     ttft_ms: f64,
     ttfts: i64,
@@ -80,7 +81,6 @@ impl Tally {
         let start = record.metadata.request_start_ns;
         self.began_ns = [self.began_ns, start].into_iter().flatten().min();
         self.ended_ns = self.ended_ns.max(record.metadata.request_end_ns);
-        self.recent.since_ns = self.recent.since_ns.or(self.began_ns);
         let metrics = record.metrics.unwrap_or_default();
         if let Some(tokens) = metrics.output_sequence_length {
             self.recent.tokens = self.recent.tokens.saturating_add(whole(tokens.value));
@@ -95,10 +95,10 @@ impl Tally {
     pub fn progress(&mut self) -> Progress {
         let recent = std::mem::take(&mut self.recent);
         let until_now = |since_ns: Option<i64>| Some(self.ended_ns?.saturating_sub(since_ns?));
-        let span_ns = until_now(recent.since_ns);
+        let span_ns = until_now(recent.since_ns.or(self.began_ns));
         let seconds = until_now(self.began_ns).unwrap_or(0) / 1_000_000_000;
         self.recent.since_ns = self.ended_ns;
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "a displayed rate may be inexact")]
         Progress {
             requests: self.requests,
             errors: self.errors,
@@ -163,6 +163,15 @@ mod tests {
             (second.requests, second.seconds, second.tokens_per_second),
             (4, 6, Some(50))
         );
+    }
+
+    #[test]
+    fn the_first_rate_counts_from_the_earliest_start() {
+        let mut tally = Tally::default();
+        tally.add(&record("profiling", 14, 15, 60));
+        tally.add(&record("profiling", 10, 16, 60));
+        let progress = tally.progress();
+        assert_eq!((progress.seconds, progress.tokens_per_second), (6, Some(20)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ Group `perfvalidation.dev`, version `v1alpha1`. `kubectl explain perfvalidation.
 | kind | short name | scope | written by |
 |---|---|---|---|
 | PerfValidation | `perfval` | namespace | users |
-| [NodePerformance](#nodeperformancestatus) | `nodeperf` | cluster | the operator, after each run; its spec is empty |
+| [NodePerformance](#nodeperformancestatus) | `nodeperf` | cluster | the operator; its spec is empty |
 | [PerfValidationPolicy](#perfvalidationpolicyspec) | `perfpol` | cluster | users; [guide](fleet.md#validate-every-node) |
 | [PerfBaseline](#perfbaselinespec) | `perfbase` | cluster | the operator or users; [guide](fleet.md#use-a-baseline) |
 
@@ -39,8 +39,8 @@ const KUBERNETES_TYPES: [(&str, &str); 10] = [
     ("tolerations", "Toleration"),
 ];
 
-/// Field that contains the spec of another kind, which has its own section.
-const TEMPLATE: &str = "validationTemplate.spec";
+/// Objects whose fields are those of another section, which their descriptions show.
+const ELSEWHERE: [&str; 2] = ["validationTemplate.spec", "approved.metrics"];
 
 /// Most values that each field lists; longer lists are shown once, for the fields of a gate.
 const MANY: usize = 9;
@@ -49,8 +49,20 @@ const GATE: &str = "gates[].";
 /// Most words of an object's description that its fields make superfluous.
 const FILLER: usize = 9;
 
+/// Objects with a short description that contains a fact which no field shows.
+const FACTS: [(&str, &str); 8] = [
+    ("status", "gates[]"),
+    ("status", "history[]"),
+    ("status", "metrics"),
+    ("status", "progress"),
+    ("status", "trials[]"),
+    ("status", "workers[].speedOfOwnPast"),
+    ("PerfValidationPolicy.spec", "budgets[].window"),
+    ("PerfValidationPolicy.spec", "validationHistory"),
+];
+
 /// Most fields that are printed again for an object with the same ones as an earlier one.
-const FEW: usize = 3;
+const FEW: usize = 1;
 
 /// The whole page.
 pub fn api() -> String {
@@ -94,6 +106,7 @@ fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaPro
         let required = schema.required.iter().flatten().any(|required| required == name);
         let inner = inner(name, field).map(|(inner, schema)| (format!("{prefix}{inner}"), schema));
         let shown = inner.as_ref().map_or(path.as_str(), |(inner, _)| inner);
+        let is_fact = FACTS.contains(&(section, shown));
         let shown = if required {
             format!("**`{shown}`**")
         } else {
@@ -113,11 +126,10 @@ fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaPro
             continue;
         }
         // The fields of an object show what it is for.
-        if required || inner.is_none() || meaning.split_whitespace().count() > FILLER {
+        if required || inner.is_none() || is_fact || meaning.split_whitespace().count() > FILLER {
             let _ = writeln!(page, "| {shown} | {} |", cell(&meaning));
         }
-        let is_template = section.ends_with("spec") && path == TEMPLATE;
-        if let Some((inner, schema)) = inner.filter(|_| !is_template) {
+        if let Some((inner, schema)) = inner.filter(|_| !ELSEWHERE.contains(&path.as_str())) {
             fields(page, section, &format!("{inner}."), schema);
         }
     }
@@ -174,4 +186,19 @@ fn description(schema: &JSONSchemaProps) -> String {
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_objects_are_on_the_page() {
+        let page = api();
+        for (section, field) in FACTS {
+            let (_, rows) = page.split_once(&format!("\n## {section}\n")).expect("the section");
+            let rows = rows.split("\n## ").next().unwrap_or_default();
+            assert!(rows.contains(&format!("\n| `{field}` | ")), "{section}: {field}");
+        }
+    }
 }

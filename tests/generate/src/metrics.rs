@@ -14,8 +14,8 @@ pub fn metrics() -> String {
     section(
         &mut page,
         "Series",
-        "Labels have fixed values, except `namespace`, `name`, `node` and `gpu_uuid`. Series with these labels disappear when the object is \
-         deleted, and `PERFVAL_OBJECT_METRICS=false` leaves them out.",
+        "Labels have fixed values, except `namespace`, `name`, `node`, `gpu_uuid` and `policy`. Series with these labels disappear when the object is \
+         deleted. `PERFVAL_OBJECT_METRICS=false` leaves them out, except `perfvalidation_policy_ready` and `perfvalidation_policy_nodes`.",
         &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
             let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -172,7 +172,7 @@ pub struct BaselineSpread {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfBaselineStatus {
-    /// Spec generation of this status; -1 until the operator has read it.
+    /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
     /// Newest revision.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +193,7 @@ pub struct PerfBaselineStatus {
 pub struct BaselineRevision {
     /// Number, from 1.
     pub revision: i64,
-    /// Time of its creation.
+    /// Creation time.
     pub created_at: DateTime<Utc>,
     /// Nodes behind it; absent if a person provided no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ pub struct BaselineRevision {
     /// Nodes left out: they missed a gate or are far from the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_nodes: Option<i64>,
-    /// Metrics.
+    /// Metrics, as in `spec.metrics[]`.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub metrics: Vec<BaselineMetric>,
 }

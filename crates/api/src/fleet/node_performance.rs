@@ -20,8 +20,9 @@ use crate::Verdict;
     plural = "nodeperformances",
     status = "NodePerformanceStatus",
     derive = "PartialEq",
-    doc = "Newest measured performance of the node with the same name. The operator writes it after each run that \
-           measured, and the node owns it, so it is deleted with the node.",
+    doc = "Recorded performance of the node with the same name. The operator writes it after a run that measured. \
+           The run of a policy stays for 14 days against later runs of users. The node owns the object, so it is \
+           deleted with the node.",
     shortname = "nodeperf",
     category = "perf",
     selectable = ".status.verdict",
@@ -80,7 +81,8 @@ use crate::Verdict;
 )]
 pub struct NodePerformanceSpec {}
 
-/// Result of the newest run that measured the node. Error and Skipped leave it unchanged.
+/// Result of the newest run that measured the node, never Error or Skipped. A user's run replaces a policy's only after
+/// 14 days.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePerformanceStatus {
@@ -91,9 +93,9 @@ pub struct NodePerformanceStatus {
     pub reason: Option<String>,
     /// End of the run.
     pub measured_at: DateTime<Utc>,
-    /// Run behind these numbers. Its object may be deleted by now.
+    /// Run behind these numbers. Its object may be gone.
     pub validation: ValidationReference,
-    /// Digest of the environment. Only runs with equal digests can be compared.
+    /// Digest of the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Boot of the node (`status.nodeInfo.bootID`).

@@ -59,8 +59,9 @@ pub struct Benchmark {
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub random_seed: i64,
-    /// Distinct prompts (1 to 100000); the prefix cache may answer repeated ones. Absent: as many as requests (with
-    /// `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000 tokens.
+    /// Distinct prompts (1 to 100000); the prefix cache may answer repeated ones. Absent: as many as requests with
+    /// the warm-up (with `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000
+    /// tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,

@@ -21,10 +21,10 @@ pub struct Gate {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
-    /// Metric in tokens/s: `OutputTokenThroughput`, `OutputTokenThroughputPerUser`; in requests/s: `RequestThroughput`,
-    /// `Goodput` (needs `benchmark.goodput`); in ms: `TimeToFirstToken`, `TimeToSecondToken`, `InterTokenLatency`,
-    /// `RequestLatency`; in tokens: `OutputSequenceLength`; in percent: `SlowestWorkerPercent`, `OwnPastPercent`,
-    /// `BaselinePercent`, `MemoryBandwidthPercent`.
+    /// Metric in tokens/s: `OutputTokenThroughput` (deployment), `OutputTokenThroughputPerUser` (request); in requests/s:
+    /// `RequestThroughput`, `Goodput` (needs `benchmark.goodput`); in ms: `TimeToFirstToken`, `TimeToSecondToken` (from
+    /// the first), `InterTokenLatency`, `RequestLatency`; in tokens: `OutputSequenceLength`; in percent (see
+    /// docs/verdict.md): `SlowestWorkerPercent`, `OwnPastPercent`, `BaselinePercent`, `MemoryBandwidthPercent`.
     pub metric: Metric,
     /// Statistic. `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and metrics in percent have `Avg` only.
     /// Percentiles cover successful requests only.

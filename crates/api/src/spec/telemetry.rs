@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[x_kube(validation = Rule::new("!has(self.endpoint) || self.gpus != 'None'")
     .message("an endpoint is read or it is not: leave endpoint out, or write telemetry.gpus Auto"))]
 pub struct Telemetry {
-    /// Source of the GPU metrics. `Auto`: the node's DCGM exporter. `None`: no GPU metrics. The verdict does not need
-    /// them, but without them the diagnosis identifies a faulty GPU by its worker only.
+    /// Source of the GPU metrics, for the diagnosis only. `Auto`: the node's DCGM exporter. `None`: no GPU metrics; the
+    /// diagnosis then identifies a faulty GPU by its worker only.
     #[serde(default)]
     pub gpus: GpuTelemetry,
     /// URL of the exporter of the node under test, such as `http://10.0.0.7:9400/metrics`. None: the exporter pod on

@@ -1,8 +1,9 @@
-//! The newest measurement of each node: one task of the leader writes it into its `NodePerformance` after a run.
+//! The measurement of each node: one task of the leader writes it into its `NodePerformance` after a run. A policy's run stays
+//! there for 14 days against later runs of users.
 //!
 //! A run never waits for it: the pass leaves the measurement here, and a task of the leader writes it and tries again until
 //! it is written. A leader that starts looks at all finished validations first, because the one before may have died in between. It
-//! does so again after a write of a run's end without an answer.
+//! looks again if the API server did not answer the write of a run's end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,52 +17,58 @@ use perfval_fleet::measurement::{Measurement, is_measured};
 use perfval_fleet::node::{self, NodeChange};
 use perfval_run::Run;
 use perfval_sizing::Seen;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::context::Context;
 
-/// Pause before another attempt.
-const AGAIN: Duration = Duration::from_secs(5);
+/// Pause before the second attempt.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Longest pause between two attempts: the kind may not be installed.
-const RARELY: Duration = Duration::from_mins(5);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// Time-out of the first list of validations.
-const LIST: Duration = Duration::from_mins(2);
+const LIST_TIMEOUT: Duration = Duration::from_mins(2);
+/// Time for which an own write counts although the watch does not show it. The node may be gone, and its object with it.
+const OWN_LIFETIME: Duration = Duration::from_mins(5);
+
+/// Own writes with their times, by node, until the watch shows them.
+type OwnRecords = HashMap<String, (Instant, NodePerformance)>;
 
 /// Writes measurements as they come.
 pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
     if store.wait_until_ready().await.is_err() {
         return;
     }
-    catch_up(context, store).await;
-    // Own writes, until the watch brings them.
-    let mut own: HashMap<String, NodePerformance> = HashMap::new();
-    let mut pause = AGAIN;
+    let mut is_behind = !catch_up(context, store).await;
+    let mut own = OwnRecords::new();
+    let mut pause = FIRST_PAUSE;
     loop {
-        if context.measured.take_doubt() {
+        if context.measured.take_doubt() || is_behind {
             // Until the watch shows that write.
-            sleep(AGAIN).await;
-            catch_up(context, store).await;
+            sleep(FIRST_PAUSE).await;
+            is_behind = !catch_up(context, store).await;
         }
         for measured in context.measured.list() {
             write(context, store, &mut own, &measured).await;
         }
-        if context.measured.list().is_empty() {
-            pause = AGAIN;
-            context.measured.added().await;
+        if context.measured.list().is_empty() && !is_behind {
+            pause = FIRST_PAUSE;
+            context.measured.wait_for_news().await;
         } else {
             tokio::select! {
-                () = context.measured.added() => {}
-                () = sleep(pause) => pause = (pause * 2).min(RARELY),
+                () = context.measured.wait_for_news() => {}
+                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
             }
         }
     }
 }
 
-/// Looks for the newest finished run of each node, if its object does not show that run yet.
-async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
-    if timeout(LIST, context.objects.wait_until_listed()).await.is_err() {
-        debug!("not all validations are listed; later runs are recorded all the same");
+/// Looks for the preferred finished run of each node, if its object does not show that run yet. Returns false if it could not look at
+/// all of them.
+async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
+    let mut is_complete = timeout(LIST_TIMEOUT, context.objects.wait_until_listed()).await.is_ok();
+    if !is_complete {
+        warn!("not all validations are listed, so some nodes keep the earlier numbers; it tries again");
     }
     let mut newest: BTreeMap<String, (Measurement, PerfValidation)> = BTreeMap::new();
     for stored in context
@@ -98,24 +105,21 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) {
             }
             Ok(None) => {}
             Err(failure) => {
-                warn!(%failure, "a finished validation could not be read; its node keeps the earlier numbers");
+                is_complete = false;
+                warn!(%failure, "a finished validation could not be read; its node keeps the earlier numbers; it tries again");
             }
         }
     }
+    is_complete
 }
 
-async fn write(
-    context: &Context,
-    store: &Store<NodePerformance>,
-    own: &mut HashMap<String, NodePerformance>,
-    measured: &Measurement,
-) {
+async fn write(context: &Context, store: &Store<NodePerformance>, own: &mut OwnRecords, measured: &Measurement) {
     let identity = match context.cluster.node_identity(&measured.node).await {
         Seen::Present(identity) => identity,
-        // Its owner is gone, and so would be the object.
-        Seen::Absent => return context.measured.drop(measured),
+        // The node is gone, so Kubernetes deletes its object too.
+        Seen::Absent => return context.measured.remove(measured),
         unknown => {
-            debug!(
+            warn!(
                 node = measured.node,
                 why = unknown.unknown(),
                 "the node cannot be read; trying again"
@@ -124,18 +128,11 @@ async fn write(
         }
     };
     let mut all = store.state();
-    let is_newer = |known: &NodePerformance, mine: &NodePerformance| {
-        let at = |object: &NodePerformance| object.status.as_ref().map(|status| status.measured_at);
-        known.metadata.uid == mine.metadata.uid && at(known) >= at(mine)
-    };
-    own.retain(|name, mine| {
-        !all.iter()
-            .any(|known| known.name_any() == *name && is_newer(known, mine))
-    });
+    forget_own(own, &all, Instant::now());
     all.retain(|known| !own.contains_key(&known.name_any()));
-    all.extend(own.values().cloned().map(Arc::new));
+    all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));
     let (object, outdated) = match node::decide(measured, &identity, all.iter().map(|object| &**object)) {
-        NodeChange::Nothing => return context.measured.drop(measured),
+        NodeChange::Nothing => return context.measured.remove(measured),
         NodeChange::Write(object) => (object, None),
         NodeChange::Replace(object) => {
             let outdated = all.iter().find(|known| known.name_any() == measured.node);
@@ -158,8 +155,8 @@ async fn write(
                 verdict = measured.verdict.as_str(),
                 "node recorded"
             );
-            own.insert(measured.node.clone(), written);
-            context.measured.drop(measured);
+            own.insert(measured.node.clone(), (Instant::now(), written));
+            context.measured.remove(measured);
         }
         Ok(None) => {
             own.remove(&measured.node);
@@ -169,5 +166,37 @@ async fn write(
             warn!(node = measured.node, %failure, "the measurement of the node could not be written; trying again");
             context.metrics.failed("RecordNode");
         }
+    }
+}
+
+/// Forgets own writes that the watch shows, and old ones.
+fn forget_own(own: &mut OwnRecords, all: &[Arc<NodePerformance>], now: Instant) {
+    let is_newer = |known: &NodePerformance, mine: &NodePerformance| {
+        let at = |object: &NodePerformance| object.status.as_ref().map(|status| status.measured_at);
+        known.metadata.uid == mine.metadata.uid && at(known) >= at(mine)
+    };
+    own.retain(|name, (written, mine)| {
+        let is_shown = all
+            .iter()
+            .any(|known| known.name_any() == *name && is_newer(known, mine));
+        !is_shown && now.duration_since(*written) < OWN_LIFETIME
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::fleet::NodePerformanceSpec;
+
+    use super::*;
+
+    #[test]
+    fn an_own_write_that_the_watch_never_shows_is_forgotten() {
+        let now = Instant::now();
+        let written = NodePerformance::new("n1", NodePerformanceSpec {});
+        let mut own = OwnRecords::from([("n1".to_owned(), (now, written))]);
+        forget_own(&mut own, &[], now);
+        assert_eq!(own.len(), 1, "the watch may be behind");
+        forget_own(&mut own, &[], now + OWN_LIFETIME);
+        assert!(own.is_empty(), "its node may be gone");
     }
 }

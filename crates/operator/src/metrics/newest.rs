@@ -1,6 +1,6 @@
 //! Newest results of the nodes of policies.
 //!
-//! A policy keeps several validations of a node, and the node's own series show the newest that measured. They do not show a
+//! A policy keeps several validations of a node, and the node's own series show its recorded run. They do not show a
 //! validation that could not be judged, so it has series until a newer one of the node has a result.
 
 use std::collections::BTreeMap;

@@ -79,6 +79,17 @@ async fn a_leader_that_starts_records_what_the_one_before_did_not() {
 }
 
 #[tokio::test]
+async fn a_leader_that_could_not_read_a_finished_run_tries_again() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let unread = Fault::refuse("list", "perfvalidations", 500).asked_with("fieldSelector=metadata.name=h100");
+    server.fail(unread.times(1));
+    let _operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+}
+
+#[tokio::test]
 async fn the_end_of_a_run_is_recorded_and_a_refusal_holds_up_only_the_record() {
     let server = ApiServer::new();
     put_node(&server);

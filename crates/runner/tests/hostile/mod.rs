@@ -9,7 +9,7 @@ use perfval_verdict::frame::Outcome;
 
 use crate::UNTIL_DONE;
 use crate::rig::{PATIENCE, Rig, fixture, wait_until};
-use server::Hostile;
+use server::{Behaviour, Hostile};
 
 /// More than the runner reads of one page, and what sockets of a loopback hold.
 const BOUNDED: usize = (4 << 20) + (8 << 20);
@@ -62,6 +62,9 @@ fn false_metrics_of_workers_cost_only_their_evidence() {
             server.behaviour
         );
         assert!(worker.failures + worker.timeouts > 0, "{:?}", server.behaviour);
+        if matches!(server.behaviour, Behaviour::Drip | Behaviour::Unfinished) {
+            assert_eq!(worker.failures, 0, "{:?}: a page that stalls is late", server.behaviour);
+        }
         was_read_to_a_bound(server);
     }
     let errors = &payload.record.scrape_errors;

@@ -33,7 +33,7 @@ fn free_gpus_are_counted() {
         ("a rule of no effect", with_rule(json!({}), "None"), 8),
         (
             "a request of a prioritized list",
-            eight().claim(claim().holds("n1", "gpu-2").of_request("main/sub")),
+            eight().claim(claim().holds("n1", "gpu-2").with_request("main/sub")),
             7,
         ),
         (

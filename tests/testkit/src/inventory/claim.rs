@@ -21,7 +21,7 @@ impl ClaimBuilder {
         self.result(&json!({ "driver": GPU_DRIVER, "pool": pool, "device": device }))
     }
 
-    /// Holds what a result says; the request's name is set.
+    /// Adds an allocation result, with request `gpu`.
     #[must_use]
     pub fn result(mut self, result: &Value) -> Self {
         let mut result = result.clone();
@@ -36,9 +36,9 @@ impl ClaimBuilder {
         self
     }
 
-    /// Names the request that all its results are of, such as `main/sub` of a prioritized list.
+    /// Sets the request of all results, such as `main/sub` of a prioritized list.
     #[must_use]
-    pub fn of_request(mut self, request: &str) -> Self {
+    pub fn with_request(mut self, request: &str) -> Self {
         let allocation = self.0.status.iter_mut().filter_map(|status| status.allocation.as_mut());
         let devices = allocation.filter_map(|allocation| allocation.devices.as_mut());
         for result in devices.flat_map(|devices| devices.results.iter_mut().flatten()) {

@@ -11,9 +11,9 @@ pub const MOST_OUTLIERS: usize = 20;
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationPolicyStatus {
-    /// Spec generation of this status; -1 until the operator has read it.
+    /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
-    /// Numbers of nodes.
+    /// Numbers of nodes. Only verdicts from runs of a policy count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<PolicyNodes>,
     /// Fresh nodes (percent of the selected ones, rounded down).
@@ -22,8 +22,8 @@ pub struct PerfValidationPolicyStatus {
     /// GPU minutes of this policy's validations since midnight (UTC), without deleted ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_minutes_today: Option<i64>,
-    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, or no
-    /// validation has ended.
+    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, a due node
+    /// has too few GPUs, or no validation has measured its node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
     /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
@@ -61,7 +61,8 @@ pub struct PolicyNodes {
     pub stale: i64,
     /// Nodes with an active validation of this policy.
     pub running: i64,
-    /// Due nodes that must wait: not Ready, too few free GPUs, or another active validation.
+    /// Due nodes that must wait: not Ready, too few free GPUs, another active or a suspended validation, or no label
+    /// `kubernetes.io/hostname`.
     pub busy: i64,
 }
 
@@ -87,22 +88,24 @@ pub struct PolicyEnvironment {
 pub struct Outlier {
     /// Name of the node.
     pub node: String,
-    /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the whole node is slow.
+    /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the whole node is slow, or for
+    /// `BelowGate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
-    /// Comparison that the node lost.
+    /// Reason why the node is listed.
     pub reason: OutlierReason,
     /// Certainty that it is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<OutlierConfidence>,
-    /// Result (percent of the gate, the own past or the peers).
+    /// Result (percent of the gate, own past, peers or baseline; below 0 for a latency above twice its limit). Absent
+    /// for a failure without a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
     /// Validation behind the result, as `namespace/name`, perhaps deleted.
     pub validation: String,
 }
 
-/// Comparison that a node lost.
+/// Reason why a node is listed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 pub enum OutlierReason {
     /// The newest verdict is Failed.
@@ -126,7 +129,8 @@ impl OutlierReason {
 pub enum OutlierConfidence {
     /// The newest run is slow. It may be chance until runs in new deployments confirm it.
     Suspected,
-    /// Runs in new deployments are slow too: two after a boot or among few nodes.
+    /// Runs in new deployments are slow too (two of them after a boot or among few nodes), or several runs show that it
+    /// became slower.
     Confirmed,
     /// Confirmed, and meets the limits of `comparison.act`: by default more than 4 % slower than in its own earlier runs, and at most
     /// 1 % of such reports are wrong. A reason to take the node out of service.
