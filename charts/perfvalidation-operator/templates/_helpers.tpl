@@ -138,7 +138,7 @@ subjects:
 {{- end }}
 {{- end }}
 {{- range .Values.prometheusRule.disabled }}
-{{- if not (has . $alerts) }}
+{{- if and $.Values.prometheusRule.enabled (not (has . $alerts)) }}
 {{- fail (printf "prometheusRule.disabled names %s, which is no alert: write some of %s" . (join ", " $alerts)) }}
 {{- end }}
 {{- end }}

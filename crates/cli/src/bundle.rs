@@ -4,6 +4,7 @@
 mod archive;
 mod objects;
 
+use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ use crate::error::Error;
 use crate::logs::{self, Extent};
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{output, results, size};
+use crate::{results, size};
 
 use archive::Archive;
 use objects::EventSubject;
@@ -35,6 +36,16 @@ const TRIAL: u64 = 64 << 20;
 pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let name = object.name_any();
+    let path = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("perfval-{name}.tar.gz")));
+    if path.is_file() {
+        return Err(Error::BadInput(format!(
+            "{} exists: give another file with --output",
+            path.display()
+        )));
+    }
     let mut archive = Archive::new(&format!("perfval-{name}"), screen.now());
     add_versions(session, &mut archive).await;
     let mut value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
@@ -56,15 +67,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     Box::pin(add_size(session, &object, &mut archive)).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
-    let path = args
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("perfval-{name}.tar.gz")));
     if path.as_os_str() == "-" {
         screen.note(&contents);
         return screen.write(&packed).map(|()| 0);
     }
-    output::write_new(&path, &packed)?;
+    fs::write(&path, &packed).map_err(Error::file(&path))?;
     let kib = packed.len().div_ceil(1024);
     screen.say(&format!(
         "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",

@@ -49,7 +49,7 @@ pub async fn run(
     }
     let (text, wanted) = read(&args.filename)?;
     let mut probe = probe(&wanted, args)?;
-    if let Some(path) = &args.output {
+    if let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         can_be_written(path)?;
     }
     let session = &in_its_namespace(open().await?, &wanted, namespace)?;

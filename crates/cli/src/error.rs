@@ -3,8 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use kube::client::AuthError;
+use kube::config::KubeconfigError;
 use kube::core::Status;
 use perfval_api::admission::SchemaError;
+use serde_saphyr::SnippetMode;
 
 /// Command that installs the operator of this release. A build in development has no release of its own.
 pub const INSTALL: &str = if is_in_development(env!("CARGO_PKG_VERSION")) {
@@ -222,8 +225,8 @@ impl Error {
                 )),
                 _ => Self::NotFound { call, why },
             },
-            400 | 409 | 422 => Self::Refused { call, why },
-            code => Self::Overloaded { code, call, why },
+            code @ (408 | 410 | 429 | 500..) => Self::Overloaded { code, call, why },
+            _ => Self::Refused { call, why },
         }
     }
 }
@@ -241,9 +244,43 @@ pub fn is_missing_kind(status: &Status) -> bool {
 }
 
 /// The last cause explains most: "connection refused" rather than "client error (Connect)".
-pub fn innermost(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.last().map_or_else(String::new, ToString::to_string)
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let last = || causes(error).last().map_or_else(String::new, ToString::to_string);
+    without_token(error).unwrap_or_else(last)
+}
+
+/// Text for an error whose own text has lines of a kubeconfig, or the output of a credential plugin: both may have tokens. `None`
+/// for other errors.
+pub fn without_token(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    causes(error).find_map(|cause| {
+        if let Some(KubeconfigError::Parse(error)) = cause.downcast_ref() {
+            return Some(format!("the kubeconfig cannot be read: {}", fault(error)));
+        }
+        match cause.downcast_ref()? {
+            AuthError::AuthExecParse(error) => Some(format!(
+                "the output of the credential plugin cannot be read: {}",
+                fault(error)
+            )),
+            AuthError::AuthExecRun { out, .. } => Some(format!(
+                "the credential plugin failed ({}): {}",
+                out.status,
+                String::from_utf8_lossy(&out.stderr).trim()
+            )),
+            _ => None,
+        }
+    })
+}
+
+/// Line, column and reason of an error in YAML. The text around it may have secrets.
+pub fn fault(error: &serde_saphyr::Error) -> String {
+    let text = error.render_with_options(serde_saphyr::render_options! { snippets: SnippetMode::Off });
+    text.replace(", set DuplicateKeyPolicy in Options if acceptable", "")
+}
+
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }
 
 #[cfg(test)]

@@ -156,9 +156,8 @@ pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(None),
     };
     match error {
-        Error::Unreachable { why, .. } | Error::Overloaded { why, .. } => {
-            Ok(Some(format!("The cluster does not answer ({why}); trying again")))
-        }
+        Error::Unreachable { why, .. } => Ok(Some(format!("The cluster does not answer ({why}); trying again"))),
+        Error::Overloaded { code, why, .. } => Ok(Some(format!("The cluster answered {code} ({why}); trying again"))),
         fatal => Err(fatal),
     }
 }
@@ -175,10 +174,10 @@ pub fn is_over(object: &PerfValidation) -> bool {
         && (run.rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
 }
 
-/// Returns true if it is stopped.
+/// Returns true if it is stopped. A requested run leaves the phase of a completed one as it is.
 pub fn is_suspended(object: &PerfValidation) -> bool {
     let phase = object.status.as_ref().and_then(|status| status.phase);
-    object.spec.suspend && phase == Some(Phase::Suspended)
+    object.spec.suspend && matches!(phase, Some(Phase::Suspended | Phase::Completed))
 }
 
 /// Display of changes.

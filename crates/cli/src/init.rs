@@ -9,7 +9,7 @@ use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
 use crate::{manifest, output};
 
-/// Source of a manifest that no file has.
+/// Name in messages for a manifest made from flags.
 pub const OF_FLAGS: &str = "the manifest of these flags";
 
 /// Writes the manifest; `namespace` is that of the flags.

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{Read as _, stdin};
 use std::path::Path;
 
-use serde_saphyr::SnippetMode;
-
 use crate::error::Error;
 
 /// The bytes of a file, at most `limit` and one more, which shows that it is too large.
@@ -19,12 +17,6 @@ pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     };
     read.map_err(Error::file(path))?;
     Ok(bytes)
-}
-
-/// Line, column and reason of an error in YAML. The text around it may have secrets.
-pub fn fault(error: &serde_saphyr::Error) -> String {
-    let text = error.render_with_options(serde_saphyr::render_options! { snippets: SnippetMode::Off });
-    text.replace(", set DuplicateKeyPolicy in Options if acceptable", "")
 }
 
 /// Refuses standard input for more than one file.

@@ -21,7 +21,7 @@ use crate::{exit, input, manifest, output};
 use recorded::{RecordedFile, RecordedRun};
 pub use recorded::{RecordedTrial, is_of_another_kind};
 
-/// Remedy for a file without a measurement. The pod that wrote it may be long gone.
+/// Remedy for a broken file. The pod that wrote it may be long gone.
 const OF_A_BROKEN_FILE: &str = "download the export again, or check that it is profile_export_aiperf.json";
 
 /// Judges the files of the arguments and prints the answer.
@@ -53,7 +53,9 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
     let (from, recorded): (Vec<String>, Vec<Recorded>) = named.unzip();
     let mut judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
     for (judged, trial) in judgement.trials.iter_mut().zip(&recorded) {
-        let is_broken = matches!(&trial.record.outcome, Outcome::Failure(Failure::Malformed { .. }));
+        // The payload of a runner is whole, also if it records a broken export.
+        let is_payload = !trial.record.nonce.is_empty();
+        let is_broken = !is_payload && matches!(&trial.record.outcome, Outcome::Failure(Failure::Malformed { .. }));
         let failed = judged
             .findings
             .iter_mut()

@@ -70,7 +70,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     Ok(0)
 }
 
-/// Refuses GPUs that no worker has. Without the GPUs of all workers each may come.
+/// Refuses GPUs that no worker has. While the GPUs of a worker are unknown, or the next run may have others, any is accepted.
 fn check_gpus(object: &PerfValidation, args: &LogsArgs) -> Result<(), Error> {
     if !args.gpus.is_empty() && !args.parts.is_empty() && !args.parts.contains(&RunPart::Worker) {
         return Err(Error::BadInput(
@@ -80,7 +80,8 @@ fn check_gpus(object: &PerfValidation, args: &LogsArgs) -> Result<(), Error> {
     let workers = object.status.iter().flat_map(|status| &status.state.worker_pods);
     let devices: Option<Vec<String>> = workers.map(WorkerPod::device_names).collect();
     let devices = devices.unwrap_or_default().join(",");
-    let is_wrong = |gpu: &&String| !devices.is_empty() && !devices.split(',').any(|device| device == **gpu);
+    let is_wrong =
+        |gpu: &&String| !args.follow && !devices.is_empty() && !devices.split(',').any(|device| device == **gpu);
     match args.gpus.iter().find(is_wrong) {
         Some(gpu) => Err(Error::BadInput(format!(
             "no worker has GPU {gpu}: there are {}",

@@ -7,7 +7,7 @@ use perfval_api::PerfValidation;
 use perfval_api::admission::Admission;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::{Error, fault};
 use crate::input;
 
 /// Larger than any object that the API server takes (bytes).
@@ -30,7 +30,7 @@ fn no_yaml(from: &str, why: &dyn Display) -> Error {
 
 /// All documents of a text.
 pub fn documents(text: &str, from: &str) -> Result<Vec<Value>, Error> {
-    serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &input::fault(&error)))
+    serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &fault(&error)))
 }
 
 /// The one `PerfValidation` of a manifest, with its defaults, as the API server would store it. `from`: source of the

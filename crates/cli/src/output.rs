@@ -58,7 +58,7 @@ fn json(answer: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// Fails before a run where a file has no place after it. It leaves no empty file.
+/// Checks before a run that the file can be written after it. It leaves no empty file.
 pub fn can_be_written(path: &Path) -> Result<(), Error> {
     let is_new = path.symlink_metadata().is_err();
     let opened = OpenOptions::new().append(true).create(true).open(path);

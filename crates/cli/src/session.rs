@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::admission::is_name;
@@ -11,8 +11,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::args::Target;
-use crate::error::{Error, is_missing_kind};
-use crate::input;
+use crate::error::{Error, is_missing_kind, without_token};
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -65,14 +64,9 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
     }
 }
 
-/// Error of a configuration. Lines of a kubeconfig stay out of it, because they may have tokens.
+/// Error of a configuration.
 fn no_cluster(error: &(dyn std::error::Error + 'static)) -> Error {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let parsed = causes.find_map(|cause| match cause.downcast_ref::<KubeconfigError>() {
-        Some(KubeconfigError::Parse(error)) => Some(format!("the kubeconfig cannot be read: {}", input::fault(error))),
-        _ => None,
-    });
-    Error::NoCluster(parsed.unwrap_or_else(|| error.to_string()))
+    Error::NoCluster(without_token(error).unwrap_or_else(|| error.to_string()))
 }
 
 /// Refuses a name that no validation can have.
@@ -81,7 +75,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::BadInput(format!(
-        "{name:?} is no name of a PerfValidation: write at most {NAME} lower-case letters, digits, '-' and '.'"
+        "{name:?} is not a valid name for a PerfValidation: write at most {NAME} lower-case letters, digits, '-' and '.'"
     )))
 }
 

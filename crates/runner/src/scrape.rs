@@ -18,7 +18,7 @@ const LINE_BYTES: u64 = 16 << 10;
 /// Reason why a scrape brought no counters.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
-    /// No whole answer came, or none in time.
+    /// No complete answer came in time.
     #[error("{0}")]
     Request(ureq::Error),
     /// Another answer than a page: a redirect is not followed.

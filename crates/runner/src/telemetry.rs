@@ -13,7 +13,7 @@ use crate::ticker::Ticker;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts reading the page of the node's DCGM exporter. Seconds are counted from now. A page belongs to the second of its request, up
-/// to 2 s before it arrived; a worker's page belongs to the second in which it arrived. Pods of other namespaces than this one are
+/// to 2 s before it arrived; a worker's page belongs to the second in which it arrived. Pods in other namespaces are
 /// counted, but their names are not recorded.
 pub fn start(url: &str, namespace: &str) -> Ticker<Recorder> {
     let (url, agent) = (url.to_owned(), agent(TIMEOUT));

@@ -102,7 +102,7 @@ fn named_faults(page: &mut String, seen: &[&Seen<'_>], ended: &[&LabRun]) {
     let ((times, all), (times_before, all_before)) = (after.counts(), before.counts());
     let _ = writeln!(
         page,
-        "| every injected fault is named | {} of {kinds} kinds every time; {times} of {all} later trials and runs, {times_before} of {all_before} earlier ones | {} |",
+        "| every injected fault is named (16 kinds; [others](#fault-by-fault) at times) | {} of {kinds} kinds every time; {times} of {all} later trials and runs, {times_before} of {all_before} earlier ones | {} |",
         after.always(),
         not_refuted(after.always() == kinds),
     );

@@ -73,7 +73,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
          cd /tmp/silicon/session/rig\n\
          python3 silicon.py check                      # lists missing parts\n\
          python3 silicon.py start --router least-loaded\n\
-         python3 silicon.py trials healthy:3 slow:0.3 route:round-robin slow:0.5 --out RESULTS\n\
+         python3 silicon.py trials healthy:3 slow:0.3 route:round-robin healthy:2 slow:0.5 --out RESULTS\n\
          python3 silicon.py stop --out RESULTS\n\
          just silicon-add RESULTS/records.jsonl.gz     # here: adds them to this page\n```\n",
     );
@@ -93,7 +93,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
 /// Starts and trials of each machine.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\n[Another page](silicon.md) describes runs under the operator. Starts of the engines:\n\n\
+        "\n### What was run\n\n[Another page](silicon.md) describes runs under the operator (*whole product* in [trials.csv](trials.csv)); this table counts them too:\n\n\
          | GPUs | starts | trials |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, (BTreeSet<_>, usize)> = BTreeMap::new();

@@ -184,7 +184,9 @@ fn replace_with(mut command: process::Command) -> Error {
 
 fn load_image(state: &StateDir, file: PathBuf) -> Result<(), Error> {
     let file = fs::canonicalize(&file).file("find", file)?;
-    for node in Node::all(state) {
+    let mut nodes = Node::all(state).peekable();
+    nodes.peek().ok_or(Error::NoNode)?;
+    for node in nodes {
         let import = node.import(&file);
         let words = std::iter::once(import.program.to_string_lossy().into_owned()).chain(import.args);
         let said = command::output(&mut enter::command(state, &words.collect::<Vec<_>>())?)?;

@@ -20,10 +20,10 @@ pub struct Options {
     #[arg(long)]
     pub without_dynamo_image: bool,
     /// Number of nodes.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
+    #[arg(long, default_value_t = 1, conflicts_with = "control_plane", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
     pub nodes: u8,
     /// Number of simulated GPUs of each node.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(..=64))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(..=63))]
     pub gpus: u32,
     /// Product name of the simulated GPUs.
     #[arg(long, default_value = "NVIDIA H100 80GB HBM3")]

@@ -14,7 +14,7 @@ pub fn schema() -> Value {
         "name": text, "generateName": text, "namespace": text, "labels": texts, "annotations": texts,
         "uid": text, "resourceVersion": text, "generation": number, "selfLink": text, "creationTimestamp": text,
         "deletionTimestamp": text, "deletionGracePeriodSeconds": number,
-        "finalizers": list, "ownerReferences": list, "managedFields": list,
+        "finalizers": {"type": "array", "items": text}, "ownerReferences": list, "managedFields": list,
     }})
 }
 

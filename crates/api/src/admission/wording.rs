@@ -8,10 +8,16 @@ use strsim::jaro_winkler;
 /// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
 const ALIKE: f64 = 0.85;
 
-/// The validator's text, usually with the value to write instead.
+/// The validator's text, usually with the value to write instead. Values of environment variables, maps and lists are left out: they
+/// may have secrets.
 pub fn explain(error: &ValidationError<'_>) -> String {
-    let text = error.to_string();
     let wrong: &Value = error.instance();
+    let is_environment = error.instance_path().to_string().contains("/env");
+    let text = if is_environment || wrong.is_object() || wrong.is_array() {
+        error.masked_with("the value").to_string()
+    } else {
+        error.to_string()
+    };
     let wants = |name: &str| text.ends_with(&format!("is not of type \"{name}\""));
     let is_quoted = |wrong: &str| {
         (wants("integer") && wrong.parse::<i64>().is_ok()) || (wants("boolean") && wrong.parse::<bool>().is_ok())

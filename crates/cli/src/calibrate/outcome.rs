@@ -135,7 +135,7 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
         number_of(count(trials.len()), "trial"),
         output::yaml(manifest)?
     );
-    match &args.output {
+    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         None => screen.say(&format!("\n{text}")),
         Some(path) => {
             fs::write(path, text).map_err(Error::file(path))?;

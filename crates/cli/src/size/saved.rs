@@ -8,7 +8,7 @@ use perfval_run::build;
 use perfval_sizing::inventory::{Dump, DumpError, Saved};
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::{Error, fault};
 use crate::input;
 
 /// A cluster of 5,000 GPU nodes lists half a gigabyte of JSON.
@@ -57,6 +57,6 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     };
     let options = serde_saphyr::options! { budget: budget };
     let documents: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| input::fault(&error))?;
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| fault(&error))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }

@@ -133,10 +133,10 @@ fn a_name_that_no_object_can_have_needs_no_cluster() {
     for (words, said) in [
         (
             "watch ",
-            "\"\" is no name of a PerfValidation: write at most 63 lower-case letters",
+            "\"\" is not a valid name for a PerfValidation: write at most 63 lower-case letters",
         ),
-        ("watch a%b", "\"a%b\" is no name"),
-        ("report A_B/1", "\"A_B\" is no name"),
+        ("watch a%b", "\"a%b\" is not a valid name"),
+        ("report A_B/1", "\"A_B\" is not a valid name"),
         ("get -n A_B", "write lower-case letters, digits and '-'"),
     ] {
         let output = program(PROGRAM, words, file.path()).output().expect("it starts");

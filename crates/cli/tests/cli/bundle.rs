@@ -53,7 +53,7 @@ async fn a_file_that_exists_is_not_replaced() {
     Desk::with("passed")
         .types(&typed)
         .await
-        .exits(2, "exists and may have your changes");
+        .exits(2, "exists: give another file with --output");
     assert_eq!(std::fs::read_to_string(file.path()).expect("there"), "mine");
 }
 

@@ -59,6 +59,8 @@ async fn a_validation_without_an_active_run_is_suspended_and_rerun() {
         "run will run when it is resumed: `kubectl perfval resume run -n perf`",
     );
     assert_eq!(rerun.out, "", "it does not run yet");
+    // Nothing would ever be shown.
+    desk.types("rerun run --watch").await.exits(3, "run is suspended; ");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::thread;
 
+use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use super::desk::Desk;
@@ -92,6 +93,32 @@ fn a_broken_kubeconfig_shows_its_line_and_no_token() {
             "{complaint}"
         );
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn the_output_of_a_credential_plugin_stays_secret() {
+    let file = of_address(closed());
+    for (script, words) in [
+        ("echo t-secret", "the output of the credential plugin cannot be read: "),
+        (
+            "echo t-secret; echo no login >&2; exit 3",
+            "the credential plugin failed (exit status: 3): no login",
+        ),
+    ] {
+        let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+            "interactiveMode": "Never"});
+        let mut config: Value =
+            serde_saphyr::from_str(&std::fs::read_to_string(file.path()).expect("there")).expect("YAML");
+        config["users"] = json!([{"name": config["contexts"][0]["context"]["user"], "user": {"exec": exec}}]);
+        std::fs::write(file.path(), config.to_string()).expect("written");
+        let output = program(PROGRAM, "get", file.path()).output().expect("it starts");
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(4), "{complaint}");
+        assert!(
+            complaint.contains(words) && !complaint.contains("t-secret"),
+            "{complaint}"
+        );
     }
 }
 

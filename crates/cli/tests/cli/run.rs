@@ -1,6 +1,7 @@
 //! `run`: creates, follows, ends with the verdict; Ctrl-C asks.
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 use perfval_cli::args::Cli;
 use serde_json::{Value, json};
 
@@ -237,11 +238,15 @@ async fn the_name_of_the_flags_replaces_that_of_the_manifest() {
 
 #[test]
 fn flags_that_would_be_ignored_are_refused() {
-    for typed in [
-        "run --preset h200 --detach --timeout 5m",
-        "judge a.json -f a.yaml --node-gpus 8",
+    for (typed, kind) in [
+        ("run --preset h200 --detach --timeout 5m", ErrorKind::ArgumentConflict),
+        (
+            "judge a.json -f a.yaml --node-gpus 8",
+            ErrorKind::MissingRequiredArgument,
+        ),
     ] {
         let words = ["kubectl-perfval"].into_iter().chain(typed.split(' '));
-        assert!(Cli::try_parse_from(words).is_err(), "{typed}");
+        let refused = Cli::try_parse_from(words).map(|_| ()).map_err(|error| error.kind());
+        assert_eq!(refused, Err(kind), "{typed}");
     }
 }

@@ -132,7 +132,7 @@ fn what_is_wrong_with_a_manifest_is_named() {
     let gate =
         json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "p99", "operator": "<=", "threshold": "1"}]);
     let named = json!({"name": "a"});
-    let cases: [(Value, Value, &str); 11] = [
+    let cases: [(Value, Value, &str); 12] = [
         (
             json!({"namspace": "b"}),
             json!({}),
@@ -142,6 +142,11 @@ fn what_is_wrong_with_a_manifest_is_named() {
             json!({"labels": {"a/b": 1}}),
             json!({}),
             "metadata.labels.a/b: 1 is not of type \"string\": write it in quotes",
+        ),
+        (
+            named.clone(),
+            json!({"workload": {"dynamo": {"image": "i:1", "env": {"HF_TOKEN": "hf-secret"}}}}),
+            "workload.dynamo.env: the value is not of type \"array\"\n",
         ),
         (
             json!({"labels": {"a": true}}),

@@ -54,6 +54,19 @@ fn no_broken_file_ever_passes() {
 }
 
 #[test]
+fn a_broken_export_in_a_whole_payload_is_a_case_for_the_pods_log() {
+    let desk = Desk::new();
+    let failure = json!({"failure": {"kind": "Malformed", "message": "EOF"}});
+    let payload = json!({"record": {"nonce": "n", "exitCode": 1, "outcome": failure}});
+    let file = desk.file("payload", payload.to_string());
+    let report = judge(&desk.manifest(&json!({})), &[file], &["-o", "json"]).json();
+    let remedy = report["trials"][0]["findings"][0]["remedy"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(remedy.starts_with("see the log"), "{report:#}");
+}
+
+#[test]
 fn the_reason_of_a_broken_file_is_there_once() {
     let desk = Desk::new();
     let file = desk.file("truncated", &text("success")[..100]);

@@ -33,9 +33,10 @@ impl Measured {
     fn insert(&self, measured: Measurement) {
         let mut waiting = self.waiting.lock();
         let earlier = waiting.get(&measured.node);
-        if earlier.is_none_or(|earlier| is_preferred(&measured, earlier)) {
-            waiting.insert(measured.node.clone(), measured);
+        if earlier.is_some_and(|earlier| !is_preferred(&measured, earlier)) {
+            return;
         }
+        waiting.insert(measured.node.clone(), measured);
         if waiting.len() > MOST_WAITING {
             let oldest = waiting.values().min_by_key(|measured| measured.ended_at);
             if let Some(oldest) = oldest.map(|measured| measured.node.clone()) {

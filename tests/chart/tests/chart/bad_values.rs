@@ -87,7 +87,7 @@ fn a_value_out_of_its_bounds_is_named() {
     refused(&json!({"prometheusRule": {"runbookUrl": "wiki"}}), &["runbookUrl"]);
     refused(&json!({"prometheusRule": {"disabled": ["Stuck"]}}), &["disabled"]);
     refused(
-        &json!({"prometheusRule": {"disabled": ["PerfValidationStick"]}}),
+        &json!({"prometheusRule": {"enabled": true, "disabled": ["PerfValidationStick"]}}),
         &["PerfValidationStick", "PerfValidationStuck"],
     );
     refused(&json!({"tenantLimits": {"maxGPUs": "some"}}), &["maxGPUs"]);

@@ -29,6 +29,8 @@ const LEAVES: &str = "gpu-node-3";
 const STALLED: Duration = Duration::from_mins(10);
 /// Time without a validation after which no confirmation follows: a policy compares its nodes once a minute.
 const SETTLED: Duration = Duration::from_secs(90);
+/// Validations of a pass with one slow GPU: one for each node, and two confirmations.
+const LAST_PASS: usize = NODES + 2;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -53,9 +55,6 @@ async fn main() -> ExitCode {
     let config = cli.config.to_string_lossy().into_owned();
     Operator::install(&lab, &config).await;
     lab.namespace(NAMESPACE).await;
-    let gpu = SLOW_GPU.to_string();
-    lab.run(&["fault", "slow-gpu", &gpu, &SLOW.to_string()]).await;
-    println!("GPU {gpu} of {SLOW_NODE} has {:.0} % of its speed", 100.0 * SLOW);
     let sample = std::fs::read_to_string(cli.config.join("samples/demo.yaml"));
     let sample: Value = serde_saphyr::from_str(&sample.expect("the sample")).expect("its YAML");
     lab.apply(&policy(&sample)).await;
@@ -94,7 +93,7 @@ fn policy(sample: &Value) -> Value {
 struct Seen {
     lab: Lab,
     began: Instant,
-    /// Node, reason and start of each validation, by name and uid.
+    /// Node and start of each validation, by name.
     active: BTreeMap<String, (String, Instant)>,
     ended: BTreeSet<String>,
     verdicts: BTreeMap<String, usize>,
@@ -113,31 +112,50 @@ impl Seen {
         }
     }
 
-    /// Follows the policy until so many validations have ended, a node has left and come back, and nothing is left.
+    /// Follows the policy over healthy nodes, until a GPU is slow, and until a node has left and come back. Nothing may be left.
     async fn follow(mut self, validations: usize) -> Result<(), String> {
-        let mut passes = 1;
         loop {
-            self.until("every node has a fresh verdict", |policy| policy.is_settled(NODES))
+            self.pass().await?;
+            self.expect_outliers("all GPUs are healthy", |outliers| outliers.is_empty())
                 .await?;
-            println!("pass {passes} is complete after {} verdicts", self.ended.len());
-            if self.ended.len() >= validations {
+            if self.ended.len() + LAST_PASS >= validations {
                 break;
             }
-            passes += 1;
             self.measure_again().await;
         }
+        let gpu = SLOW_GPU.to_string();
+        self.lab.run(&["fault", "slow-gpu", &gpu, &SLOW.to_string()]).await;
+        println!("GPU {gpu} of {SLOW_NODE} has {:.0} % of its speed", 100.0 * SLOW);
+        self.measure_again().await;
+        self.pass().await?;
+        self.show().await;
+        self.expect_outliers(
+            "one GPU is slow",
+            |outliers| matches!(outliers, [one] if one.node == SLOW_NODE && one.gpu.is_some()),
+        )
+        .await?;
         self.lab.run(&["fault", "clear"]).await;
         self.node_leaves().await?;
         self.show().await;
-        let policy = self.policy().await?;
         self.lab.kubectl(&["delete", "perfpol", POLICY, "--timeout=300s"]).await;
-        self.nothing_left().await?;
-        match policy.outliers()[..] {
-            [found] if found.node == SLOW_NODE && found.gpu.is_some() => {
-                println!("reported: {found:?}");
-                Ok(())
-            }
-            ref others => Err(format!("the only outlier is not a GPU of {SLOW_NODE}: {others:?}")),
+        self.nothing_left().await
+    }
+
+    async fn pass(&mut self) -> Result<(), String> {
+        self.until("every node has a fresh verdict", |policy| policy.is_settled(NODES))
+            .await?;
+        println!("all nodes are fresh after {} validations", self.ended.len());
+        Ok(())
+    }
+
+    async fn expect_outliers(&self, what: &str, is_expected: impl Fn(&[&Outlier]) -> bool) -> Result<(), String> {
+        let policy = self.policy().await?;
+        let outliers = policy.outliers();
+        println!("outliers: {outliers:?}");
+        if is_expected(&outliers) {
+            Ok(())
+        } else {
+            Err(format!("{what}, and the outliers show something else"))
         }
     }
 

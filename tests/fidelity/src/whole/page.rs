@@ -48,9 +48,10 @@ fn verdicts(page: &mut String, missed: &mut Vec<String>) -> String {
          \x20 its limit, with a deviation of 25 %). Goal: at most 2 % of the runs fail.\n\
          * **Degraded**: one average is 5 % below its gate or more, or TTFT p99 is usually two thirds above its limit (one trial of 50 passes).\n\
          \x20 Goal: at most 2 % of the runs pass.\n\
+         * Closer to a gate than 5 % any answer may come. These rows, noise above 4.3 % and frequent stalls have no goal.\n\
          * *Noise* is the standard deviation of an average from trial to trial. The averages vary independently, which is the worst case.\n\n\
          Each number is the worst of a row's noises and of two correlations of a trial with the next one, 0 and 0.4: the fewest right verdicts, the\n\
-         most wrong ones, the most trials on average. The other runs are *Inconclusive*. [All cases](runs.csv) with a goal have 1,000 runs, the others\n\
+         most wrong ones, the most trials on average, so a row does not add up. All other runs are *Inconclusive*. [All cases](runs.csv) with a goal have 1,000 runs, the others\n\
          500. *At most*: share of wrong runs, 95 % sure. A goal is *met* if that is within it, and *not refuted* if only the share is.\n\n\
          | deployment | noise | right | wrong | wrong, with a soak | trials | at most | goal |\n|---|---|---|---|---|---|---|---|\n",
     );
@@ -132,7 +133,7 @@ fn goal(case: &Case, worst: Wrong) -> &'static str {
 fn blamed(page: &mut String, missed: &mut Vec<String>) {
     page.push_str(
         "\n## Blame\n\n\
-         Workers with their engines' own times, two trials of 60 s or more. A window of two seconds varies by 3.5 %, and healthy GPUs by 1.4 %\n\
+         Workers with their engines' own times, two or more trials of 60 s. A window of two seconds varies by 3.5 %, and healthy GPUs by 1.4 %\n\
          (standard deviations; two H200s showed the latter as a pair, here each GPU has it). Slow GPUs face a gate of 90 on the slowest worker.\n\
          Goal: at most 1 % of the runs blame a healthy GPU, and at most 2 % of those with a slow one pass.\n\n\
          | deployment | workers | runs | blame a GPU | passed | wrong, at most | goal |\n|---|---|---|---|---|---|---|\n",

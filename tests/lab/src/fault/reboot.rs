@@ -6,6 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::error::Error;
+use crate::node::Node;
 use crate::paths::StateDir;
 use crate::supervisor::client;
 use crate::{cgroup, command, enter, node};
@@ -18,6 +19,11 @@ const SHIM: &str = "containerd-shim";
 
 /// Ends everything of the node, without a word to anybody, and starts it again. The kernel stays, so its boot id does too.
 pub fn node(state: &StateDir) -> Result<(), Error> {
+    if Node::all(state).count() > 1 {
+        return Err(Error::Usage(
+            "only the node of a lab with one node can be reset".to_owned(),
+        ));
+    }
     for process in NODE_PROCESSES.into_iter().rev() {
         client::stop(state, process)?;
     }

@@ -50,7 +50,6 @@ pub fn enter(state: &StateDir, number: u8, command: &[String]) -> Result<Infalli
     let node = Node::new(state, number);
     let pid = node.join("pid");
     let pid = fs::read_to_string(&pid).file("read", &pid)?;
-    // Opened before the first is entered: it has another `/proc`.
     let files = NAMESPACES.map(|(name, kind)| {
         let path = format!("/proc/{pid}/ns/{name}");
         File::open(&path).file("open", path).map(|file| (file, kind))
