@@ -25,8 +25,8 @@ const SLOW: f64 = 0.8;
 const SLOW_NODE: &str = "gpu-node-2";
 /// Node that leaves during its run.
 const LEAVES: &str = "gpu-node-3";
-/// Longest time without a verdict of a validation.
-const STALLED: Duration = Duration::from_mins(10);
+/// Longest time without the end of a validation: an Error pauses its node for ten minutes.
+const STALLED: Duration = Duration::from_mins(15);
 /// Time without a validation after which no confirmation follows: a policy compares its nodes once a minute.
 const SETTLED: Duration = Duration::from_secs(90);
 /// Validations of a pass with one slow GPU: one for each node, and two confirmations.
@@ -256,8 +256,12 @@ impl Seen {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        let kubelet = format!("kubelet-{}", LEAVES.rsplit('-').next().unwrap_or_default());
-        self.lab.run(&["fault", "stop", &kubelet]).await;
+        let number = LEAVES.rsplit('-').next().unwrap_or_default();
+        // The pods of a DaemonSet leave with their node too.
+        let processes = ["gpu-kubelet-plugin", "kubelet"].map(|name| format!("{name}-{number}"));
+        for process in &processes {
+            self.lab.run(&["fault", "stop", process]).await;
+        }
         self.lab.kubectl(&["delete", "node", LEAVES]).await;
         println!("{LEAVES} left during its run");
         self.until("the other nodes are fresh", |policy| policy.is_settled(NODES - 1))
@@ -267,7 +271,9 @@ impl Seen {
         if left.is_some() {
             return Err(format!("the NodePerformance of {LEAVES} is still there"));
         }
-        self.lab.run(&["fault", "start", &kubelet]).await;
+        for process in processes.iter().rev() {
+            self.lab.run(&["fault", "start", process]).await;
+        }
         println!("{LEAVES} is back");
         self.until("the node is measured again", |policy| policy.is_settled(NODES))
             .await
