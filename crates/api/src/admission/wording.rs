@@ -23,7 +23,7 @@ pub fn explain(error: &ValidationError<'_>) -> String {
         (wants("integer") && wrong.parse::<i64>().is_ok()) || (wants("boolean") && wrong.parse::<bool>().is_ok())
     };
     match error.kind() {
-        ValidationErrorKind::Enum { options } => not_one_of(wrong, options),
+        ValidationErrorKind::Enum { options } if wrong.is_string() => not_one_of(wrong, options),
         // A CRD has all bounds as floating-point numbers.
         ValidationErrorKind::Maximum { .. } | ValidationErrorKind::Minimum { .. } => {
             text.trim_end_matches(".0").to_owned()

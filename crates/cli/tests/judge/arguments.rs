@@ -119,6 +119,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
         let answer = judge(&manifest, &[export], flags);
         assert_eq!(answer.code, 2, "{words}: {answer:?}");
         assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
+        assert!(!answer.complaint.contains("hf-secret"), "{}", answer.complaint);
         assert_eq!(answer.out, "", "bad input gives no answer");
         assert!(!answer.complaint.contains("hf_secret"), "{}", answer.complaint);
     }
@@ -132,7 +133,7 @@ fn what_is_wrong_with_a_manifest_is_named() {
     let gate =
         json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "p99", "operator": "<=", "threshold": "1"}]);
     let named = json!({"name": "a"});
-    let cases: [(Value, Value, &str); 12] = [
+    let cases: [(Value, Value, &str); 13] = [
         (
             json!({"namspace": "b"}),
             json!({}),
@@ -147,6 +148,11 @@ fn what_is_wrong_with_a_manifest_is_named() {
             named.clone(),
             json!({"workload": {"dynamo": {"image": "i:1", "env": {"HF_TOKEN": "hf-secret"}}}}),
             "workload.dynamo.env: the value is not of type \"array\"\n",
+        ),
+        (
+            named.clone(),
+            json!({"trials": {"rule": {"HF_TOKEN": "hf-secret"}}}),
+            "trials.rule: the value is not one of ",
         ),
         (
             json!({"labels": {"a": true}}),
