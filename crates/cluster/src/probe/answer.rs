@@ -29,6 +29,13 @@ pub(super) fn read_models(body: &[u8]) -> Vec<String> {
     ids.take(MODELS).collect()
 }
 
+/// The message of a refusal. Frontends and the API server, which relays for an operator outside the cluster, put it into JSON.
+pub(super) fn refusal(body: &[u8]) -> String {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = json["message"].as_str().or_else(|| json["error"]["message"].as_str());
+    message.map_or_else(|| beginning(body), |message| beginning(message.as_bytes()))
+}
+
 /// The beginning of a body, as text.
 pub(super) fn beginning(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(KEPT)]);
@@ -58,6 +65,20 @@ mod tests {
         ];
         for (body, answer) in cases {
             assert_eq!(read_completion(body.as_bytes()), answer, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_in_json_is_read_by_its_message() {
+        let status = json!({"kind": "Status", "message": "services \"f\" is forbidden", "code": 403}).to_string();
+        let error = json!({"error": {"message": "model not found"}}).to_string();
+        for (body, text) in [
+            (status.as_str(), "services \"f\" is forbidden"),
+            (error.as_str(), "model not found"),
+            ("Model not found", "Model not found"),
+            ("", ""),
+        ] {
+            assert_eq!(refusal(body.as_bytes()), text);
         }
     }
 

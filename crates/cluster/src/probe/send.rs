@@ -13,7 +13,7 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
-use super::answer::{beginning, read_completion, read_models};
+use super::answer::{read_completion, read_models, refusal};
 use crate::error::chain;
 
 /// Enough for 16 tokens and an error page.
@@ -91,7 +91,7 @@ async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswe
     let ready = format!("{base}/v1/models/{}/ready", request.model);
     let (status, body) = way.send(build(Method::GET, &ready, Body::empty())?).await?;
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        return Ok(ProbeAnswer::Refused(status.as_u16(), beginning(&body)));
+        return Ok(ProbeAnswer::Refused(status.as_u16(), refusal(&body)));
     }
     let completion = json!({
         "model": request.model,
@@ -114,7 +114,7 @@ async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswe
             return Ok(ProbeAnswer::OtherModels(served));
         }
     }
-    Ok(ProbeAnswer::Refused(status.as_u16(), beginning(&body)))
+    Ok(ProbeAnswer::Refused(status.as_u16(), refusal(&body)))
 }
 
 fn build(method: Method, url: &str, body: Body) -> Result<Request<Body>, String> {

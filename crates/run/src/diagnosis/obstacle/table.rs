@@ -49,7 +49,7 @@ obstacles! {
     /// Load-aware routing needs Dynamo 1.1.
     RouterModeUnsupported {
         reason: RouterModeUnsupported, response: GiveUp, patience: 0,
-        seen: "frontend log `invalid choice`, or image tag",
+        seen: "`invalid choice`, or image tag",
         remedy: "use Dynamo 1.1 or later, or routerMode RoundRobin, Random or KV",
     }
     /// Other workloads hold the GPUs.
@@ -73,55 +73,55 @@ obstacles! {
     /// Another pod took the GPU, or it vanished.
     LostRace {
         reason: LostRace, response: SizeAgain, patience: 20,
-        seen: "event `allocatable not found for device`",
+        seen: "`allocatable not found for device`",
         remedy: "taint the node, to keep other workloads off",
     }
     /// The node's kubelet does not report, or the node was deleted.
     NodeNotReady {
         reason: NodeNotReady, response: GiveUp, patience: 20,
-        seen: "node condition `Ready`",
+        seen: "condition `Ready`",
         remedy: "see kubectl describe node, kubelet, network and kernel log; what is left there is removed once the node is back",
     }
     /// A policy, Pod Security or a webhook refuses the pods.
     PodsRefused {
         reason: PodsRefused, response: GiveUp, patience: 20,
-        seen: "repeated event `FailedCreate`",
+        seen: "`FailedCreate`",
         remedy: "correct the workload as the message shows, or lift the policy or webhook",
     }
     /// A `ResourceQuota` has no room for the pods.
     QuotaExceeded {
         reason: QuotaExceeded, response: GiveUp, patience: 20,
-        seen: "sizing; event with `exceeded quota`",
+        seen: "`exceeded quota`",
         remedy: "raise or free the ResourceQuota, or lower placement.minGPUs",
     }
     /// A volume claim is missing or not bound, or the node cannot mount it.
     VolumeUnavailable {
         reason: VolumeUnavailable, response: GiveUp, patience: 120,
-        seen: "scheduler message; event `FailedMount` or `FailedAttachVolume`",
+        seen: "`FailedMount` or `FailedAttachVolume`",
         remedy: "see kubectl describe pvc: StorageClass, provisioner, size, zone; correct model.cache",
     }
     /// Two claims have one GPU.
     DoubleAllocated {
         reason: DoubleAllocated, response: SizeAgain, patience: 20,
-        seen: "pod event `already allocated to different claim`",
+        seen: "`already allocated to different claim`",
         remedy: "find the second scheduler or force-deleted pod; never force-delete a pod that holds a claim",
     }
     /// The DRA kubelet plugin cached the device nodes before the driver started.
     StaleDRAPlugin {
         reason: StaleDRAPlugin, response: GiveUp, patience: 0,
-        seen: "pod event `invalid CDI Spec … empty device edits`",
+        seen: "`invalid CDI Spec … empty device edits`",
         remedy: "restart the node's GPU driver pod, then its DRA kubelet plugin pod",
     }
-    /// The DRA kubelet plugin is down, or not registered after a restart of the kubelet.
+    /// The DRA kubelet plugin is down or not registered.
     DRAPluginMissing {
         reason: DRAPluginMissing, response: GiveUp, patience: 180,
-        seen: "pod event `DRA driver … is not registered`",
+        seen: "`DRA driver … is not registered`",
         remedy: "start the DRA kubelet plugin, or restart the kubelet",
     }
     /// The DRA kubelet plugin refuses a claim.
     ClaimPrepareFailed {
         reason: ClaimPrepareFailed, response: GiveUp, patience: 180,
-        seen: "pod event `FailedPrepareDynamicResources`",
+        seen: "`FailedPrepareDynamicResources`",
         remedy: "see the DRA kubelet plugin's log",
     }
     /// The image does not exist, or the registry refuses this namespace.
@@ -151,46 +151,46 @@ obstacles! {
     /// The driver's libraries are not visible in the container.
     NoGPUInContainer {
         reason: NoGPUInContainer, response: GiveUp, patience: 0,
-        seen: "worker log `Failed to infer device type`",
+        seen: "`Failed to infer device type`",
         remedy: "check with nvidia-smi in a pod with a claim that driver and CDI or device plugin inject the GPU",
     }
     /// Another process uses the GPU's memory.
     GPUMemoryTaken {
         reason: GPUMemoryTaken, response: GiveUp, patience: 0,
-        seen: "worker log `Free memory on device … is less than desired`",
+        seen: "`Free memory on device … is less than desired`",
         remedy: "find it with nvidia-smi on the node; let only one of DRA and device plugin allocate GPUs",
     }
     /// No such model: a typing error, a private model without a token, or a cache with another model.
     ModelNotFound {
         reason: ModelNotFound, response: GiveUp, patience: 0,
-        seen: "log such as `Repository Not Found`",
+        seen: "such as `Repository Not Found`",
         remedy: "correct model.name, give model.tokenSecretRef, or check the content of model.cache",
     }
     /// The pods have no token of an account with access.
     ModelGated {
         reason: ModelGated, response: GiveUp, patience: 0,
-        seen: "log `GatedRepoError`",
+        seen: "`GatedRepoError`",
         remedy: "ask for access on the model's page; give that account's token in model.tokenSecretRef",
     }
     /// The pods cannot reach the hub.
     ModelUnreachable {
         reason: ModelUnreachable, response: GiveUp, patience: 0,
-        seen: "log such as `Max retries exceeded with url`",
+        seen: "such as `Max retries exceeded with url`",
         remedy: "allow the hub (network policy; HTTPS_PROXY or HF_ENDPOINT in workload.dynamo.env), or give the weights in model.cache",
     }
     /// The weights are larger than their volume.
     CacheFull {
         reason: ModelCacheFailed, response: GiveUp, patience: 0,
-        seen: "log `No space left on device`",
+        seen: "`No space left on device`",
         remedy: "raise model.cache.volumeClaimTemplate.storage, and delete the old volume claim",
     }
-    /// The inference engine died inside its worker.
+    /// The engine died inside its worker.
     EngineDead {
         reason: EngineDead, response: GiveUp, patience: 0,
-        seen: "worker log `EngineDeadError`",
+        seen: "`EngineDeadError`",
         remedy: "read the lines before it (kubectl logs --previous); check the GPU for XID errors",
     }
-    /// A container keeps crashing. The message quotes its log.
+    /// A container keeps crashing.
     CrashLoop {
         reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "third crash, or second if the log explains it",
@@ -211,19 +211,19 @@ obstacles! {
     /// A frontend of Dynamo 0.9 panics with newer parts.
     DiscoveryPanic {
         reason: DiscoveryPanic, response: GiveUp, patience: 0,
-        seen: "frontend log `Unfold must not be polled after it returned`",
+        seen: "`Unfold must not be polled after it returned`",
         remedy: "use frontend and worker images of one minor version with Dynamo's operator",
     }
     /// The frontend cannot load the tokenizer or configuration, so every call is 404.
     ModelAddFailed {
         reason: ModelAddFailed, response: Wait, patience: 0,
-        seen: "frontend log `Error adding model from discovery`",
+        seen: "`Error adding model from discovery`",
         remedy: "check model.name, token and network of the frontend, or set model.cache",
     }
     /// The frontend finds no ready worker in its Dynamo namespace.
     NoInstances {
         reason: NoInstances, response: Wait, patience: 0,
-        seen: "frontend log `returning 0 instances`, repeated",
+        seen: "repeated `returning 0 instances`",
         remedy: "check readiness of the workers, EndpointSlices, DYN_NAMESPACE and discovery rights",
     }
     /// The frontend answers with an error, nothing, or too late.

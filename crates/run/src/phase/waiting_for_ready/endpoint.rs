@@ -130,6 +130,5 @@ fn refusal_text(body: &str) -> String {
     if body.trim().is_empty() {
         return String::new();
     }
-    let short: String = body.chars().take(80).collect();
-    format!(": {short:?}")
+    format!(": {body:?}")
 }
