@@ -31,7 +31,7 @@ pub(super) fn table(page: &mut String, runs: &[LabRun]) {
     page.push_str(
         "\n### One worker against its own past\n\n\
          The operator's code compares each worker, as if it were alone, with the three to ten healthy trials before it on the same GPU under the same\n\
-         load. These stand in for earlier runs.\n\n\
+         load, in place of earlier runs.\n\n\
          | foreign load on its GPU | workers | named |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<String, (usize, usize)> = BTreeMap::new();

@@ -57,8 +57,8 @@ fn number(count: usize) -> f64 {
 pub(super) fn table(page: &mut String, groups: &[(&str, Vec<Sequence>)]) {
     page.push_str(
         "\n## How much a trial resembles the one before\n\n\
-         The trial rule allows for a correlation of up to 0.4 between a trial and the next one. The table shows that of throughput (logarithms,\n\
-         each deployment against its own mean). With so few trials the estimate is biased below zero.\n\n\
+         The table shows the correlation of a trial's throughput (logarithm, against the mean of its deployment) with the next one's. With so few\n\
+         trials the estimate is biased below zero.\n\n\
          | trials of | pairs | standard deviation | correlation | if independent |\n|---|---|---|---|---|\n",
     );
     for (name, sequences) in groups {

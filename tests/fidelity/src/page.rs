@@ -29,8 +29,8 @@ pub fn texts(runs: &[LabRun]) -> Texts {
 
     let mut page = String::from(
         "<!-- Generated from recorded runs: run `just fidelity --replay-only`. -->\n# How often the verdict is right\n\n\
-         The operator's code of today judges all recorded trials. Causes have finer names here than in a [status](../reasons.md). To repeat it:\n\n\
-         ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs, writes this page\n\
+         The operator's code of today judges all recorded trials. Causes have finer names here than in a [status](../reasons.md).\n\n\
+         ```sh\njust fidelity --replay-only   # seconds: writes this page\n\
          just fidelity-rig             # two hours: records trials without a cluster\n\
          just fidelity                 # two hours, as root: records runs on the lab; after 40 minutes type it again\n```\n",
     );
@@ -44,12 +44,11 @@ pub fn texts(runs: &[LabRun]) -> Texts {
         ],
     );
     recorded::settings(&mut page, &seen);
-    recorded::faults(&mut page, &seen);
+    recorded::faults(&mut page, &seen, &frontend::throughput_on_shared_cpu(&groups));
     recorded::before_any_trial(&mut page, &ended);
     recorded::missing(&mut page, runs);
     forced::list(&mut page, runs);
     silicon::section(&mut page, &seen);
-    frontend::table(&mut page, &groups);
     alone::table(&mut page, runs);
     Texts {
         page,
@@ -61,10 +60,10 @@ fn published(page: &mut String, rows: &[Row], windows: &[Replayed]) {
     let measured = rows.iter().filter(|row| row.published != 'E').count();
     let _ = write!(
         page,
-        "\n## Published runs\n\n[published.csv](../../tests/fidelity/published.csv) lists {} runs of NVIDIA/aicr's check in 2026 with their sources. {measured} measured\n\
-         something. No errors were published, so none are assumed. Consecutive runs on the same node with eight H100s are the trials of one window. The\n\
-         table shows runs whose trials are drawn from it. The gates are the first two of `config/samples/gpu-h100-80gb.yaml`: 13,500 tokens/s per GPU\n\
-         and TTFT p99 2,000 ms. Apart from the platform fault the nodes were healthy, as their users found out afterwards.\n\n\
+        "\n## Published runs\n\n[published.csv](../../tests/fidelity/published.csv) lists {} runs of NVIDIA/aicr's check in 2026. {measured} measured something. No\n\
+         errors were published, so none are assumed. Consecutive runs on one node with eight H100s are the trials of a window. The table shows runs\n\
+         whose trials are drawn from it, with the first two gates of `config/samples/gpu-h100-80gb.yaml`: 13,500 tokens/s per GPU and TTFT p99\n\
+         2,000 ms. Apart from the platform fault the nodes were healthy, as their users found out afterwards.\n\n\
          | window | trials missed | runs passed | failed | trials, mean |\n|---|---|---|---|---|\n",
         rows.len()
     );
@@ -81,7 +80,7 @@ fn published(page: &mut String, rows: &[Row], windows: &[Replayed]) {
         );
     }
     page.push_str(
-        "\nAll EKS windows used round-robin on Dynamo 1.0.2, which stalled on good nodes. The sample uses least-loaded on a newer Dynamo, which only\n\
-         the AKS windows resemble. So the goal is not shown for what the sample deploys.\n",
+        "\nAll EKS windows used round-robin on Dynamo 1.0.2, which stalled on good nodes. The sample uses least-loaded on a newer Dynamo. Only the\n\
+         AKS windows resemble it, so the goal is not shown for the sample.\n",
     );
 }

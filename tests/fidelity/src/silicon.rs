@@ -71,7 +71,6 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
          <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: portions of 60 MB\n\
          python3 part-000/unpack.py /tmp/silicon       # there, for each portion\n\
          cd /tmp/silicon/session/rig\n\
-         python3 silicon.py check                      # lists missing parts\n\
          python3 silicon.py start --router least-loaded\n\
          python3 silicon.py trials healthy:3 slow:0.3 route:round-robin healthy:2 slow:0.5 --out RESULTS\n\
          python3 silicon.py stop --out RESULTS\n\
@@ -93,7 +92,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
 /// Starts and trials of each machine.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\n[Another page](silicon.md) describes runs under the operator (*whole product* in [trials.csv](trials.csv)); this table counts them too:\n\n\
+        "\n### What was run\n\nWith [runs under the operator](silicon.md) (*whole product* in [trials.csv](trials.csv)):\n\n\
          | GPUs | starts | trials |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, (BTreeSet<_>, usize)> = BTreeMap::new();
@@ -111,9 +110,9 @@ fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
 
 fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Slow GPUs\n\n*Longer* shows how much longer a request took on the affected worker than on its peers (median). Round-robin and kv exaggerate it, so\n\
-         the goals rate a foreign load by its least-loaded trials (median): a GPU is 10 % slower if a request takes 11 % longer, and 20 % slower if it\n\
-         takes 25 % longer. Later trials:\n\n\
+        "\n### Slow GPUs\n\nLater trials. *Longer*: how much longer a request took on the affected worker than on its peers (median). Round-robin and kv\n\
+         exaggerate this, so the goals rate a foreign load by its least-loaded trials (median): 11 % longer means a GPU that is 10 % slower, 25 % longer\n\
+         one that is 20 % slower.\n\n\
          | router | has a goal | foreign load | longer | right GPU in the first cause |\n|---|---|---|---|---|\n",
     );
     let loss = ForeignLoad::of(seen);
@@ -143,9 +142,9 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
 /// How much healthy trials of one start of the engines differ, and how much starts differ.
 fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### Healthy trials, start by start\n\n256 requests in flight per GPU, 128/128 tokens, least-loaded. The prefix cache held nine of ten prompt tokens. *Tokens/s* is the mean\n\
-         of a start, from the slowest to the fastest. The last columns show the standard deviation between trials of one start, for throughput, decode\n\
-         speed and prefill time per request. Decode speed varies least, so nodes are compared by it.\n\n\
+        "\n### Healthy trials, start by start\n\n256 requests in flight per GPU, 128/128 tokens, least-loaded. The prefix cache held nine of ten prompt tokens. *Tokens/s*: means of\n\
+         the slowest and the fastest start. The last three columns: standard deviation between trials of one start, of throughput, decode speed and\n\
+         prefill time per request. Decode speed varies least, so nodes are compared by it.\n\n\
          | GPUs | starts | trials | tokens/s per GPU | of their mean | throughput | decode | prefill |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut machines: BTreeMap<_, BTreeMap<_, Vec<[Option<f64>; 3]>>> = BTreeMap::new();

@@ -75,16 +75,17 @@ impl Loss {
         large.chain(alone).chain(quiet(8, 5.0, Goal::AtLeast(0.90))).collect()
     }
 
-    /// Fault and past in words.
+    /// Fault and past in words; five own runs of one trial need none.
     pub fn describe(&self) -> String {
         let fault = match self.fault {
             Fault::Gpu(percent) => format!("one GPU {percent} % slower"),
             Fault::Node(percent) => format!("a node {percent} % slower"),
             Fault::None => "no fault".to_owned(),
         };
-        let trials = if self.trials == 1 { "" } else { " of two trials" };
+        let trials = if self.trials == 1 { "" } else { ", two trials" };
         match self.runs {
             0 => format!("{fault}, peers alone"),
+            5 => format!("{fault}{trials}"),
             runs => format!("{fault}, {runs} own runs{trials}"),
         }
     }
@@ -172,8 +173,6 @@ pub struct Healthy {
     pub reported: Tally,
     /// Trials per node and pass.
     pub trials: f64,
-    /// Passes in which the p-values were called poor.
-    pub poor: Tally,
 }
 
 /// Healthy fleet of 250 nodes, 5 passes learned and 40 counted.
@@ -189,7 +188,6 @@ pub fn healthy(shape: Shape, spread: PriorSpread) -> Healthy {
         found.acted = found.acted.plus(of(passed.acted().count(), nodes));
         let wrong = passed.reported().filter(|outlier| !is_true(&fleet.fleet, outlier));
         found.reported = found.reported.plus(of(wrong.count(), nodes));
-        found.poor.add(passed.comparison.calibration.is_poor);
     }
     found.trials = share(trials, measured);
     found

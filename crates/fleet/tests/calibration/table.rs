@@ -7,6 +7,11 @@ use crate::world::Shape;
 
 const ROWS: &str = "section,case,fleet,noise,found,of,bound,goal,result\n";
 
+/// Cases that share the row of the case that they continue.
+const JOINED: [&str; 2] = ["… acted", "… reported"];
+/// Goal of a row without one.
+const NO_GOAL: &str = "–";
+
 /// Page under construction.
 pub struct Page {
     text: String,
@@ -27,6 +32,34 @@ struct Line {
     what: String,
     goals: Vec<String>,
     found: [Option<String>; 3],
+}
+
+impl Line {
+    /// Adds the cells of a case that continues this one.
+    fn join(&mut self, other: Self) {
+        self.what = self.what.replace(", reported", "").replace(", stated", "");
+        for (cell, more) in self.found.iter_mut().zip(other.found) {
+            if let (Some(cell), Some(more)) = (cell, more) {
+                let _ = write!(cell, ", {more}");
+            }
+        }
+        self.goals.extend(other.goals);
+        self.goals.retain(|goal| goal != NO_GOAL);
+    }
+}
+
+/// One row for each case and those that continue it.
+fn join(lines: Vec<Line>) -> Vec<Line> {
+    let mut rows: Vec<Line> = Vec::new();
+    for line in lines {
+        let is_joined = JOINED.contains(&line.what.as_str());
+        if let Some(row) = rows.last_mut().filter(|_| is_joined) {
+            row.join(line);
+        } else {
+            rows.push(line);
+        }
+    }
+    rows
 }
 
 impl Page {
@@ -74,7 +107,7 @@ impl Page {
             heads.join(" | "),
             "---|".repeat(shown.len())
         );
-        for line in lines {
+        for line in join(lines) {
             let cells: Vec<&str> = shown
                 .iter()
                 .map(|shape| line.found[*shape as usize].as_deref().unwrap_or(""))
@@ -170,7 +203,7 @@ fn show_goal(goal: Goal) -> String {
         Goal::AtMost(most) => format!("≤ {}", percent(most)),
         Goal::AtLeast(least) => format!("≥ {}", percent(least)),
         Goal::Sure(least, bound) => format!("≥ {}, bound ≥ {}", percent(least), percent(bound)),
-        Goal::None => "–".to_owned(),
+        Goal::None => NO_GOAL.to_owned(),
     }
 }
 
