@@ -25,10 +25,10 @@ pub use trials::{TrialRule, TrialsSpec};
 use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
-/// Model, load and gates. A change of measured or judged settings ends an active run and starts a new one. After a run,
-/// the operator judges its saved trials again if gates change. Setting `suspend` back to false starts the run that it
-/// ended or delayed. Changes of `timeouts` and `onMissing` start a run only after Error or Skipped, those of
-/// `telemetry`, `resultsHistoryLimit`, `ttlSecondsAfterFinished` and `keptSecondsAfterFinished` never.
+/// Model, load and gates. A change of measured or judged settings ends an active run and starts another. After a run,
+/// the operator judges its saved trials again if gates change. Changes of `timeouts` and `onMissing` start a run only
+/// after Error or Skipped, those of `telemetry`, `resultsHistoryLimit`, `ttlSecondsAfterFinished` and
+/// `keptSecondsAfterFinished` never.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",
@@ -139,8 +139,7 @@ pub struct PerfValidationSpec {
     /// Time-outs of a run (Go durations up to 24h; only `sizing` may be 0s).
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Seconds from the end of the run until the object deletes itself (0 to one year). Absent: never. Argo CD with
-    /// self-heal and Flux create a deleted object again, and that starts a run.
+    /// Seconds from the end of the run until the object deletes itself (0 to one year). Absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
@@ -149,7 +148,7 @@ pub struct PerfValidationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub kept_seconds_after_finished: Option<i64>,
-    /// Number of runs before the last whose results ConfigMap is kept (0 to 100).
+    /// Number of runs before the last whose results ConfigMap is kept (0–100).
     #[serde(default = "number::<10>")]
     #[schemars(range(min = 0, max = 100))]
     pub results_history_limit: i32,

@@ -39,10 +39,10 @@ pub struct PerfValidationStatus {
     /// Verdict of the run, for the spec of `run.generation`. Absent until known; never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Reason of the current state, a stable word.
+    /// Reason of the state, a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Explanation of the current state.
+    /// Explanation of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Current or last run.

@@ -80,7 +80,7 @@ pub struct RunArgs {
         default_values = settings::DCGM_EXPORTER_NAMESPACES)]
     pub dcgm_exporter_namespaces: Vec<String>,
 
-    /// Ingress rules (JSON list) of a network policy for each run, which also admits its own pods; no policy by default
+    /// Ingress rules (JSON list) of a network policy for each run, which also admits its own pods
     #[arg(long, env = "PERFVAL_RUN_NETWORK_POLICY", value_parser = ingress_rules)]
     pub run_network_policy: Option<IngressRules>,
 

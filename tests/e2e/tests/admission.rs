@@ -193,10 +193,10 @@ async fn explain_prints_units_and_defaults() {
             "(Go duration, `0s`: fail at once), without the time in the queue.",
         ),
         ("timeouts.endpointProbe", "Default: 120s."),
-        ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1 to 4096)."),
+        ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1–4096)."),
         (
             "trials.maxFailedRequestsPercent",
-            "(quantity, percent, 0 to 100). Default: 1.",
+            "(quantity, percent, 0–100). Default: 1.",
         ),
         ("workload.dynamo.routerMode", "Default: LeastLoaded."),
     ] {

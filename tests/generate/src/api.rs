@@ -22,7 +22,7 @@ Group `perfvalidation.dev`, version `v1alpha1`. `kubectl explain perfvalidation.
 | [PerfBaseline](#perfbaselinespec) | `perfbase` | cluster | the operator or users; [guide](fleet.md#use-a-baseline) |
 
 Fields in **bold** are required. `[]` marks an element of a list. Durations are Go durations such as `90s`. Quantities are strings. The
-[Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses. The private `operatorState` may change with every version.
+[Kubernetes API](https://kubernetes.io/docs/reference/kubernetes-api/) describes types in parentheses.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
@@ -42,8 +42,9 @@ const KUBERNETES_TYPES: [(&str, &str); 10] = [
 /// Objects whose fields are those of another section, which their descriptions show.
 const ELSEWHERE: [&str; 2] = ["validationTemplate.spec", "approved.metrics"];
 
-/// Most values that each field lists; longer lists are shown once, for the fields of a gate.
-const MANY: usize = 9;
+/// Most values that each field lists. Longer lists are shown once: for the fields of a gate here, the phases in
+/// docs/reference.md.
+const MANY: usize = 8;
 const GATE: &str = "gates[].";
 
 /// Most words of an object's description that its fields make superfluous.
@@ -88,18 +89,33 @@ pub fn api() -> String {
     page
 }
 
+/// Name, default and meaning of a field.
+type Row = [String; 3];
+
 /// The section of an object, with the fields of the objects in it.
 fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
-    let _ = write!(
-        page,
-        "\n## {path}\n\n{}\n\n| field | meaning |\n|---|---|\n",
-        description(schema)
-    );
-    fields(page, path, "", schema);
+    let mut rows = Vec::new();
+    fields(&mut rows, path, "", schema);
+    let _ = write!(page, "\n## {path}\n\n{}\n\n", description(schema));
+    // A status has no defaults.
+    let has_defaults = rows.iter().any(|[_, default, _]| !default.is_empty());
+    page.push_str(if has_defaults {
+        "| field | default | meaning |\n|---|---|---|\n"
+    } else {
+        "| field | meaning |\n|---|---|\n"
+    });
+    for [field, default, meaning] in rows {
+        let default = if has_defaults {
+            format!(" {default} |")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(page, "| {field} |{default} {meaning} |");
+    }
 }
 
 /// One row for each field of an object, then those of the object in it.
-fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaProps) {
+fn fields(rows: &mut Vec<Row>, section: &str, prefix: &str, schema: &JSONSchemaProps) {
     let all: Vec<(&String, &JSONSchemaProps)> = schema.properties.iter().flatten().collect();
     for (at, (name, field)) in all.iter().copied().enumerate() {
         let path = format!("{prefix}{name}");
@@ -112,35 +128,37 @@ fn fields(page: &mut String, section: &str, prefix: &str, schema: &JSONSchemaPro
         } else {
             format!("`{shown}`")
         };
-        let meaning = meaning(name, &path, field);
+        let (default, meaning) = default_and_meaning(name, &path, field);
         let is_equal = |(_, other): &&(&String, &JSONSchemaProps)| {
             let fields = other.properties.as_ref().filter(|fields| fields.len() > FEW);
             fields.is_some() && fields == field.properties.as_ref() && other.required == field.required
         };
         if let Some((equal, _)) = all[..at].iter().find(is_equal) {
-            let _ = writeln!(
-                page,
-                "| {shown} | {} Its fields are those of `{prefix}{equal}`. |",
-                cell(&meaning)
-            );
+            let meaning = format!("{meaning} Its fields are those of `{prefix}{equal}`.");
+            rows.push([shown, default, cell(&meaning)]);
             continue;
         }
         // The fields of an object show what it is for.
         if required || inner.is_none() || is_fact || meaning.split_whitespace().count() > FILLER {
-            let _ = writeln!(page, "| {shown} | {} |", cell(&meaning));
+            rows.push([shown, default, cell(&meaning)]);
         }
         if let Some((inner, schema)) = inner.filter(|_| !ELSEWHERE.contains(&path.as_str())) {
-            fields(page, section, &format!("{inner}."), schema);
+            fields(rows, section, &format!("{inner}."), schema);
         }
     }
 }
 
-/// Description, the values that it does not explain, and the type that belongs to Kubernetes.
-fn meaning(name: &str, path: &str, field: &JSONSchemaProps) -> String {
+/// Default, and meaning: description, the values that it does not explain, and the type that belongs to Kubernetes.
+fn default_and_meaning(name: &str, path: &str, field: &JSONSchemaProps) -> (String, String) {
+    let all = description(field);
+    // The description ends with the default, for `kubectl explain`.
+    let (text, default) = all.rsplit_once(" Default: ").unwrap_or((all.as_str(), ""));
+    let default = match default.trim_end_matches('.') {
+        "" => String::new(),
+        value => format!("`{value}`"),
+    };
     // The introduction explains durations.
-    let mut text = description(field)
-        .replace(" (Go duration)", "")
-        .replace("(Go duration, ", "(");
+    let mut text = text.replace(" (Go duration)", "").replace("(Go duration, ", "(");
     let item = match &field.items {
         Some(JSONSchemaPropsOrArray::Schema(item)) => item,
         _ => field,
@@ -155,11 +173,14 @@ fn meaning(name: &str, path: &str, field: &JSONSchemaProps) -> String {
     if is_listed && values.iter().any(|value| !text.contains(value)) {
         let _ = write!(text, " {}.", values.join(", "));
     }
+    if !is_listed {
+        text.push_str(" [Values](reference.md#phases).");
+    }
     // A selector of a pod is a plain map.
     if let Some(kind) = kubernetes_type(name).filter(|_| field.additional_properties.is_none()) {
         let _ = write!(text, " ({kind})");
     }
-    text.trim().to_owned()
+    (default, text.trim().to_owned())
 }
 
 /// The object that a field holds, or each element of its list, if its type belongs to this API.

@@ -14,7 +14,7 @@ pub fn metrics() -> String {
     section(
         &mut page,
         "Series",
-        "Labels have fixed values, except `namespace`, `name`, `node`, `gpu_uuid` and `policy`. Series with these labels disappear when the object is \
+        "A series without a type is a gauge. Labels have fixed values, except `namespace`, `name`, `node`, `gpu_uuid` and `policy`. Series with these labels disappear when the object is \
          deleted. `PERFVAL_OBJECT_METRICS=false` leaves them out, except `perfvalidation_policy_ready` and `perfvalidation_policy_nodes`.",
         &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
@@ -33,7 +33,7 @@ pub fn metrics() -> String {
 fn kind(kind: SeriesKind) -> &'static str {
     match kind {
         SeriesKind::Counter => "counter",
-        SeriesKind::Gauge => "gauge",
+        SeriesKind::Gauge => "",
         SeriesKind::Histogram => "histogram",
         SeriesKind::Info => "info",
     }

@@ -14,31 +14,53 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # Reasons and causes
 
-Words of `status.reason`, `status.diagnosis`, conditions and Events, with their cases as bullets. The message in the status is more precise.
-[Troubleshoot](troubleshoot.md) starts from a symptom.
+Words of `status.reason`, `status.diagnosis`, conditions and Events: meaning, *effect on the verdict* and remedy. Bullets are common cases; parentheses
+show text of an event, a condition or a log. The message in the status is more precise. [Troubleshoot](troubleshoot.md) starts from a symptom.
 
-**Effect** is what a case does to the verdict. Without it a case is only reported, or the message shows whether the run waits or ends with Error.
+Without an effect a case is only reported, or the message shows whether the run waits or ends with Error.
 
 * *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
-* *Miss*: the trial is a miss.
 * *Error*: the run ends with this verdict, at once or after that time without a change.
-* *the run is Failed*: also if its gates are met.
-* *sizing*: the run counts free GPUs again.
+* *The run is Failed*: also if its gates are met.
+* *Sizing*: the run counts free GPUs again.
 ";
+
+/// Cases that the page leaves out: they are rare, and their message, Event or alert has the remedy.
+const RARE: [&str; 10] = [
+    "DiscoveryPanic",
+    "Finalizer",
+    "GPUChanged",
+    "JobLost",
+    "LateObject",
+    "Orphaned",
+    "PoolUnsettled",
+    "SelectorNotEvaluable",
+    "SetAside",
+    "SuspiciousAllocation",
+];
 
 /// The whole page.
 pub fn reasons() -> String {
     let mut page = INTRODUCTION.to_owned();
     for word in Word::ALL {
-        let _ = write!(page, "\n## {}\n\n{}\n\n", word.as_str(), word.meaning());
-        match cases_of(*word).as_slice() {
+        let cases = cases_of(*word);
+        // An effect that all cases have is shown once.
+        let first = cases.first().and_then(|case| case.effect.as_deref());
+        let shared = first.filter(|_| cases.iter().all(|case| case.effect.as_deref() == first));
+        let _ = write!(
+            page,
+            "\n## {}\n\n{}{}\n\n",
+            word.as_str(),
+            word.meaning(),
+            italics(shared)
+        );
+        match cases.as_slice() {
             // One case has nothing to add to the word but its effect.
-            [] => remedy(&mut page, "", word.remedy(), None),
-            [case] => remedy(&mut page, "", word.remedy(), case.effect.as_deref()),
+            [] | [_] => _ = writeln!(page, "{}", sentence(word.remedy())),
             cases => {
                 for case in cases {
-                    let _ = writeln!(page, "* {}", case.why);
-                    remedy(&mut page, "  * ", case.remedy, case.effect.as_deref());
+                    let own = case.effect.as_deref().filter(|_| shared.is_none());
+                    let _ = writeln!(page, "* {}{}\n  * {}", case.why, italics(own), sentence(case.remedy));
                 }
             }
         }
@@ -46,15 +68,30 @@ pub fn reasons() -> String {
     page
 }
 
-fn remedy(page: &mut String, bullet: &str, remedy: &str, effect: Option<&str>) {
+/// Effect, after the text of its case.
+fn italics(effect: Option<&str>) -> String {
+    effect.map_or(String::new(), |effect| format!(" *{}.*", capitalised(effect)))
+}
+
+/// Remedy as a sentence.
+fn sentence(remedy: &str) -> String {
     let remedy = remedy.trim_end_matches('.');
-    let effect = effect.map_or(String::new(), |effect| format!(" **Effect:** {effect}."));
-    let _ = writeln!(page, "{bullet}**Do:** {remedy}.{effect}");
+    match remedy.strip_prefix("nothing") {
+        Some(rest) => format!("Do nothing{rest}."),
+        None => format!("{}.", capitalised(remedy)),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 /// Something behind a word: a reason, an obstacle before the benchmark, a cause of a trial's outcome, a refused change or
 /// an event of the operator.
 struct Case {
+    name: &'static str,
     word: Word,
     why: String,
     remedy: &'static str,
@@ -62,11 +99,13 @@ struct Case {
     effect: Option<String>,
 }
 
-/// Cases of a word whose remedies differ from its own and from each other.
+/// Cases of a word that the page shows: their remedies differ from its own and from each other.
 fn cases_of(word: Word) -> Vec<Case> {
     let mut remedies = vec![word.remedy()];
     // Of a reason and a cause with one remedy the cause has more to tell.
-    let mut cases: Vec<Case> = cases().filter(|case| case.word == word).collect();
+    let mut cases: Vec<Case> = cases()
+        .filter(|case| case.word == word && !RARE.contains(&case.name))
+        .collect();
     cases.sort_by_key(|case| case.effect.is_none());
     if let [case] = &cases[..] {
         remedies.retain(|known| *known != case.remedy);
@@ -82,6 +121,7 @@ fn cases_of(word: Word) -> Vec<Case> {
 fn cases() -> impl Iterator<Item = Case> {
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         Some(Case {
+            name: reason.name(),
             word: reason.word(),
             why: one_line(reason.explanation()),
             remedy: reason.own_remedy()?,
@@ -89,18 +129,21 @@ fn cases() -> impl Iterator<Item = Case> {
         })
     });
     let obstacles = Obstacle::ALL.iter().map(|obstacle| Case {
+        name: obstacle.name(),
         word: obstacle.reason().word(),
         why: format!("{} ({}).", obstacle.why().trim_end_matches('.'), obstacle.seen()),
         remedy: obstacle.remedy(),
         effect: Some(obstacle.effect()),
     });
     let causes = Cause::ALL.into_iter().map(|cause| Case {
+        name: cause.name(),
         word: cause.word(),
         why: one_line(cause.why()),
         remedy: cause.remedy(),
         effect: (cause.effect() != CauseEffect::Reported).then(|| cause.effect().explanation().to_owned()),
     });
     let changes = Change::ALL.into_iter().map(|change| Case {
+        name: change.name,
         word: change.reason.word(),
         why: change.why.to_owned(),
         remedy: change.remedy,
@@ -110,6 +153,7 @@ fn cases() -> impl Iterator<Item = Case> {
         .into_iter()
         .chain(EventWord::STRAYS)
         .map(|event| Case {
+            name: event.name,
             word: event.word,
             why: event.why.to_owned(),
             remedy: event.remedy,
@@ -156,13 +200,27 @@ mod tests {
     #[test]
     fn every_entry_and_every_case_has_a_remedy() {
         for (word, text) in entries() {
-            assert!(text.contains("**Do:** "), "{word}: {text}");
+            // A paragraph after the meaning, or a bullet below each case.
+            assert!(text.trim().contains("\n\n"), "{word}: {text}");
+            assert_eq!(
+                text.matches("\n* ").count(),
+                text.matches("\n  * ").count(),
+                "{word}: {text}"
+            );
         }
         for word in Word::ALL {
             assert!(!word.meaning().is_empty() && !word.remedy().is_empty(), "{word:?}");
         }
         for case in cases() {
             assert!(!case.why.is_empty() && !case.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn cases_that_are_left_out_exist() {
+        let names: BTreeSet<_> = cases().map(|case| case.name).collect();
+        for rare in RARE {
+            assert!(names.contains(rare), "{rare}");
         }
     }
 

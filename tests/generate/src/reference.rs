@@ -12,7 +12,7 @@ use crate::roles;
 /// The whole page.
 pub fn reference() -> String {
     let mut page = String::from(
-        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags, rights\n\nFields: [API](api.md). Words of a status: [Reasons and causes](reasons.md).\n",
+        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, labels, flags, rights\n",
     );
     section(
         &mut page,

@@ -135,7 +135,7 @@ fn rules<'a>(permissions: impl Iterator<Item = &'a Permission>) -> Vec<Rule> {
     rules
 }
 
-/// Rows of the documentation: role, verbs, and the resources with these verbs.
+/// Rows of the documentation: role if it is another than in the row before, verbs, and the resources with these verbs.
 pub fn table() -> Vec<[String; 3]> {
     let mut rows: Vec<(&str, String, Vec<String>)> = Vec::new();
     for role in roles() {
@@ -148,8 +148,13 @@ pub fn table() -> Vec<[String; 3]> {
             }
         }
     }
+    let mut before = "";
     rows.into_iter()
-        .map(|(role, verbs, resources)| [short(role).to_owned(), verbs, resources.join(", ")])
+        .map(|(role, verbs, resources)| {
+            let shown = if role == before { "" } else { short(role) };
+            before = role;
+            [shown.to_owned(), verbs, resources.join(", ")]
+        })
         .collect()
 }
 

@@ -75,7 +75,7 @@ use crate::rules;
         .message("the operator learns these numbers: leave spec.metrics out, or write source Provided")
 )]
 pub struct PerfBaselineSpec {
-    /// Environment. The baseline applies only to runs with its digest.
+    /// Environment of the runs to which the baseline applies.
     #[x_kube(validation = Rule::new("self == oldSelf")
         .message("the environment of a baseline does not change: create another PerfBaseline"))]
     pub environment: BaselineEnvironment,
@@ -85,8 +85,7 @@ pub struct PerfBaselineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub metrics: Vec<BaselineMetric>,
-    /// Approved revision, written by `kubectl perfval approve`, never by the operator. Absent: the baseline is not
-    /// used.
+    /// Approved revision, written by `kubectl perfval approve`, never by the operator. Absent: not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub approved_revision: Option<i64>,
@@ -177,11 +176,11 @@ pub struct PerfBaselineStatus {
     /// Newest revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<BaselineRevision>,
-    /// Last approved revision that exists. Nodes are compared with it while `Approved` is True.
+    /// Last approved revision, in use while `Approved` is True.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<BaselineRevision>,
-    /// `Learned`: there is a revision. `Approved`: an approved revision is in use. `Shifted`: the nodes are now faster
-    /// or slower than the approved revision.
+    /// `Learned`: there is a revision. `Approved`: an approved one is in use. `Shifted`: the nodes are now faster or
+    /// slower than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

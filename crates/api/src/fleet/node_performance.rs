@@ -93,7 +93,7 @@ pub struct NodePerformanceStatus {
     pub reason: Option<String>,
     /// End of the run.
     pub measured_at: DateTime<Utc>,
-    /// Run behind these numbers. Its object may be gone.
+    /// PerfValidation and run behind these numbers, perhaps deleted.
     pub validation: ValidationReference,
     /// Digest of the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,8 +114,8 @@ pub struct NodePerformanceStatus {
     /// miss).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,
-    /// Decode speed of the slowest GPU (percent of its own earlier runs in the same environment). Absent for fewer than
-    /// five runs.
+    /// Decode speed of the slowest GPU (percent of its earlier runs in the same environment). Absent for fewer than
+    /// five.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
@@ -150,15 +150,15 @@ pub struct NodeIdentity {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationReference {
-    /// Namespace of the PerfValidation.
+    /// Namespace.
     pub namespace: String,
-    /// Name of the PerfValidation.
+    /// Name.
     pub name: String,
-    /// Uid of the PerfValidation.
+    /// UID.
     pub uid: String,
     /// Number of the run.
     pub run: i64,
-    /// Policy that created the PerfValidation.
+    /// Policy that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }
@@ -167,12 +167,12 @@ pub struct ValidationReference {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPerformance {
-    /// UUID of the GPU, or UUIDs of all GPUs of the worker, separated by commas.
+    /// UUID of the GPU, or of all GPUs of the worker, separated by commas.
     pub uuid: String,
-    /// Mean time between two tokens of a request in the newest run (µs). Absent if it did not measure this GPU.
+    /// Mean time between two tokens of a request in the newest run (µs), if it measured this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
-    /// Decode speed (percent of its own earlier runs in the same environment).
+    /// Decode speed (percent of its earlier runs in the same environment).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
     /// Internal statistics. They follow the GPU to another node.

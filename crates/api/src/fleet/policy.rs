@@ -90,7 +90,7 @@ pub struct PerfValidationPolicySpec {
     /// Age at which a verdict is stale.
     #[serde(default)]
     pub freshness: Freshness,
-    /// Times at which all nodes are due. Absent: nodes are due by `freshness` alone.
+    /// Times at which all nodes are due. Absent: only `freshness` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// IANA time zone of cron texts, such as `Europe/Berlin`.
@@ -122,13 +122,12 @@ pub struct PerfValidationPolicySpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Freshness {
-    /// Age at which a verdict is stale and the node is due (Go duration, 1h to 8760h).
+    /// Age at which a verdict is stale and the node is due (Go duration, 1h–8760h).
     #[serde(default = "default_max_age")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::long_duration())]
     pub max_age: String,
-    /// Time before which verdicts are stale, such as a change of the template (UTC, such as `2026-11-25T12:00:00Z`). A
-    /// future time has no effect yet.
+    /// Time before which verdicts are stale (UTC, such as `2026-11-25T12:00:00Z`). A future time has no effect yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     // The API server takes offsets that chrono refuses.
     #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))]
@@ -157,8 +156,7 @@ pub struct Schedule {
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,
-    /// Time after which no validation of that time starts (Go duration, 1m to 8760h); the other nodes wait for the
-    /// next.
+    /// Time after which no validation of that time starts (Go duration, 1m–8760h); the other nodes wait for the next.
     #[serde(default = "default_starting_deadline")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::window())]
@@ -177,7 +175,7 @@ pub struct BudgetWindow {
     #[schemars(length(max = 128))]
     #[x_kube(validation = rules::cron())]
     pub cron: String,
-    /// Length (Go duration, 1m to 8760h).
+    /// Length (Go duration, 1m–8760h).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::window())]
     pub duration: String,
@@ -194,7 +192,7 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "count_or_percent")]
     pub nodes: Option<IntOrString>,
-    /// GPU minutes of a day (UTC) after which no validation starts (0 to 100000000). Active ones reserve what finished
+    /// GPU minutes of a day (UTC) after which no validation starts (0–100000000). Active ones reserve what finished
     /// ones usually used. Until one has finished, one starts at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100_000_000))]
@@ -269,11 +267,11 @@ pub struct ComparisonRules {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportRule {
-    /// Loss below which no node is reported as slower than itself or its peers (1 to 50 percent).
+    /// Loss below which no node is reported as slow (1–50 percent).
     #[serde(default = "number::<2>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Target for the share of wrong reports (1 to 50 percent).
+    /// Target for the share of wrong reports (1–50 percent).
     #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,
@@ -289,11 +287,11 @@ impl Default for ReportRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActRule {
-    /// Loss below which no reported node is Actionable (1 to 50 percent).
+    /// Loss below which no reported node is Actionable (1–50 percent).
     #[serde(default = "number::<4>")]
     #[schemars(range(min = 1, max = 50))]
     pub minimum_effect_percent: i32,
-    /// Target for the share of wrong Actionable outliers (1 to 50 percent).
+    /// Target for the share of wrong Actionable outliers (1–50 percent).
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 50))]
     pub false_discovery_percent: i32,
@@ -309,7 +307,7 @@ impl Default for ActRule {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PeerRule {
-    /// Minimum number of nodes of one environment for a comparison (3 to 1000).
+    /// Minimum number of nodes for a comparison in one environment (3–1000).
     #[serde(default = "number::<3>")]
     #[schemars(range(min = 3, max = 1000))]
     pub min_nodes: i32,
@@ -342,11 +340,11 @@ pub enum FeedbackMode {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationHistory {
-    /// Validations with a verdict other than Passed (1 to 20).
+    /// Validations with a verdict other than Passed (1–20).
     #[serde(default = "number::<3>")]
     #[schemars(range(min = 1, max = 20))]
     pub failed: i32,
-    /// Validations with the verdict Passed (0 to 20).
+    /// Validations with the verdict Passed (0–20).
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 0, max = 20))]
     pub passed: i32,

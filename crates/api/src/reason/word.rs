@@ -90,7 +90,7 @@ words! {
     }
     DeadlineExceeded {
         place: Both, severity: Error,
-        meaning: "A trial or the run took too long. The message shows the open wait.",
+        meaning: "A trial or the run took too long.",
         remedy: "mend what the run waited for, ask for fewer requests, or raise the time-out in the message",
     }
     Interrupted {
@@ -101,7 +101,7 @@ words! {
     // ── a run in progress, or at rest ──
     Running {
         place: Run, severity: Info,
-        meaning: "The run is in progress. The message shows its step.",
+        meaning: "The run is in progress.",
         remedy: "nothing: the run goes on by itself",
     }
     InLine {
@@ -136,12 +136,12 @@ words! {
     }
     CallFailed {
         place: Both, severity: Error,
-        meaning: "A call to the API server failed. The message contains the answer.",
+        meaning: "A call to the API server failed.",
         remedy: "grant the right in the message (config/rbac), or mend the webhook, policy or CRD that refuses; the run then goes on by itself",
     }
     OperatorBug {
         place: Run, severity: Error,
-        meaning: "This object triggers a bug of the operator.",
+        meaning: "This object triggers a bug of the operator. Other objects go on.",
         remedy: "report the bug with `kubectl perfval bundle`; edit the spec, request a rerun, or install another version of the operator",
     }
     // ── before the deployment ──
@@ -167,12 +167,12 @@ words! {
     }
     Saturated {
         place: Both, severity: Error,
-        meaning: "Too few GPUs are free. The message contains the reason of each node.",
+        meaning: "Too few GPUs are free.",
         remedy: "free GPUs (`kubectl perfval clean-up` for a kept run), lower placement.minGPUs, or raise timeouts.sizing",
     }
     Unschedulable {
         place: Both, severity: Error,
-        meaning: "No node fits. The message contains the reason of each node.",
+        meaning: "No node fits.",
         remedy: "correct nodeSelector, tolerations or deviceClassName in placement, free CPU and memory, or mend the node in the message",
     }
     GPUShared {

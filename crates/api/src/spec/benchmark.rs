@@ -18,55 +18,52 @@ pub struct Benchmark {
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub image: String,
-    /// Requests in flight per GPU (1 to 4096). The knee of an H100 is at 256.
+    /// Requests in flight per GPU (1–4096).
     #[serde(default = "number::<128>", rename = "concurrencyPerGPU")]
     #[schemars(range(min = 1, max = 4096))]
     pub concurrency_per_gpu: i32,
-    /// Tokens per prompt (1 to 1000000); the model's chat template adds some.
+    /// Tokens per prompt (1–1000000); the model's chat template adds some.
     #[serde(default = "number::<128>")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub input_tokens: i32,
-    /// Tokens requested per answer (1 to 1000000).
+    /// Tokens requested per answer (1–1000000).
     #[serde(default = "number::<128>")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
-    /// Time for which a trial sends requests after its warm-up (Go duration, above 0s and up to 24h). Absent, without a
-    /// number of requests: 60s.
+    /// Length of a trial after its warm-up (Go duration, at most 24h). Absent, without a number of requests: 60s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
-    /// Length of a last trial (Go duration, 5m to 24h). The run passes only if it passes too. A missed soak is repeated,
-    /// at most twice. Absent: no soak.
+    /// Length of a last trial (Go duration, 5m–24h), which must pass too. If missed, it is repeated, at most twice.
+    /// Absent: no soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
-    /// Requests per slot of concurrency (1 to 1000), instead of `duration`. Absent with `minRequests`: 8.
-    /// A trial sends `minRequests` if that is more.
+    /// Requests per slot of concurrency (1–1000), instead of `duration`. Absent with `minRequests`: 8. A trial sends
+    /// `minRequests` if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
-    /// Minimum number of requests (1 to 1000000), instead of `duration`. Absent with `requestsPerConcurrency`: 1000.
+    /// Minimum number of requests (1–1000000), instead of `duration`. Absent with `requestsPerConcurrency`: 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
-    /// Warm-up requests per slot of concurrency (1 to 100), not measured.
+    /// Warm-up requests per slot of concurrency (1–100), not measured.
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
-    /// Seed of the first trial's prompts (0 to 4294967295). Each later trial uses the next number.
+    /// Seed of the first trial's prompts (0–4294967295); each later trial uses the next.
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub random_seed: i64,
-    /// Distinct prompts (1 to 100000); the prefix cache may answer repeated ones. Absent: as many as requests with
-    /// the warm-up (with `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000
-    /// tokens.
+    /// Distinct prompts (1–100000); the prefix cache may answer repeated ones. Absent: as many as requests with the
+    /// warm-up (with `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000 tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
-    /// Extra fields of every request, as strings, also numbers and booleans. Without `ignore_eos` the output length is an
-    /// upper bound.
+    /// Extra fields of every request, all as strings. Without `ignore_eos` the output length is an upper bound.
     #[serde(default = "default_extra_inputs")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(
@@ -82,7 +79,7 @@ pub struct Benchmark {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["metric"]))]
     pub goodput: Vec<Objective>,
-    /// Time-out of one request (Go duration, above 0s and up to 24h).
+    /// Time-out of one request (Go duration, at most 24h).
     #[serde(default = "default_request_timeout")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
@@ -105,8 +102,7 @@ pub struct Benchmark {
             .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
     )]
     pub extra_args: Vec<String>,
-    /// Resources of the load generator. Without `cpu` it requests one per 100 requests in flight, at most 32. Too few
-    /// make a trial invalid.
+    /// Resources of the load generator. Without `cpu` it requests one per 100 requests in flight, at most 32.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]

@@ -36,7 +36,7 @@ pub struct Gate {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::threshold())]
     pub threshold: String,
-    /// Tolerance of the threshold (percent, 0 to 50).
+    /// Tolerance of the threshold (percent, 0–50).
     #[serde(default)]
     #[schemars(range(min = 0, max = 50))]
     pub tolerance_percent: i32,
@@ -45,7 +45,7 @@ pub struct Gate {
     #[serde(default)]
     pub scaling: Scaling,
     /// Effect of a miss. `Enforce`: the trial is a miss. `Warn`: only a report. Without an `Enforce` gate the run is
-    /// Skipped and uses no GPU.
+    /// Skipped.
     #[serde(default)]
     pub mode: GateMode,
 }

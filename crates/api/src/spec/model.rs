@@ -15,13 +15,13 @@ pub struct Model {
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][A-Za-z0-9._/-]*$')")
         .message("write a model id of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B"))]
     pub name: String,
-    /// Secret key with a Hugging Face token, which the operator never reads. Absent: no token.
+    /// Secret key with a Hugging Face token, which the operator never reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("size(self.name) > 0 && size(self.key) > 0")
         .message("write the name and the key of a Secret in this namespace, such as {name: hf-token, key: token}"))]
     pub token_secret_ref: Option<SecretKeySelector>,
-    /// Commit of the weights (40 hexadecimal digits), with `cache` only. An existing claim must contain it, also as its
-    /// `main`. Absent: the newest commit when the cache is filled.
+    /// Commit of the weights (40 hex digits), with `cache` only. An existing claim must contain it, also as `main`.
+    /// Absent: the newest commit when the cache is filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{40}$')")
@@ -80,7 +80,7 @@ pub struct ClaimTemplate {
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub storage_class_name: Option<String>,
-    /// Access modes. Only with `ReadWriteMany` may pods be on other nodes than the node under test.
+    /// Access modes. Only `ReadWriteMany` permits pods on other nodes than the node under test.
     #[serde(default = "default_access_modes")]
     #[schemars(length(min = 1, max = 2))]
     pub access_modes: Vec<AccessMode>,

@@ -18,7 +18,7 @@ use crate::rules;
     .message("write an expectGPUs of at least minGPUs"))]
 pub struct PlacementSpec {
     /// Labels that a node must have. None: every node with GPUs. A cordoned node needs its `kubernetes.io/hostname`
-    /// here and a toleration of `node.kubernetes.io/unschedulable`.
+    /// here, and a toleration of `node.kubernetes.io/unschedulable`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Tolerations of the pods. The taints `nvidia.com/gpu`, `resourceName` and `sku=gpu` need none.
@@ -50,17 +50,17 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Minimum number of GPUs (1 to 64), rounded up to whole workers.
+    /// Minimum number of GPUs (1–64), rounded up to whole workers.
     #[serde(default = "number::<1>", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
     pub min_gpus: i32,
-    /// Maximum number of GPUs (1 to 64), rounded down to whole workers. Absent: all free GPUs of the node.
+    /// Maximum number of GPUs (1–64), rounded down to whole workers. Absent: all free GPUs of the node.
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,
-    /// GPUs that the node should have (1 to 64). If fewer are healthy, the run measures those and is Failed with
-    /// `GPUsMissing`; also below `minGPUs`, if it selects the node by hostname and two workers have room. Absent: the
-    /// node, its label `nvidia.com/gpu.count` or similar nodes give the number, and missing GPUs are a warning.
+    /// GPUs that the node should have (1–64). If fewer are healthy, the run measures those and is Failed with
+    /// `GPUsMissing`; also below `minGPUs`, if it selects the node by hostname and two workers have room. Absent: node,
+    /// label `nvidia.com/gpu.count` or similar nodes give the number, and missing GPUs are a warning.
     #[serde(default, rename = "expectGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub expect_gpus: Option<i32>,

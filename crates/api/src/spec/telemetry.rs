@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 #[x_kube(validation = Rule::new("!has(self.endpoint) || self.gpus != 'None'")
     .message("an endpoint is read or it is not: leave endpoint out, or write telemetry.gpus Auto"))]
 pub struct Telemetry {
-    /// Source of the GPU metrics, for the diagnosis only. `Auto`: the node's DCGM exporter. `None`: no GPU metrics; the
-    /// diagnosis then identifies a faulty GPU by its worker only.
+    /// Source of the GPU metrics, for the diagnosis only. `Auto`: the node's DCGM exporter. `None`: no GPU metrics.
     #[serde(default)]
     pub gpus: GpuTelemetry,
-    /// URL of the exporter of the node under test, such as `http://10.0.0.7:9400/metrics`. None: the exporter pod on
-    /// the node.
+    /// URL of the node's exporter, such as `http://10.0.0.7:9400/metrics`. None: the exporter pod on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     #[x_kube(validation = Rule::new(r"self.matches('^http://([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$')")

@@ -22,19 +22,19 @@ pub struct TrialsSpec {
     /// `errorBoundPercent`.
     #[serde(default)]
     pub rule: TrialRule,
-    /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
+    /// Bound on wrong passes and wrong fails (percent, 1–20; Sequential only).
     #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 20))]
     pub error_bound_percent: i32,
-    /// Maximum number of trials (1 to 20).
+    /// Maximum number of trials (1–20).
     #[serde(default = "number::<8>")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
-    /// Minimum number of valid trials (1 to 20, at most `max` unless the rule is Single). Absent: 1.
+    /// Minimum number of valid trials (1–20, at most `max` unless the rule is Single). Absent: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub min: Option<i32>,
-    /// Failed or short requests of a trial above which it is a miss (quantity, percent, 0 to 100).
+    /// Failed or short requests of a trial above which it is a miss (quantity, percent, 0–100).
     #[serde(default = "default_max_failed_requests_percent")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::percent())]

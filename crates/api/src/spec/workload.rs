@@ -49,7 +49,7 @@ pub struct Dynamo {
     /// `DeviceAwareWeighted`.
     #[serde(default)]
     pub router_mode: RouterMode,
-    /// Verdict if Dynamo's API is not served after `timeouts.prerequisites`. `Fail` gives Error, `Skip` gives Skipped.
+    /// Verdict if Dynamo's API is not served after `timeouts.prerequisites`: `Fail` gives Error, `Skip` Skipped.
     #[serde(default)]
     pub on_missing: OnMissing,
     /// Workers. Each has `gpus` GPUs.
@@ -76,8 +76,8 @@ pub struct Dynamo {
         .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
 )]
 pub struct DynamoWorker {
-    /// GPUs of each worker, in one pod (1 to 8). The default command splits the model over them
-    /// (`--tensor-parallel-size`); your own command must do the same.
+    /// GPUs of each worker, in one pod (1–8). The default command splits the model over them
+    /// (`--tensor-parallel-size`); your own must too.
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 8))]
     pub gpus: i32,

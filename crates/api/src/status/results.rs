@@ -30,14 +30,14 @@ impl Verdict {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GateStatus {
-    /// Name of the gate.
+    /// Name.
     pub name: String,
     /// Measured value; absent if the trial did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<String>,
     /// Threshold after scaling and tolerance.
     pub effective: String,
-    /// Result of the comparison.
+    /// Result.
     pub result: GateResult,
     /// Distance to the effective threshold (percent of it), negative for a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,13 +73,13 @@ pub enum TrialOutcome {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Stable name.
+    /// Stable word.
     pub cause: String,
-    /// Severity of the finding.
+    /// Severity.
     pub severity: Severity,
-    /// Observed evidence.
+    /// Evidence.
     pub evidence: String,
-    /// Suggested remedy.
+    /// Remedy.
     pub remedy: String,
 }
 

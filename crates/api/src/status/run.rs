@@ -29,11 +29,11 @@ pub enum Trigger {
 pub struct RunStatus {
     /// Number, from 1.
     pub number: i64,
-    /// Trigger of the run.
+    /// Trigger.
     pub trigger: Trigger,
     /// Newest spec generation to which this result applies.
     pub generation: i64,
-    /// Rerun token at the start of the run.
+    /// Rerun token at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_token: Option<String>,
     /// Start of the run.
@@ -44,7 +44,7 @@ pub struct RunStatus {
     /// Earlier runs for which the run waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ahead: Option<i64>,
-    /// Estimated time at which a waiting run gets its GPUs. Absent until a run has finished.
+    /// Estimated time at which a waiting run gets GPUs. Absent until a run has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_at: Option<DateTime<Utc>>,
 }

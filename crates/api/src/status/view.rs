@@ -40,14 +40,14 @@ pub struct MetricsStatus {
     /// Time to first token, 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
-    /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest worker's if most are slow).
+    /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest if most are slow).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_worker_percent: Option<i64>,
     /// Smallest slowdown of one worker that 95 of 100 runs detect (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<i64>,
-    /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Only for a passed run with two
-    /// trials or more and an enforced gate on an average.
+    /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Absent without a pass, two trials
+    /// and an enforced gate on an average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<i64>,
 }
@@ -61,7 +61,7 @@ pub struct TrialStatus {
     /// Result; absent while the trial runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TrialOutcome>,
-    /// True for the soak after the deciding trials.
+    /// True for the soak.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soak: bool,
     /// Output tokens per second.
@@ -70,7 +70,7 @@ pub struct TrialStatus {
     /// Time to first token, 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
-    /// Requests that failed or came back short.
+    /// Failed or short requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_requests: Option<i64>,
     /// Causes of the outcome, the strongest first.
@@ -82,7 +82,7 @@ pub struct TrialStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressStatus {
-    /// Completed part of the trial (percent).
+    /// Completed part (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
     /// Recent output tokens per second.
@@ -103,7 +103,7 @@ pub struct WorkerStatus {
     /// UUIDs of its GPUs, or pools and devices if they have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
-    /// Restarts of its containers before or during the last trial.
+    /// Restarts of its containers until the last trial's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i64>,
     /// Output tokens per second.
@@ -136,12 +136,12 @@ pub struct HistoryEntry {
     /// Verdict; absent if the run was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Reason of the verdict or the interruption.
+    /// Reason of the verdict or interruption.
     pub reason: String,
     /// Node under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Output tokens per second, mean of the measured trials.
+    /// Mean of the measured trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Time to first token, 99th percentile, mean of the measured trials.

@@ -9,10 +9,10 @@ use super::allocation::Allocation;
 pub struct PlacementStatus {
     /// Node under test.
     pub node: String,
-    /// Request of GPUs: `DRA` or `DevicePlugin`.
+    /// Request: `DRA` or `DevicePlugin`.
     #[schemars(with = "String")]
     pub allocation: Allocation,
-    /// GPUs in use by all workers.
+    /// GPUs of all workers.
     pub gpus: i64,
     /// GPUs of the node, free or in use.
     #[serde(rename = "nodeGPUs")]
@@ -29,7 +29,7 @@ pub struct PlacementStatus {
     /// GPU driver version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<String>,
-    /// Devices that were free at sizing, and later those in use: UUIDs, or `pool/name` if the driver publishes none.
+    /// Devices free at sizing, later those in use: UUIDs, or `pool/name` if the driver publishes none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct WorkloadStatus {
     pub name: String,
     /// Ready workers, counted before each trial; 0 until all are ready.
     pub workers_ready: i64,
-    /// URL of the DCGM exporter, or the reason for its absence. Absent if GPU metrics are switched off.
+    /// URL of the DCGM exporter, or the reason for its absence. Absent with `telemetry.gpus: None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<String>,
 }

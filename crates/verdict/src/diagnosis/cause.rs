@@ -101,7 +101,7 @@ causes! {
     GPUsMissing {
         word: GPUsMissing, decides: true, effect: FailsWhereExpected,
     }
-    /// A worker died and refuses requests at once. The router of Dynamo 1.1 to 1.4 sends it most of them.
+    /// A worker died and refuses requests at once. Dynamo 1.1 to 1.4 sends it most of them.
     DeadWorkerBlackHole {
         word: RequestErrors, decides: true, effect: Miss,
         remedy: "see why the worker died; Dynamo 1.5 and later route around a dead worker",
@@ -174,7 +174,7 @@ causes! {
         word: BenchmarkFailed, decides: true, effect: Invalid,
         remedy: "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
     }
-    /// One worker with requests did not move for 5 s or more, and went on.
+    /// One worker with requests stood still, and went on.
     TransientStall {
         word: UnsteadySpeed, decides: false, effect: Reported,
         remedy: "check kernel log (XID), CPU throttling and neighbours; ITL p99 shows it, TTFT does not",
@@ -235,7 +235,7 @@ causes! {
         word: BalancedDegradation, decides: false, effect: Miss,
         remedy: "look for what all workers share: image, flags, power limit, driver, network",
     }
-    /// Only tails (P90 and above) miss, by at most 25 %, and another trial passed.
+    /// Only tails (P90 and above) miss, and another trial passed.
     KneeJitter {
         word: LatencyMissed, decides: false, effect: Miss,
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
@@ -266,8 +266,7 @@ causes! {
         word: NotSampled, decides: false, effect: Reported,
         remedy: "open port 9090 of the workers to the benchmark pod (network policy)",
     }
-    /// The workers ran together for less than about ten seconds, or their engines do not count the time between tokens
-    /// (vLLM does).
+    /// The workers ran together for less than about ten seconds, or their engines do not count the time between tokens.
     WorkersNotCompared {
         word: NotSampled, decides: false, effect: Reported,
         remedy: "measure longer (benchmark.duration; 60 s by default)",

@@ -23,7 +23,7 @@ pub struct PerfValidationPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_minutes_today: Option<i64>,
     /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, a due node
-    /// has too few GPUs, or no validation has measured its node.
+    /// has too few GPUs, or no validation has measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
     /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
@@ -45,7 +45,7 @@ pub struct PerfValidationPolicyStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyNodes {
-    /// Nodes with GPUs that the policy selects, without those of an older policy.
+    /// Selected nodes with GPUs, without those of an older policy.
     pub selected: i64,
     /// Nodes with a fresh verdict (`freshness`).
     pub fresh: i64,
@@ -61,7 +61,7 @@ pub struct PolicyNodes {
     pub stale: i64,
     /// Nodes with an active validation of this policy.
     pub running: i64,
-    /// Due nodes that must wait: not Ready, too few free GPUs, another active or a suspended validation, or no label
+    /// Due nodes that must wait: not Ready, too few free GPUs, another active or a suspended validation, no label
     /// `kubernetes.io/hostname`.
     pub busy: i64,
 }

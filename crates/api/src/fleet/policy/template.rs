@@ -23,9 +23,9 @@ use crate::{PerfValidationSpec, rules};
         .message("each validation of a policy is a new object without a past: leave gates on OwnPastPercent out, and read SlowerThanItself in status.outliers"),
 )]
 pub struct ValidationTemplate {
-    /// Metadata of the validations.
+    /// Metadata.
     pub metadata: TemplateMetadata,
-    /// Spec of the validations, without a node.
+    /// Spec, without a node.
     pub spec: PerfValidationSpec,
 }
 
