@@ -182,6 +182,11 @@ fleet nodes="5000" speedup="20" enough=nodes: binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}
 
+# The same on a control plane of the lab: etcd, API server, controllers and scheduler are real, and kwok has the nodes (1,000 take half an hour on two cores, most of it the control plane's).
+fleet-lab nodes="1000" speedup="4" enough=nodes: build-lab binaries
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    @{{suite}} fleet {{nodes}} {{speedup}} {{enough}}
+
 # A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
 bench-tenant minutes="30": binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale

@@ -1,6 +1,9 @@
 //! The API server's audit log: what the operator wrote, and how fast it reacted.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +13,7 @@ use serde::Deserialize;
 use crate::lab::Lab;
 
 /// The installed operator, as the API server knows it.
-pub(crate) const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
+pub const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
 
 /// Writes of the operator in one namespace, and the events before them.
 #[derive(Debug, Default)]
@@ -72,6 +75,8 @@ pub struct Call {
     pub answered: DateTime<Utc>,
     /// The answer's HTTP status; 0 where there is none.
     pub code: u16,
+    /// Whether it asked to store nothing.
+    pub dry_run: bool,
 }
 
 impl Call {
@@ -213,20 +218,10 @@ impl Audit {
     /// If the log cannot be read.
     pub async fn calls(lab: &Lab, since: DateTime<Utc>) -> Vec<Call> {
         let answered = |entry: &Entry| entry.stage == "ResponseComplete" && entry.stage_timestamp >= since;
-        let call = |entry: Entry| {
-            let object = entry.object_ref.unwrap_or_default();
-            Call {
-                user: entry.impersonated_user.unwrap_or(entry.user).username,
-                verb: entry.verb,
-                kind: object.kind(),
-                namespace: object.namespace,
-                name: object.name,
-                received: entry.request_received_timestamp,
-                answered: entry.stage_timestamp,
-                code: entry.response_status.code,
-            }
-        };
-        entries(&log(lab, since).await).filter(answered).map(call).collect()
+        entries(&log(lab, since).await)
+            .filter(answered)
+            .map(Call::from)
+            .collect()
     }
 
     /// How soon after its creation each object of a namespace had its first status, by name.
@@ -291,6 +286,85 @@ fn entries(log: &str) -> impl Iterator<Item = Entry> {
     log.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
+impl From<Entry> for Call {
+    fn from(entry: Entry) -> Self {
+        let object = entry.object_ref.unwrap_or_default();
+        Self {
+            user: entry.impersonated_user.unwrap_or(entry.user).username,
+            verb: entry.verb,
+            kind: object.kind(),
+            namespace: object.namespace,
+            name: object.name,
+            received: entry.request_received_timestamp,
+            answered: entry.stage_timestamp,
+            code: entry.response_status.code,
+            dry_run: entry.uri.contains("dryRun="),
+        }
+    }
+}
+
+/// The log from now on.
+pub struct AuditTail {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// A line whose end is not written yet.
+    begun: String,
+}
+
+impl AuditTail {
+    /// The log of the lab, behind its last line.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn new(lab: &Lab) -> io::Result<Self> {
+        Self::of(PathBuf::from(lab.run(&["audit-log"]).await.trim()))
+    }
+
+    fn of(path: PathBuf) -> io::Result<Self> {
+        let mut file = File::open(&path)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Self {
+            path,
+            file: BufReader::new(file),
+            begun: String::new(),
+        })
+    }
+
+    /// Requests of a user that were answered since the last call.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn calls(&mut self, user: &str) -> io::Result<Vec<Call>> {
+        let mut calls = self.rest(user)?;
+        // The API server moves a full log aside and begins a new one.
+        if File::open(&self.path)?.metadata()?.ino() != self.file.get_ref().metadata()?.ino() {
+            calls.extend(self.rest(user)?);
+            self.file = BufReader::new(File::open(&self.path)?);
+            calls.extend(self.rest(user)?);
+        }
+        Ok(calls)
+    }
+
+    fn rest(&mut self, user: &str) -> io::Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        while self.file.read_line(&mut self.begun)? > 0 && self.begun.ends_with('\n') {
+            // Most lines are about other users.
+            let entry = self
+                .begun
+                .contains(user)
+                .then(|| serde_json::from_str::<Entry>(&self.begun));
+            if let Some(Ok(entry)) = entry
+                && entry.stage == "ResponseComplete"
+                && entry.user.username == user
+            {
+                calls.push(entry.into());
+            }
+            self.begun.clear();
+        }
+        Ok(calls)
+    }
+}
+
 impl ObjectRef {
     /// Resource and subresource.
     fn kind(&self) -> String {
@@ -350,6 +424,26 @@ mod tests {
         let log = format!("{dry}\n{real}");
         let audit = Audit::of(entries(&log), "perf", DateTime::UNIX_EPOCH);
         assert_eq!(audit.total(), 1, "{:?}", audit.writes);
+    }
+
+    #[test]
+    fn a_tail_reads_whole_lines_and_follows_a_log_that_was_moved_aside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.log");
+        let line = |at, user| format!("{}\n", request(at, user, "get", "pods"));
+        std::fs::write(&path, line(0, OPERATOR)).expect("write");
+        let mut tail = AuditTail::of(path.clone()).expect("a tail");
+        let mut log = File::options().append(true).open(&path).expect("open");
+        let mut seen = |text: &str| {
+            std::io::Write::write_all(&mut log, text.as_bytes()).expect("write");
+            tail.calls(OPERATOR).expect("read").len()
+        };
+        let (own, other) = (line(1, OPERATOR), line(2, CONTROLLER));
+        assert_eq!(seen(&format!("{own}{other}{}", &own[..20])), 1);
+        assert_eq!(seen(&own[20..]), 1);
+        std::fs::rename(&path, folder.path().join("audit-1.log")).expect("move");
+        std::fs::write(&path, line(3, OPERATOR)).expect("write");
+        assert_eq!(seen(&own), 2);
     }
 
     #[test]

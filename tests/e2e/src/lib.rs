@@ -17,11 +17,12 @@ pub mod release;
 pub mod soak;
 mod spec;
 pub mod takeover;
+pub mod tls;
 mod validation;
 mod webhook;
 pub mod worlds;
 
-pub use audit::{Audit, Call, Reactions};
+pub use audit::{Audit, AuditTail, Call, OPERATOR, Reactions};
 pub use holder::Holder;
 pub use install::{Operator, OutOfCluster};
 pub use lab::{Lab, eventually};

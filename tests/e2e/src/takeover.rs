@@ -155,6 +155,7 @@ mod tests {
             received: at(second),
             answered: at(second + 1),
             code,
+            dry_run: false,
         }
     }
 

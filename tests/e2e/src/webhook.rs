@@ -4,17 +4,13 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::routing::post;
+use axum::serve::Listener as _;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
-use rcgen::CertifiedKey;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::server::TlsStream;
 
 use crate::lab::Lab;
+use crate::tls::Tls;
 
 const KIND: &str = "validatingwebhookconfiguration";
 
@@ -40,26 +36,15 @@ impl Webhook {
     /// # Panics
     /// If it cannot be served or registered.
     pub async fn register(lab: &Lab, of: &Creation<'_>, says: &'static str, answers: bool) -> Self {
-        let CertifiedKey { cert, signing_key } =
-            rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
-        let tls = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)
-            .expect("the certificate is the key's");
-        let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = tcp.local_addr().expect("its address");
-        let listener = Tls {
-            tcp,
-            acceptor: TlsAcceptor::from(std::sync::Arc::new(tls)),
-        };
+        let (listener, certificate) = Tls::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
         let router = Router::new().route("/", post(move |review: String| async move { deny(&review, says) }));
         let server = tokio::spawn(async move {
             if answers && let Err(error) = axum::serve(listener, router).await {
                 eprintln!("the webhook ended: {error}");
             }
         });
-        lab.apply(&configuration(of, address, &cert.pem())).await;
+        lab.apply(&configuration(of, address, &certificate)).await;
         Self {
             name: of.namespace.to_owned(),
             server,
@@ -100,29 +85,4 @@ fn deny(review: &str, says: &str) -> String {
     let request: AdmissionRequest<DynamicObject> = review.try_into().expect("a request");
     let answer = AdmissionResponse::from(&request).deny(says);
     serde_json::to_string(&answer.into_review()).expect("JSON")
-}
-
-/// Connections over TLS. One that does not come about is the caller's to report.
-struct Tls {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl axum::serve::Listener for Tls {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (connection, from) = axum::serve::Listener::accept(&mut self.tcp).await;
-            match self.acceptor.accept(connection).await {
-                Ok(stream) => return (stream, from),
-                Err(error) => eprintln!("{from}: {error}"),
-            }
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        self.tcp.local_addr()
-    }
 }

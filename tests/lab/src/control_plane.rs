@@ -42,8 +42,8 @@ pub fn write_files(state: &StateDir) -> Result<(), Error> {
     Ok(())
 }
 
-/// From nothing to an API server that schedules, and the stand-in for Dynamo's operator.
-pub fn steps(state: &StateDir, dynamo_version: &str) -> Vec<Step> {
+/// From nothing to an API server that schedules, and the stand-in for Dynamo's operator. `simulated`: kwok has the nodes.
+pub fn steps(state: &StateDir, dynamo_version: &str, simulated: bool) -> Vec<Step> {
     vec![
         Step::Start(etcd(state)),
         Step::Start(api_server(state)),
@@ -52,7 +52,7 @@ pub fn steps(state: &StateDir, dynamo_version: &str) -> Vec<Step> {
             command: kubectl(state, ["get", "--raw=/readyz"]),
             deadline_seconds: PATIENCE_SECONDS,
         },
-        Step::Start(controller_manager(state)),
+        Step::Start(controller_manager(state, simulated)),
         Step::Start(scheduler(state)),
         Step::Start(dynamo_operator(state, dynamo_version)),
         Step::Run {
@@ -142,8 +142,8 @@ fn api_server(state: &StateDir) -> Process {
     built_program(state, API_SERVER_PROCESS, arguments.into())
 }
 
-fn controller_manager(state: &StateDir) -> Process {
-    let arguments = [
+fn controller_manager(state: &StateDir, simulated: bool) -> Process {
+    let mut arguments = vec![
         format!("--kubeconfig={}", text(&state.kubeconfig("controller-manager"))),
         format!(
             "--service-account-private-key-file={}",
@@ -155,8 +155,12 @@ fn controller_manager(state: &StateDir) -> Process {
         "--controllers=*,-nodeipam".to_owned(),
         FEATURE_GATES.to_owned(),
     ];
-    let arguments = arguments.into_iter().chain(CLIENT_RATE.map(str::to_owned));
-    built_program(state, "kube-controller-manager", arguments.collect())
+    arguments.extend(CLIENT_RATE.map(str::to_owned));
+    if simulated {
+        // Thousands of nodes that renew a lease every ten seconds take more than a core.
+        arguments.push("--node-monitor-grace-period=15m".to_owned());
+    }
+    built_program(state, "kube-controller-manager", arguments)
 }
 
 fn scheduler(state: &StateDir) -> Process {
@@ -175,7 +179,8 @@ fn kwok(state: &StateDir) -> Process {
         format!("--config={}", text(&state.join("kwok-stages.yaml"))),
         "--manage-all-nodes=false".to_owned(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
-        "--node-lease-duration-seconds=40".to_owned(),
+        // It renews a lease in a quarter of this.
+        "--node-lease-duration-seconds=600".to_owned(),
         // Outside the pod and service networks.
         "--cidr=10.200.0.0/16".to_owned(),
     ];

@@ -117,7 +117,7 @@ fn write_files(state: &StateDir, options: &Options, say: &mut (dyn FnMut(&str) +
 }
 
 fn write_plan(state: &StateDir, options: &Options) -> Result<(), Error> {
-    let mut steps = control_plane::steps(state, &options.dynamo.to_string());
+    let mut steps = control_plane::steps(state, &options.dynamo.to_string(), options.control_plane);
     if options.control_plane {
         steps.push(control_plane::simulated_nodes(state));
     } else {

@@ -109,6 +109,7 @@ mod tests {
             received,
             answered: received + TimeDelta::milliseconds(10),
             code: 200,
+            dry_run: false,
         }
     }
 

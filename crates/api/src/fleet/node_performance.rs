@@ -122,8 +122,9 @@ pub struct NodePerformanceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<i64>,
     /// At most 16 rows, the slowest of the newest run first.
+    // With an owner of each field the API server stored 5.7 KB for eight GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     pub gpus: Vec<GpuPerformance>,
     /// Internal statistics of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]

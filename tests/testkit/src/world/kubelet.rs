@@ -39,7 +39,8 @@ impl World {
         self.reported = state(self);
     }
 
-    pub(super) fn run_kubelets(&mut self) {
+    /// Runs the pods, and nothing else: in a cluster with controllers and a scheduler of its own.
+    pub fn run_kubelets(&mut self) {
         for pod in self.server.shared("pods") {
             if leaves(&pod) {
                 self.end_pod(&pod);
@@ -194,26 +195,31 @@ impl World {
 
     fn report(&self, pod: &Value, phase: &str, container: &str, ready: bool, state: &Value) {
         let shown = &pod["status"]["containerStatuses"][0];
-        if pod["status"]["phase"] == phase && shown["ready"] == ready && shown["state"] == *state {
+        // An API server adds an empty start to a state that runs.
+        let is_shown =
+            shown["state"] == *state || (shown["state"]["running"].is_object() && state["running"].is_object());
+        if pod["status"]["phase"] == phase && shown["ready"] == ready && is_shown {
             return;
         }
         let (namespace, name) = whose(pod);
-        let uid = uid(pod);
-        let number: u64 = uid
-            .rsplit('-')
-            .next()
-            .and_then(|last| last.parse().ok())
-            .unwrap_or_default();
+        let address = address(&uid(pod));
         let truth = if ready { "True" } else { "False" };
         self.server.edit("pods", &namespace, &name, |pod| {
-            pod["status"] = json!({
-                "phase": phase,
-                "podIP": format!("10.1.{}.{}", number / 250, number % 250),
-                "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": truth}],
-                "containerStatuses": [{
-                    "name": container, "image": "i", "imageID": "sha256:1", "ready": ready, "restartCount": 0, "state": state,
-                }],
-            });
+            let status = &mut pod["status"];
+            status["phase"] = phase.into();
+            status["podIP"] = address.into();
+            status["conditions"] = json!([{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": truth}]);
+            status["containerStatuses"] = json!([{
+                "name": container, "image": "i", "imageID": "sha256:1", "ready": ready, "restartCount": 0, "state": state,
+            }]);
         });
     }
+}
+
+/// Address of a pod, in the network that is shared by no machine of the internet (RFC 6598): 22 bits of its uid.
+fn address(uid: &str) -> String {
+    let digits = uid.get(uid.len().saturating_sub(6)..).unwrap_or_default();
+    let number = u32::from_str_radix(digits, 16).unwrap_or_default();
+    let [_, high, middle, low] = number.to_be_bytes();
+    format!("100.{}.{middle}.{low}", 64 + (high & 63))
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use cluster::{Cluster, validation};
-use operator::Operator;
+use operator::{Operator, kubeconfig};
 
 use super::fleet::hardware::random;
 pub use tenant::tenant;
@@ -92,10 +92,10 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
             .server
             .put(validation(NAMESPACE, &format!("node-{index:05}"), index % nodes)?);
     }
-    let address = cluster.serve(resting).await?;
+    let config = kubeconfig(folder.path(), &cluster.serve(resting).await?)?;
     cluster.live(Some(Box::new(Apart)), |_| ());
 
-    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let mut operator = Operator::start(program, folder.path(), &config, limit)?;
     let first = operator.looked_at(objects, LIMIT).await?;
     row("start, all looked at", &format!("{first:.1} s"), "≤ 10 s");
     until("all runs are active", &mut operator, || active(&cluster) >= ACTIVE).await?;
@@ -145,7 +145,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
     row("peak memory", &mebibytes(&operator), &goal);
 
     operator.kill();
-    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let mut operator = Operator::start(program, folder.path(), &config, limit)?;
     let again = operator.looked_at(objects, LIMIT).await?;
     row(
         "restart in the middle, all looked at",
@@ -164,7 +164,7 @@ pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
     operator.kill();
 
     finish_all(&cluster)?;
-    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let mut operator = Operator::start(program, folder.path(), &config, limit)?;
     let finished = operator.looked_at(objects, LIMIT).await?;
     row(
         "restart, all finished with ten runs each",

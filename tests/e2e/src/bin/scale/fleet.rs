@@ -1,36 +1,38 @@
-//! `just fleet`: the operator's program with one policy over 5,000 nodes, whose runs are played.
+//! `just fleet` and `just fleet-lab`: the operator's program with one policy over thousands of nodes, whose runs are played.
 //!
-//! The program, the policy, the planner, the node measurements and the outliers are real. The API server is a stub on loopback
-//! that shares the cores with the operator. Dynamo, Jobs, the scheduler and the kubelets are `perfval_testkit::world`: pods
-//! start and trials end after simulated times, which are shorter by a stated factor, and trials measure what the simulated
-//! hardware gives. kwok needs a pod of a real API server for each of these; 5,000 runs of ten pods take it hours on two cores.
+//! The program, the policy, the planner, the node measurements and the outliers are real. Pods start and trials end after
+//! simulated times, which are shorter by a stated factor, and trials measure what the simulated hardware gives. On the stub of
+//! the API server Dynamo, Jobs, the scheduler and the kubelets are `perfval_testkit::world`. On the lab only the kubelets are:
+//! the rest of its control plane takes ten times as long for a run on two cores.
 
 mod calls;
 mod coverage;
 pub mod hardware;
+mod lab;
 mod laws;
+mod mirror;
 mod play;
+mod scene;
 mod table;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
-use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::api_server::{ApiServer, Call};
 use serde_json::json;
 
 use super::Outcome;
-use super::crowd::cluster::{Cluster, Resting};
 use super::crowd::operator::Operator;
 use super::serve;
 use calls::{Calls, Load};
 use coverage::Coverage;
 use hardware::{Fault, Hardware};
 use laws::{Laws, left_behind, remains};
-use play::Runs;
+pub use scene::ControlPlane;
+use scene::{Doomed, Scene};
 use table::Table;
 
 const NAMESPACE: &str = "perf";
@@ -73,25 +75,16 @@ struct Watched {
 }
 
 #[tokio::main]
-pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
+pub async fn fleet(program: &Path, size: Size, on: ControlPlane) -> Outcome<()> {
     let hardware = Hardware::new(size.nodes);
     let budget = (size.nodes * 2).div_ceil(100).max(AT_LEAST);
+    let pods = if on == ControlPlane::Lab { 2 } else { serve::PODS };
     println!(
-        "{} nodes of {} GPUs with 20 pods each, at most {budget} at once; durations {} times as fast; {MEBIBYTES} MiB",
+        "{} nodes of {} GPUs with {pods} pods each, at most {budget} at once; durations {} times as fast; {MEBIBYTES} MiB",
         size.nodes,
         serve::GPUS,
         size.speedup
     );
-    let server = ApiServer::new();
-    server.keep_changes(CHANGES);
-    server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
-    server.put(serve::class());
-    hardware.install(&server);
-    server.put(policy(size.nodes));
-    let cluster = Cluster::around(server.clone());
-    let address = cluster.serve(Resting::of(size.nodes, size.nodes)).await?;
-    let runs = Runs::new(&server, &hardware, size.speedup);
-    let saved = runs.saved();
     let watched = Arc::new(Mutex::new(Watched {
         laws: Laws::new(budget),
         calls: Calls::default(),
@@ -100,11 +93,10 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
         since: 0,
         steps: 0,
     }));
-    let (seen, of_nodes) = (watched.clone(), hardware.clone());
-    cluster.live(Some(Box::new(runs)), move |server| lock(&seen).step(server, &of_nodes));
-
     let folder = tempfile::tempdir()?;
-    let mut operator = Operator::start(program, folder.path(), &address, MEBIBYTES)?;
+    let scene = Scene::open(on, folder.path(), &hardware, size.speedup, watched.clone()).await?;
+    let server = &scene.server;
+    let mut operator = Operator::start(program, folder.path(), &scene.kubeconfig, MEBIBYTES)?;
     let mut load = Load::default();
     let (began, mut news) = (Instant::now(), Instant::now());
     let (mut before, mut covered_after, mut is_stopped) = (0, Duration::ZERO, false);
@@ -118,7 +110,7 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
         }
         operator.lives()?;
         let watched = lock(&watched);
-        load.sample(began.elapsed(), cluster.requests.load(Ordering::Relaxed));
+        load.sample(began.elapsed(), scene.requests(&watched.calls));
         let coverage = Coverage::of(&hardware, &watched.laws, &watched.left, watched.is_freed);
         if coverage.covered > before {
             let tenth = |covered: usize| covered * 10 / size.nodes;
@@ -132,7 +124,7 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
         if coverage.due > 0 || watched.laws.active() > 0 {
             over = None;
         } else if over.is_none() {
-            let totals = Totals::read(began, &operator, &watched, &cluster);
+            let totals = Totals::read(began, &operator, &watched, &scene);
             over = Some((Instant::now(), totals));
         }
         is_over = over.as_ref().is_some_and(|(since, _)| since.elapsed() >= COMPARED);
@@ -147,16 +139,17 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
     let Totals {
         wall,
         cpu,
+        api_cpu,
         calls,
         requests,
-    } = totals.unwrap_or_else(|| Totals::read(began, &operator, &lock(&watched), &cluster));
+    } = totals.unwrap_or_else(|| Totals::read(began, &operator, &lock(&watched), &scene));
     if !is_stopped && !is_over {
         // The last measurements become outliers with the next comparison.
         tokio::time::sleep(COMPARED).await;
     }
     let is_whole = lock(&watched).laws.active() == 0;
     let left = if is_whole {
-        left_behind(&server, NAMESPACE)
+        left_behind(server, NAMESPACE)
     } else {
         Vec::new()
     };
@@ -166,17 +159,18 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
         Table {
             size,
             hardware: &hardware,
-            server: &server,
+            server,
             watched: &watched.laws,
             calls: &calls,
             pages: requests.saturating_sub(calls.total()),
             load: &load,
             coverage: &coverage,
             operator: &operator,
-            saved: &saved.lock().unwrap_or_else(PoisonError::into_inner),
+            saved: &scene.saved.lock().unwrap_or_else(PoisonError::into_inner),
             wall,
             covered_after,
             cpu: cpu.unwrap_or_default(),
+            api_server: api_cpu.zip(scene.api_server.as_ref().and_then(|(process, _)| process.peak())),
         }
         .print();
         if !watched.laws.broken.is_empty() {
@@ -186,13 +180,21 @@ pub async fn fleet(program: &Path, size: Size) -> Outcome<()> {
     if !left.is_empty() {
         return Err(format!("left behind: {}", left.join(", ")).into());
     }
-    delete_policy(&server, &mut operator).await
+    delete_policy(&scene, &mut operator).await
 }
 
 /// Deletes the policy, and waits until the garbage collector and the operator have removed all of its validations.
-async fn delete_policy(server: &ApiServer, operator: &mut Operator) -> Outcome<()> {
+async fn delete_policy(scene: &Scene, operator: &mut Operator) -> Outcome<()> {
+    let server = &scene.server;
     let count = server.shared("perfvalidations").len();
-    server.delete("perfvalidationpolicies", "", POLICY);
+    let (plural, namespace, name) = ("perfvalidationpolicies", "", POLICY.to_owned());
+    scene
+        .delete(&Doomed {
+            plural,
+            namespace,
+            name,
+        })
+        .await?;
     let began = Instant::now();
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -220,43 +222,68 @@ async fn delete_policy(server: &ApiServer, operator: &mut Operator) -> Outcome<(
 struct Totals {
     wall: Duration,
     cpu: Option<f64>,
+    /// Of the API server of a lab.
+    api_cpu: Option<f64>,
     calls: Calls,
     requests: usize,
 }
 
 impl Totals {
-    fn read(began: Instant, operator: &Operator, watched: &Watched, cluster: &Cluster) -> Self {
+    fn read(began: Instant, operator: &Operator, watched: &Watched, scene: &Scene) -> Self {
         Self {
             wall: began.elapsed(),
             cpu: operator.process.cpu_seconds(),
+            api_cpu: scene
+                .api_server
+                .as_ref()
+                .and_then(|(process, of_set_up)| Some(process.cpu_seconds()? - of_set_up)),
             calls: watched.calls.clone(),
-            requests: cluster.requests.load(Ordering::Relaxed),
+            requests: scene.requests(&watched.calls),
         }
     }
 }
 
 impl Watched {
-    fn step(&mut self, server: &ApiServer, hardware: &Hardware) {
+    /// Notes what has changed, and the calls of the operator. The answer is what is to be deleted now.
+    fn step(&mut self, server: &ApiServer, calls: Vec<Call>, hardware: &Hardware) -> Vec<Doomed> {
         let version = server.version();
         for changed in server.changes_since(self.since) {
             self.laws.note(&changed);
         }
         self.since = version;
-        self.calls.add(server.take_calls());
+        self.calls.add(calls);
+        let mut doomed = Vec::new();
         for (index, _) in hardware.faults().filter(|(_, fault)| *fault == Fault::Leaves) {
-            if self.laws.benchmarking.contains(&serve::name(index)) && self.left.insert(index) {
-                server.delete("nodes", "", &serve::name(index));
+            let name = serve::name(index);
+            if self.laws.benchmarking.contains(&name) && self.left.insert(index) {
+                let (plural, namespace) = ("nodes", "");
+                doomed.push(Doomed {
+                    plural,
+                    namespace,
+                    name,
+                });
             }
         }
         if !self.is_freed && self.laws.covered.len() * 2 >= hardware.nodes {
             self.is_freed = true;
-            hardware.free(server);
+            let freed = hardware.busy().filter(|(_, for_a_while)| *for_a_while);
+            doomed.extend(freed.map(|(index, _)| {
+                Doomed {
+                    plural: "resourceclaims",
+                    namespace: hardware::OTHERS,
+                    name: hardware::claim(index)["metadata"]["name"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
+                }
+            }));
         }
         self.steps += 1;
         if self.steps.is_multiple_of(SWEEP) {
             let until = (Utc::now() - EVENTS).to_rfc3339_opts(SecondsFormat::Secs, true);
             server.expire("events", &until);
         }
+        doomed
     }
 }
 

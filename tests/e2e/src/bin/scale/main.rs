@@ -13,6 +13,7 @@ mod serve;
 use std::process::{Command, ExitCode, Stdio};
 
 use crowd::Size;
+use fleet::ControlPlane;
 use measure::Cost;
 
 /// As the operator has it.
@@ -38,9 +39,10 @@ fn main() -> ExitCode {
             .parse()
             .map_err(Into::into)
             .and_then(|minutes| crowd::tenant(program.as_ref(), minutes)),
-        ["fleet", program, nodes] => fleet_of(program, nodes, "20", nodes),
-        ["fleet", program, nodes, speedup] => fleet_of(program, nodes, speedup, nodes),
-        ["fleet", program, nodes, speedup, enough] => fleet_of(program, nodes, speedup, enough),
+        ["fleet", program, nodes] => fleet_of(program, nodes, "20", nodes, ControlPlane::Stub),
+        ["fleet", program, nodes, speedup] => fleet_of(program, nodes, speedup, nodes, ControlPlane::Stub),
+        ["fleet", program, nodes, speedup, enough] => fleet_of(program, nodes, speedup, enough, ControlPlane::Stub),
+        ["fleet-lab", program, nodes, speedup, enough] => fleet_of(program, nodes, speedup, enough, ControlPlane::Lab),
         ["cluster", nodes] => with(nodes, real::real),
         _ => compare(),
     };
@@ -62,7 +64,7 @@ fn size(nodes: &str, objects: &str, mebibytes: &str) -> Outcome<Size> {
     })
 }
 
-fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str) -> Outcome<()> {
+fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str, on: ControlPlane) -> Outcome<()> {
     let size = fleet::Size {
         nodes: nodes.parse()?,
         speedup: speedup.parse()?,
@@ -71,7 +73,7 @@ fn fleet_of(program: &str, nodes: &str, speedup: &str, enough: &str) -> Outcome<
     if size.nodes < 20 || !(0.1..=100.0).contains(&size.speedup) {
         return Err("write at least 20 nodes, and a speed-up from 0.1 to 100".into());
     }
-    fleet::fleet(program.as_ref(), size)
+    fleet::fleet(program.as_ref(), size, on)
 }
 
 fn with(nodes: &str, run: fn(usize) -> Outcome<()>) -> Outcome<()> {

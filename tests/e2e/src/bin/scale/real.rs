@@ -91,78 +91,76 @@ async fn seconds_of_sizing(lab: &Lab, number: usize) -> Outcome<f64> {
 }
 
 async fn fill(client: &Client, nodes: usize) -> Outcome<()> {
-    let account = ("v1", "ServiceAccount", "serviceaccounts", Some(NAMESPACE));
-    let accounts = api(client, account);
-    eventually("the namespace's account", Duration::from_mins(1), || {
-        accounts.get("default")
-    })
-    .await;
-
+    account(client, NAMESPACE).await;
     let classes = api(client, ("resource.k8s.io/v1", "DeviceClass", "deviceclasses", None));
     let apply = PatchParams::apply("bench").force();
     classes
         .patch("gpu.nvidia.com", &apply, &Patch::Apply(&serve::class()))
         .await?;
-
-    let of_node = ("v1", "Node", "nodes", None);
-    write(
-        client,
-        of_node,
-        (0..nodes).map(|index| {
-            let mut node = serve::node(index, nodes);
-            node["metadata"]["annotations"] = json!({ "kwok.x-k8s.io/node": "fake" });
-            node
-        }),
-    )
-    .await?;
-    let of_slice = ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", None);
-    write(
-        client,
-        of_slice,
-        (0..nodes).map(|index| {
-            let mut slice = serve::slice(index, nodes);
-            // A node of another uid would have it collected.
-            slice["metadata"]
-                .as_object_mut()
-                .map(|metadata| metadata.remove("ownerReferences"));
-            slice
-        }),
-    )
-    .await?;
-    let of_claim = ("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", Some(NAMESPACE));
-    write(client, of_claim, (0..nodes - 1).map(held)).await?;
-    let of_pod = ("v1", "Pod", "pods", Some(NAMESPACE));
-    write(
-        client,
-        of_pod,
-        (0..nodes * 2).map(|index| {
-            let mut pod = serve::pod(index * serve::PODS / 2, nodes);
-            pod["metadata"]["namespace"] = json!(NAMESPACE);
-            pod
-        }),
-    )
-    .await
+    write_nodes(client, (0..nodes).map(|index| serve::node(index, nodes))).await?;
+    write_slices(client, (0..nodes).map(|index| serve::slice(index, nodes))).await?;
+    write_claims(client, NAMESPACE, (0..nodes - 1).map(serve::held)).await?;
+    write_pods(client, NAMESPACE, nodes).await
 }
 
-/// One claim on all GPUs of a node.
-fn held(node: usize) -> Value {
-    let mut claim = serve::claim(node * serve::CLAIMS, usize::MAX);
-    claim["metadata"]["namespace"] = json!(NAMESPACE);
-    let result = claim["status"]["allocation"]["devices"]["results"][0].take();
-    let results = (0..serve::GPUS).map(|gpu| {
-        let mut result = result.clone();
-        result["device"] = json!(format!("gpu-{gpu}"));
-        result
+/// Waits for the account of a new namespace, without which no pod is admitted.
+pub async fn account(client: &Client, namespace: &'static str) {
+    let accounts = api(client, ("v1", "ServiceAccount", "serviceaccounts", Some(namespace)));
+    eventually("the namespace's account", Duration::from_mins(1), || {
+        accounts.get("default")
+    })
+    .await;
+}
+
+/// Nodes of kwok.
+pub async fn write_nodes(client: &Client, nodes: impl Iterator<Item = Value>) -> Outcome<()> {
+    let of_kwok = nodes.map(|mut node| {
+        node["metadata"]["annotations"] = json!({ "kwok.x-k8s.io/node": "fake" });
+        node
     });
-    claim["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(serve::GPUS);
-    claim["status"] = json!({ "allocation": { "devices": { "results": results.collect::<Vec<_>>() } } });
-    claim
+    write(client, ("v1", "Node", "nodes", None), of_kwok).await
+}
+
+pub async fn write_slices(client: &Client, slices: impl Iterator<Item = Value>) -> Outcome<()> {
+    let without_owner = slices.map(|mut slice| {
+        // A node of another uid would have it collected.
+        slice["metadata"]
+            .as_object_mut()
+            .map(|metadata| metadata.remove("ownerReferences"));
+        slice
+    });
+    let kind = ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", None);
+    write(client, kind, without_owner).await
+}
+
+/// Claims of others, which are allocated.
+pub async fn write_claims(
+    client: &Client,
+    namespace: &'static str,
+    claims: impl Iterator<Item = Value>,
+) -> Outcome<()> {
+    let here = claims.map(|mut claim| {
+        claim["metadata"]["namespace"] = json!(namespace);
+        claim
+    });
+    let kind = ("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", Some(namespace));
+    write(client, kind, here).await
+}
+
+/// Two pods of others on each node.
+pub async fn write_pods(client: &Client, namespace: &'static str, nodes: usize) -> Outcome<()> {
+    let pods = (0..nodes * 2).map(|index| {
+        let mut pod = serve::pod(index * serve::PODS / 2, nodes);
+        pod["metadata"]["namespace"] = json!(namespace);
+        pod
+    });
+    write(client, ("v1", "Pod", "pods", Some(namespace)), pods).await
 }
 
 /// apiVersion, kind, plural and namespace.
-type Kind = (&'static str, &'static str, &'static str, Option<&'static str>);
+pub type Kind = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-async fn write(client: &Client, kind: Kind, objects: impl Iterator<Item = Value>) -> Outcome<()> {
+pub async fn write(client: &Client, kind: Kind, objects: impl Iterator<Item = Value>) -> Outcome<()> {
     let api = &api(client, kind);
     stream::iter(objects.map(Ok))
         .try_for_each_concurrent(AT_ONCE, |object| async move {
@@ -188,7 +186,7 @@ async fn write(client: &Client, kind: Kind, objects: impl Iterator<Item = Value>
     Ok(())
 }
 
-fn api(client: &Client, (version, kind, plural, namespace): Kind) -> Api<DynamicObject> {
+pub fn api(client: &Client, (version, kind, plural, namespace): Kind) -> Api<DynamicObject> {
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
     match namespace {

@@ -230,6 +230,20 @@ pub fn claim(index: usize, nodes: usize) -> Value {
     })
 }
 
+/// One claim on all GPUs of a node.
+pub fn held(node: usize) -> Value {
+    let mut claim = claim(node * CLAIMS, usize::MAX);
+    let result = claim["status"]["allocation"]["devices"]["results"][0].take();
+    let results = (0..GPUS).map(|gpu| {
+        let mut result = result.clone();
+        result["device"] = json!(format!("gpu-{gpu}"));
+        result
+    });
+    claim["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(GPUS);
+    claim["status"] = json!({ "allocation": { "devices": { "results": results.collect::<Vec<_>>() } } });
+    claim
+}
+
 /// A GPU node with the labels of feature discovery and the images of some weeks.
 pub fn node(index: usize, _: usize) -> Value {
     let labels = (0..60).map(|label| {

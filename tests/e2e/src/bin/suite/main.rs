@@ -124,6 +124,12 @@ enum What {
         /// Nodes of the cluster.
         nodes: String,
     },
+    /// A policy over simulated nodes on a real control plane.
+    Fleet {
+        /// Nodes, speed-up, and nodes after which it stops.
+        #[arg(num_args = 3)]
+        size: Vec<String>,
+    },
     /// Every router and fault on the lab.
     Fidelity {
         /// Where runs are recorded until all are there.
@@ -178,6 +184,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Peers { files, jobset, objects } => {
             guarded(&one, single::peers(&built, lab, &files, &jobset, &objects)).await
         }
+        What::Fleet { size } => guarded(&one, single::fleet(&built, lab, &size)).await,
         What::Scale { nodes } => guarded(&one, single::scale(&built, lab, &nodes)).await,
         What::Fidelity { record, arguments } => guarded(&one, single::fidelity(&built, lab, &record, &arguments)).await,
     }

@@ -203,6 +203,33 @@ pub async fn scale(built: &Built, lab: &Fresh, nodes: &str) -> io::Result<u8> {
     code(command).await
 }
 
+/// A policy over many simulated nodes.
+pub async fn fleet(built: &Built, lab: &Fresh, size: &[String]) -> io::Result<u8> {
+    lab.up(true).await?;
+    for (flag, path) in [
+        ("-f", "operator/namespace.yaml"),
+        ("-k", "crd"),
+        ("-k", "rbac"),
+        ("-f", "rbac/outside_role.yaml"),
+    ] {
+        let mut apply = lab.exec_in_network("kubectl");
+        apply.args(["apply", "--server-side", flag]).arg(config()?.join(path));
+        succeed(apply).await?;
+    }
+    let mut bind = lab.exec_in_network("kubectl");
+    bind.args(["create", "clusterrolebinding", "perfvalidation-operator-outside"])
+        .arg("--clusterrole=perfvalidation-operator-outside")
+        .arg("--serviceaccount=perfvalidation-system:perfvalidation-operator");
+    succeed(bind).await?;
+    let mut command = lab.exec_in_network(built.release("scale"));
+    command
+        .arg("fleet-lab")
+        .arg(built.release("perfvalidation-operator"))
+        .args(size)
+        .env("LAB", lab.program());
+    code(command).await
+}
+
 /// Every router and fault; what was recorded is kept until all of it is there.
 pub async fn fidelity(built: &Built, lab: &Fresh, record: &Path, arguments: &[String]) -> io::Result<u8> {
     let fidelity = built.program("fidelity");

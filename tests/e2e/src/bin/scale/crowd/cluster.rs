@@ -283,7 +283,7 @@ fn watch_limit(uri: &Uri) -> Option<Duration> {
 }
 
 /// Seconds since 1970.
-fn seconds() -> i64 {
+pub fn seconds() -> i64 {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(passed.as_secs()).unwrap_or(i64::MAX)
 }

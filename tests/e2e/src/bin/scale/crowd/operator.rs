@@ -29,15 +29,7 @@ pub struct Operator {
 
 impl Operator {
     /// Starts the program in a group with so much memory (MiB).
-    pub fn start(program: &Path, folder: &Path, server: &str, mebibytes: u64) -> Outcome<Self> {
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": server}}],
-            "users": [{"name": "c", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        });
-        let kubeconfig = folder.join("kubeconfig");
-        fs::write(&kubeconfig, config.to_string())?;
+    pub fn start(program: &Path, folder: &Path, kubeconfig: &Path, mebibytes: u64) -> Outcome<Self> {
         let group = group(mebibytes << 20)?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = folder.join("log");
@@ -170,6 +162,19 @@ impl Drop for Operator {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A kubeconfig of a server without users.
+pub fn kubeconfig(folder: &Path, server: &str) -> Outcome<PathBuf> {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "c", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    });
+    let path = folder.join("kubeconfig");
+    fs::write(&path, config.to_string())?;
+    Ok(path)
 }
 
 /// A new cgroup with so much memory (bytes), in either version of cgroups.

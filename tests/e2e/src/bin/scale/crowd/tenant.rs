@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::Outcome;
 use super::cluster::{Cluster, validation};
-use super::operator::Operator;
+use super::operator::{Operator, kubeconfig};
 use super::{Size, mebibytes, row};
 
 const NODES: usize = 200;
@@ -32,11 +32,11 @@ pub async fn tenant(program: &Path, minutes: u64) -> Outcome<()> {
         cluster.server.put(hostile(index)?);
     }
     cluster.server.put(validation(GOOD, "run", 0)?);
-    let address = cluster.serve(resting).await?;
+    let config = kubeconfig(folder.path(), &cluster.serve(resting).await?)?;
     let mut mischief = Mischief::default();
     cluster.live(None, move |server| mischief.step(server));
 
-    let mut operator = Operator::start(program, folder.path(), &address, Size::default().mebibytes)?;
+    let mut operator = Operator::start(program, folder.path(), &config, Size::default().mebibytes)?;
     let began = Instant::now();
     let mut good = GoodRuns::default();
     while began.elapsed() < Duration::from_secs(minutes * 60) {

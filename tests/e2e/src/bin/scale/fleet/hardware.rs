@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
 use super::super::crowd::cluster::typed;
@@ -22,6 +21,9 @@ const ENVIRONMENTS: [(&str, &str, f64, usize); 4] = [
     ("NVIDIA H100 80GB HBM3", "570.172.8", -0.03, 2),
     ("NVIDIA H200", "580.105.8", 0.15, 1),
 ];
+
+/// Namespace of others.
+pub const OTHERS: &str = "others";
 
 /// Fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,29 +102,13 @@ impl Hardware {
         environment(index).2 + NODE * normal(&("node", index)) + GPU * normal(&("gpu", index, gpu)) + fault
     }
 
-    /// Puts all nodes with their GPUs, and the claims of others.
-    pub fn install(&self, server: &ApiServer) {
-        for index in 0..self.nodes {
-            server.put(node(index));
-            server.put(slice(index));
-        }
-        for (index, fault) in self.faults() {
-            if matches!(fault, Fault::Busy | Fault::BusyForAWhile) {
-                for claim in claims(index) {
-                    server.put(claim);
-                }
-            }
-        }
-    }
-
-    /// Gives back the GPUs that others had for a while.
-    pub fn free(&self, server: &ApiServer) {
-        for (index, _) in self.faults().filter(|(_, fault)| *fault == Fault::BusyForAWhile) {
-            for claim in claims(index) {
-                let text = |field: &str| claim["metadata"][field].as_str().unwrap_or_default();
-                server.delete("resourceclaims", text("namespace"), text("name"));
-            }
-        }
+    /// Nodes whose GPUs others have; `true`: for a while only.
+    pub fn busy(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.faults().filter_map(|(index, fault)| match fault {
+            Fault::Busy => Some((index, false)),
+            Fault::BusyForAWhile => Some((index, true)),
+            _ => None,
+        })
     }
 }
 
@@ -147,7 +133,7 @@ fn environment(index: usize) -> (&'static str, &'static str, f64, usize) {
     ENVIRONMENTS[0]
 }
 
-fn node(index: usize) -> Value {
+pub fn node(index: usize) -> Value {
     let mut node = typed("v1", "Node", serve::node(index, usize::MAX));
     // The uids of `serve` are the same in each kind.
     node["metadata"]["uid"] = json!(format!("10000000-0000-0000-0000-{index:012x}"));
@@ -155,7 +141,7 @@ fn node(index: usize) -> Value {
     node
 }
 
-fn slice(index: usize) -> Value {
+pub fn slice(index: usize) -> Value {
     let mut slice = typed("resource.k8s.io/v1", "ResourceSlice", serve::slice(index, usize::MAX));
     slice["metadata"]["uid"] = json!(format!("20000000-0000-0000-0000-{index:012x}"));
     slice["metadata"]["ownerReferences"][0]["uid"] = json!(format!("10000000-0000-0000-0000-{index:012x}"));
@@ -167,13 +153,12 @@ fn slice(index: usize) -> Value {
     slice
 }
 
-fn claims(index: usize) -> impl Iterator<Item = Value> {
-    (0..serve::CLAIMS).map(move |gpu| {
-        let number = index * serve::CLAIMS + gpu;
-        let mut claim = typed("resource.k8s.io/v1", "ResourceClaim", serve::claim(number, usize::MAX));
-        claim["metadata"]["uid"] = json!(format!("30000000-0000-0000-0000-{number:012x}"));
-        claim
-    })
+/// The claim of others on all GPUs of a node.
+pub fn claim(index: usize) -> Value {
+    let mut claim = typed("resource.k8s.io/v1", "ResourceClaim", serve::held(index));
+    claim["metadata"]["uid"] = json!(format!("30000000-0000-0000-0000-{index:012x}"));
+    claim["metadata"]["namespace"] = json!(OTHERS);
+    claim
 }
 
 /// Standard normal number, the same for the same subject.

@@ -69,7 +69,10 @@ impl Runs {
     /// Number of the GPU of a worker.
     fn gpu(&self, worker: &Value) -> Option<usize> {
         let text = |field: &str| worker["metadata"][field].as_str().unwrap_or_default();
-        let claim = format!("{}-gpu", text("name"));
+        // The stub's claims have no other name.
+        let claim = worker["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
+            .as_str()
+            .map_or_else(|| format!("{}-gpu", text("name")), str::to_owned);
         let claim = self.server.get("resourceclaims", text("namespace"), &claim)?;
         let device = &claim["status"]["allocation"]["devices"]["results"][0]["device"];
         device.as_str()?.strip_prefix("gpu-")?.parse().ok()

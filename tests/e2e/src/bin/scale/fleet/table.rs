@@ -42,6 +42,8 @@ pub struct Table<'a> {
     pub covered_after: Duration,
     /// CPU time of the operator (s).
     pub cpu: f64,
+    /// CPU time (s) and peak memory (MiB) of the API server of a lab.
+    pub api_server: Option<(f64, f64)>,
 }
 
 /// Time of all validations (s).
@@ -184,6 +186,14 @@ impl Table<'_> {
         row("operator: peak memory", &peak, "≤ 150 MiB (G11)");
         let cores = self.cpu / self.wall.as_secs_f64();
         row("operator: CPU", &format!("{cores:.2} cores"), "≤ 0.2 cores (G11)");
+        if let Some((cpu, peak)) = self.api_server {
+            let cores = cpu / self.wall.as_secs_f64();
+            row(
+                "API server: CPU, peak memory",
+                &format!("{cores:.2} cores, {peak:.0} MiB"),
+                "",
+            );
+        }
         let looks = self.operator.looks();
         let longest = looks.iter().copied().fold(0.0, f64::max);
         let mean = looks.iter().sum::<f64>() / looks.len().max(1) as f64;
