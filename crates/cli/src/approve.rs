@@ -2,6 +2,7 @@
 
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
+use perfval_api::admission::is_name;
 use perfval_api::condition::{APPROVED, LEARNED};
 use perfval_api::fleet::{BaselineMetric, BaselineRevision, PerfBaseline, PerfBaselineStatus};
 use perfval_api::quantity::{change_percent, parse};
@@ -17,7 +18,12 @@ use crate::table::{Table, dash};
 pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> Result<u8, Error> {
     let api: Api<PerfBaseline> = Api::all(session.client.clone());
     let name = &args.name;
-    let read = api.get_opt(name).await;
+    // Another text would be a path, such as that of the status, in which an approval is lost.
+    let read = if is_name(name) {
+        api.get_opt(name).await
+    } else {
+        Ok(None)
+    };
     let read = read.map_err(|error| Error::from_call("read PerfBaselines", error))?;
     let baseline = read.ok_or_else(|| {
         Error::BadInput(format!(

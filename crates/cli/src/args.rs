@@ -79,7 +79,14 @@ impl Target {
 
 /// A name that a namespace can have, or an empty text.
 fn namespace(text: &str) -> Result<String, String> {
-    if text.is_empty() || is_label(text) {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    namespace_name(text)
+}
+
+fn namespace_name(text: &str) -> Result<String, String> {
+    if is_label(text) {
         return Ok(text.to_owned());
     }
     Err("write lower-case letters, digits and '-'".to_owned())

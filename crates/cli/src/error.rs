@@ -60,6 +60,17 @@ pub enum Error {
         /// Text of the error.
         why: String,
     },
+    /// The answer is no object that this program can read.
+    #[error(
+        "the answer of the cluster cannot be read ({call}): {why}; use the plug-in of the operator's release, or check the context with \
+         `kubectl cluster-info`"
+    )]
+    Undecodable {
+        /// The call.
+        call: String,
+        /// Text of the error.
+        why: String,
+    },
     /// The API server cannot carry out the call now.
     #[error("the cluster answered {code} ({call}): {why}; try again")]
     Overloaded {
@@ -150,6 +161,11 @@ const EDIT: &str = "the cluster role perfvalidation-operator-edit in this namesp
 /// Role that allows reading the measurements of nodes, and role that allows approving baselines.
 const NODE_VIEWER: &str = "the cluster role perfvalidation-operator-node-view in the whole cluster";
 const APPROVER: &str = "the cluster role perfvalidation-operator-baseline-approve in the whole cluster";
+/// Text for a token that the HTTP library refuses.
+pub const WRONG_TOKEN: &str = "the user's token has a line break or another control character: log in again";
+/// Text for a proxy. Its URL may have a password.
+const NO_PROXY: &str =
+    "this program cannot use a proxy: unset HTTPS_PROXY and https_proxy, and remove proxy-url from the kubeconfig";
 /// The project has no role for reading other kinds.
 const OTHER: &str = "a role with this right";
 
@@ -169,6 +185,7 @@ impl Error {
             Self::Output(_)
             | Self::NoCluster(_)
             | Self::Unreachable { .. }
+            | Self::Undecodable { .. }
             | Self::Overloaded { .. }
             | Self::NotInstalled
             | Self::Forbidden { .. }
@@ -191,7 +208,16 @@ impl Error {
     pub fn from_call(call: &str, error: kube::Error) -> Self {
         let call = call.to_owned();
         match error {
+            // The client takes an event that it cannot decode for a status without content.
+            kube::Error::Api(status) if *status == Status::default() => Self::Undecodable {
+                why: "a field has an unknown value or another type".to_owned(),
+                call,
+            },
             kube::Error::Api(status) => Self::from_status(call, &status),
+            broken @ (kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Self::Undecodable {
+                why: innermost(&broken),
+                call,
+            },
             other => Self::Unreachable {
                 why: innermost(&other),
                 call,
@@ -249,12 +275,17 @@ pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     without_token(error).unwrap_or_else(last)
 }
 
-/// Text for an error whose own text has lines of a kubeconfig, or the output of a credential plugin: both may have tokens. `None`
-/// for other errors.
+/// Text for an error whose own text may have secrets (lines of a kubeconfig, the output of a credential plugin, the URL of a proxy), or
+/// no remedy. `None` for other errors.
 pub fn without_token(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     causes(error).find_map(|cause| {
         if let Some(KubeconfigError::Parse(error)) = cause.downcast_ref() {
             return Some(format!("the kubeconfig cannot be read: {}", fault(error)));
+        }
+        if let Some(kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. }) =
+            cause.downcast_ref()
+        {
+            return Some(NO_PROXY.to_owned());
         }
         match cause.downcast_ref()? {
             AuthError::AuthExecParse(error) => Some(format!(
@@ -266,6 +297,7 @@ pub fn without_token(error: &(dyn std::error::Error + 'static)) -> Option<String
                 out.status,
                 String::from_utf8_lossy(&out.stderr).trim()
             )),
+            AuthError::InvalidBearerToken(_) => Some(WRONG_TOKEN.to_owned()),
             _ => None,
         }
     })

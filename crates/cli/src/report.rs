@@ -5,6 +5,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
 use perfval_api::PerfValidation;
+use perfval_api::admission::is_label;
 use perfval_report::{Export, RequestTimes, RunReport};
 use perfval_verdict::saved::FILE_BYTES;
 
@@ -43,7 +44,7 @@ pub async fn run(
 fn one(what: &[String]) -> Result<Option<&str>, Error> {
     match what {
         [] => Ok(None),
-        [name] if !Path::new(name).is_file() => Ok(Some(name)),
+        [name] if is_run(name) || !Path::new(name).is_file() => Ok(Some(name)),
         [file] => Err(Error::BadInput(format!(
             "{file} is a file: give the manifest whose gates judge it, with -f"
         ))),
@@ -54,16 +55,27 @@ fn one(what: &[String]) -> Result<Option<&str>, Error> {
     }
 }
 
+/// A file without a suffix may have the name of a validation.
+fn is_run(what: &str) -> bool {
+    results::named(Some(what)).is_ok_and(|(name, _)| name.is_some_and(is_label))
+}
+
 /// Every file of the report of the last run, after `run --report`.
 pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
     let (report, _) = run_report(session, Some(name)).await?;
     write_all(screen, &report, directory)
 }
 
-/// Fails before a run whose report could not be written.
+/// Fails before a run whose report could not be written. It leaves no empty folder.
 pub fn check_directory(directory: &Path) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(Error::file(directory))?;
-    output::can_be_written(&directory.join("report.html"))
+    let new: Vec<&Path> = directory.ancestors().take_while(|folder| !folder.exists()).collect();
+    let made = fs::create_dir_all(directory).map_err(Error::file(directory));
+    let checked = made.and_then(|()| output::can_be_written(&directory.join("report.html")));
+    for folder in new {
+        // Another program may use it by now.
+        let _ = fs::remove_dir(folder);
+    }
+    checked
 }
 
 async fn run_report(session: &Session, what: Option<&str>) -> Result<(RunReport, String), Error> {

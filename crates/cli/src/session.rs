@@ -1,5 +1,6 @@
 //! The cluster of the command line, and the validations in it.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
@@ -11,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::args::Target;
-use crate::error::{Error, is_missing_kind, without_token};
+use crate::error::{Error, WRONG_TOKEN, is_missing_kind, without_token};
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -43,11 +44,16 @@ pub async fn names(target: &Target) -> Vec<String> {
     }
 }
 
+/// A flag. An empty one is none, as with kubectl.
+fn non_empty(flag: Option<&String>) -> Option<String> {
+    flag.filter(|text| !text.is_empty()).cloned()
+}
+
 /// The kubeconfig, where the flags choose something in it; without one, what a pod has will do too.
-fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
+fn kubeconfig(target: &Target, chosen: &KubeConfigOptions) -> Result<Option<Kubeconfig>, Error> {
     let read = match &target.kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
-        None if [&target.context, &target.cluster, &target.user]
+        None if [&chosen.context, &chosen.cluster, &chosen.user]
             .iter()
             .all(|flag| flag.is_none()) =>
         {
@@ -58,7 +64,7 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
     let kubeconfig = read.map_err(|error| no_cluster(&error))?;
     // The loader treats a missing user as anonymous.
     let is_there = |user: &String| kubeconfig.auth_infos.iter().any(|known| known.name == *user);
-    match target.user.as_ref().filter(|user| !is_there(user)) {
+    match chosen.user.as_ref().filter(|user| !is_there(user)) {
         Some(user) => Err(Error::NoCluster(format!("the kubeconfig has no user {user}"))),
         None => Ok(Some(kubeconfig)),
     }
@@ -67,6 +73,25 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
 /// Error of a configuration.
 fn no_cluster(error: &(dyn std::error::Error + 'static)) -> Error {
     Error::NoCluster(without_token(error).unwrap_or_else(|| error.to_string()))
+}
+
+/// Client of a configuration.
+fn connect(config: Config) -> Result<Client, Error> {
+    // The HTTP library would panic at the first call.
+    if config.cluster_url.scheme().is_none() {
+        return Err(Error::NoCluster(
+            "the server in the kubeconfig has no scheme: write https:// before it".to_owned(),
+        ));
+    }
+    // It panics on a token that no header can have. Only here the token of a credential plugin is known.
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let client = panic::catch_unwind(AssertUnwindSafe(|| Client::try_from(config)));
+    panic::set_hook(hook);
+    match client {
+        Ok(client) => client.map_err(|error| no_cluster(&error)),
+        Err(_) => Err(Error::NoCluster(WRONG_TOKEN.to_owned())),
+    }
 }
 
 /// Refuses a name that no validation can have.
@@ -82,20 +107,20 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 impl Session {
     /// Connects to what the flags name.
     pub async fn open(target: &Target) -> Result<Self, Error> {
-        let mut config = match kubeconfig(target)? {
+        let chosen = KubeConfigOptions {
+            context: non_empty(target.context.as_ref()),
+            cluster: non_empty(target.cluster.as_ref()),
+            user: non_empty(target.user.as_ref()),
+        };
+        let mut config = match kubeconfig(target, &chosen)? {
             Some(kubeconfig) => {
-                let options = KubeConfigOptions {
-                    context: target.context.clone(),
-                    cluster: target.cluster.clone(),
-                    user: target.user.clone(),
-                };
-                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                let config = Config::from_custom_kubeconfig(kubeconfig, &chosen).await;
                 config.map_err(|error| no_cluster(&error))?
             }
             None => Config::infer().await.map_err(|error| no_cluster(&error))?,
         };
-        if let Some(user) = &target.impersonate {
-            config.auth_info.impersonate = Some(user.clone());
+        if let Some(user) = non_empty(target.impersonate.as_ref()) {
+            config.auth_info.impersonate = Some(user);
             config.auth_info.impersonate_groups = Some(target.groups.clone());
         } else if !target.groups.is_empty() {
             return Err(Error::BadInput(
@@ -106,7 +131,7 @@ impl Session {
         // A person would rather read that the server is busy than wait for minutes.
         config.default_retry = false;
         let namespace = target.namespace().unwrap_or(&config.default_namespace).to_owned();
-        let client = Client::try_from(config).map_err(|error| no_cluster(&error))?;
+        let client = connect(config)?;
         Ok(Self { client, namespace })
     }
 

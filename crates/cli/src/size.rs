@@ -43,7 +43,9 @@ pub async fn run(
         let version = session.client.apiserver_version().await;
         let version = version.map_err(|error| Error::from_call("read the version of the cluster", error));
         // Without this right, sizing may still have all that it needs.
-        if let Err(error @ (Error::Unreachable { .. } | Error::Unauthorized { .. })) = version {
+        if let Err(error @ (Error::Unreachable { .. } | Error::Undecodable { .. } | Error::Unauthorized { .. })) =
+            version
+        {
             return Err(error);
         }
         Box::pin(cluster::read(&object, session.client, session.namespace)).await?

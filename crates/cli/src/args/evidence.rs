@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::namespace_name;
+
 /// Format of an answer that is no list of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -92,7 +94,7 @@ pub struct LogsArgs {
     #[arg(long, default_value_t = 200, value_name = "LINES", value_parser = clap::value_parser!(i64).range(1..))]
     pub tail: i64,
     /// Namespace of the operator
-    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace_name)]
     pub operator_namespace: String,
 }
 
@@ -123,7 +125,7 @@ pub struct BundleArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Namespace of the operator
-    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace_name)]
     pub operator_namespace: String,
 }
 
@@ -134,7 +136,7 @@ pub struct DoctorArgs {
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub filename: Option<PathBuf>,
     /// Namespace of the operator
-    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace_name)]
     pub operator_namespace: String,
     /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]

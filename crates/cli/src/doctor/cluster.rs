@@ -65,7 +65,8 @@ fn version_check(version: &Info) -> Check {
 }
 
 async fn definition(asked: &Asked<'_>) -> Check {
-    let api: Api<PerfValidation> = asked.session.validations();
+    let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<PerfValidation> = Api::namespaced(asked.session.client.clone(), namespace);
     match api.list(&ListParams::default().limit(1)).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if is_missing_kind(&status) => {
@@ -74,7 +75,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
         Err(error) => {
             return Check::unknown(
                 Error::from_call("read PerfValidations", error).to_string(),
-                format!("kubectl get perfvalidations -n {}", asked.session.namespace),
+                format!("kubectl get perfvalidations -n {namespace}"),
             );
         }
     }

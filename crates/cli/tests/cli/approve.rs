@@ -53,6 +53,9 @@ async fn a_script_names_the_revision() {
     let unseen = desk.types("approve h100").await;
     assert_eq!((unseen.code, approved(&desk)), (2, json!(1)));
     unseen.notes("kubectl perfval approve h100 --revision 2");
+    let path = desk.types("approve h100/status --revision 2").await;
+    path.exits(2, "there is no PerfBaseline h100/status");
+    assert_eq!(approved(&desk), 1);
     let again = desk.types("approve h100 --revision 1").await;
     assert_eq!((again.code, approved(&desk)), (0, json!(1)));
     again.prints("approved already");

@@ -88,6 +88,29 @@ async fn credentials_and_a_server_that_is_ill() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_decoded() {
+    let words = "the answer of the cluster cannot be read (read PerfValidations): ";
+    let edit = |desk: &Desk| {
+        desk.server.edit("perfvalidations", "perf", "run", |object| {
+            object["status"]["verdict"] = "Splendid".into();
+        });
+    };
+    let desk = Desk::with("passed");
+    edit(&desk);
+    for typed in ["get", "describe run", "watch run", "report run"] {
+        let answer = desk.types(typed).await;
+        answer.exits(4, words);
+        answer.notes("unknown variant `Splendid`");
+        answer.notes("use the plug-in of the operator's release");
+    }
+    let desk = Desk::with("benchmarking");
+    let watch = desk.start("watch run");
+    watch.shows("Benchmarking").await;
+    edit(&desk);
+    watch.ends().await.exits(4, words);
+}
+
+#[tokio::test]
 async fn an_object_that_is_not_there() {
     let desk = Desk::with("passed");
     for words in [
@@ -138,6 +161,7 @@ fn a_name_that_no_object_can_have_needs_no_cluster() {
         ("watch a%b", "\"a%b\" is not a valid name"),
         ("report A_B/1", "\"A_B\" is not a valid name"),
         ("get -n A_B", "write lower-case letters, digits and '-'"),
+        ("logs a --operator-namespace ", "write lower-case letters, digits"),
     ] {
         let output = program(PROGRAM, words, file.path()).output().expect("it starts");
         let complaint = String::from_utf8(output.stderr).expect("text");

@@ -123,12 +123,51 @@ fn the_output_of_a_credential_plugin_stays_secret() {
 }
 
 #[test]
-fn an_empty_namespace_is_that_of_the_context() {
+fn a_kubeconfig_that_the_http_library_refuses_is_explained_without_its_secrets() {
+    let file = of_address(closed());
+    let text = std::fs::read_to_string(file.path()).expect("written");
+    let api_version = "client.authentication.k8s.io/v1";
+    let credential = json!({"apiVersion": api_version, "kind": "ExecCredential", "status": {"token": "t-secret\nx"}});
+    let exec = json!({"apiVersion": api_version, "command": "printf", "args": ["%s", credential.to_string()],
+        "interactiveMode": "Never"});
+    let token = NamedTempFile::new().expect("a file");
+    std::fs::write(token.path(), "t-secret\u{7}").expect("written");
+    let user = |user: Value| format!("user: {user}");
+    let control = "the user's token has a line break or another control character: log in again";
+    for (before, after, words) in [
+        ("user: {}", user(json!({"token": "t-secret\u{7}"})), control),
+        ("user: {}", user(json!({"tokenFile": token.path()})), control),
+        ("user: {}", user(json!({"exec": exec})), control),
+        (
+            "http://",
+            String::new(),
+            "the server in the kubeconfig has no scheme: write https:// before it",
+        ),
+        (
+            "{server:",
+            "{proxy-url: \"http://me:t-secret@127.0.0.1:1\", server:".to_owned(),
+            "this program cannot use a proxy: unset HTTPS_PROXY",
+        ),
+    ] {
+        assert!(text.contains(before), "{text}");
+        std::fs::write(file.path(), text.replace(before, &after)).expect("written");
+        let output = program(PROGRAM, "get", file.path()).output().expect("it starts");
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(4), "{after}: {complaint}");
+        assert!(
+            complaint.contains(words) && !complaint.contains("t-secret"),
+            "{after}: {complaint}"
+        );
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn empty_flags_are_those_of_the_context() {
     let desk = Desk::with("passed");
     let file = kubeconfig(&desk.server);
-    let output = program(PROGRAM, "get -o name -n ", file.path())
-        .output()
-        .expect("it starts");
+    let words = "get -o name -n  --context  --cluster  --user  --as ";
+    let output = program(PROGRAM, words, file.path()).output().expect("it starts");
     let out = String::from_utf8_lossy(&output.stdout);
     assert_eq!(out, "perfvalidation.perfvalidation.dev/run\n", "{output:?}");
 }

@@ -308,6 +308,18 @@ async fn the_operators_version_is_said_and_another_minor_is_noticed() {
 }
 
 #[tokio::test]
+async fn the_namespace_of_the_manifest_counts() {
+    let file = edited_sample(&[("name: quick\n", "name: quick\n  namespace: perf\n")]);
+    let mut desk = healthy();
+    desk.namespace = "other";
+    let refused = Fault::refuse("list", "perfvalidations", 403).in_namespace("other");
+    desk.server.fail(refused);
+    let answer = desk.types(&format!("doctor -f {}", file.path().display())).await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    answer.prints("✓  PerfValidations are known");
+}
+
+#[tokio::test]
 async fn the_dra_driver_is_looked_for_and_its_absence_is_no_second_failure() {
     let desk = healthy();
     let absent = "no DRA driver publishes GPUs";

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::desk::Desk;
+use super::socket::{PROGRAM, kubeconfig, program};
 
 #[tokio::test]
 async fn a_report_is_written_in_every_form() {
@@ -111,6 +112,17 @@ async fn a_report_of_what_is_no_run_says_what_to_give() {
         let answer = desk.types(&words).await;
         answer.exits(2, said);
     }
+}
+
+#[test]
+fn a_file_with_the_name_of_a_validation_hides_no_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("run"), "a file").expect("written");
+    let desk = Desk::with("failed");
+    let file = kubeconfig(&desk.server);
+    let mut report = program(PROGRAM, "report run -o markdown", file.path());
+    let output = report.current_dir(folder.path()).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "its verdict: {output:?}");
 }
 
 #[tokio::test]

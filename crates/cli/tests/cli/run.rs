@@ -3,6 +3,7 @@
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use perfval_cli::args::Cli;
+use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, SILENCE, Typed, edited_sample};
@@ -160,7 +161,6 @@ async fn a_report_that_cannot_be_written_hides_no_verdict() {
     let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
     let run = desk.start(&typed);
     run.shows("not looked at yet").await;
-    std::fs::remove_dir(&directory).expect("empty");
     std::fs::write(&directory, "a file").expect("written");
     desk.becomes("mine", "failed");
     let answer = run.ends().await;
@@ -175,6 +175,18 @@ async fn a_report_without_a_place_is_refused_before_the_run() {
         desk.types(&typed).await.exits(2, directory);
         assert_eq!(object(&desk, "mine"), None, "nothing is created");
     }
+}
+
+#[tokio::test]
+async fn a_run_that_is_not_created_leaves_no_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let new = folder.path().join("new");
+    let desk = Desk::new();
+    desk.server.fail(Fault::refuse("create", "perfvalidations", 503));
+    let report = new.join("report");
+    let typed = format!("run -f {MANIFEST} --name mine --report {}", report.display());
+    desk.types(&typed).await.exits(4, "the cluster answered 503");
+    assert!(folder.path().exists() && !new.exists());
 }
 
 #[tokio::test]
