@@ -11,7 +11,7 @@ mod survey;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt as _};
+use futures::StreamExt as _;
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{store, store::Writer};
@@ -21,9 +21,9 @@ use perfval_api::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
 
 use crate::context::Context;
+use crate::metrics::OperatorMetrics;
 use crate::streams;
 
 /// Keeps the `NodePerformance`s up to date and follows policies and baselines for as long as this process leads. Only an operator of
@@ -32,37 +32,38 @@ pub async fn work_until(context: Arc<Context>, client: Client, stop: Cancellatio
     if !context.records_nodes() {
         return;
     }
+    let metrics = &context.metrics;
     let (measured, writer) = store::<NodePerformance>();
-    let watched = watch(client.clone(), writer, || ());
+    let watched = watch("NodePerformance", client.clone(), metrics, writer, || ());
     let recorded = nodes::record(&context, &measured);
     let (policies, writer) = store::<PerfValidationPolicy>();
     let bell = Notify::new();
-    let listed = watch(client.clone(), writer, || bell.notify_one());
+    let ring = || bell.notify_one();
+    let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, ring);
     let (baselines, writer) = store::<PerfBaseline>();
-    let approved = watch(client, writer, || bell.notify_one());
+    let approved = watch("PerfBaseline", client, metrics, writer, ring);
     let followed = Box::pin(policy::follow(&context, &policies, &measured, &baselines, &bell));
     let all = async { futures::join!(watched, recorded, listed, approved, followed) };
     // It only ends when it is stopped.
     let _: Option<((), (), (), (), ())> = Box::pin(stop.run_until_cancelled(all)).await;
 }
 
-/// Fills a store. An error is no event: the watch starts again with its own backoff.
-async fn watch<K>(client: Client, writer: Writer<K>, changed: impl Fn())
-where
+/// Fills a store.
+async fn watch<K>(
+    kind: &'static str,
+    client: Client,
+    metrics: &Arc<OperatorMetrics>,
+    writer: Writer<K>,
+    changed: impl Fn(),
+) where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let strip = |object: &mut K| object.meta_mut().managed_fields = None;
-    watcher(Api::<K>::all(client), streams::config())
+    let events = watcher(Api::<K>::all(client), streams::config())
         .default_backoff()
         .modify(strip)
-        .reflect(writer)
-        .map_err(|error| {
-            debug!(
-                kind = &*K::kind(&()),
-                error = &error as &dyn std::error::Error,
-                "a watch broke"
-            );
-        })
+        .reflect(writer);
+    streams::without_errors(metrics.clone(), kind, events)
         .for_each(async |_| changed())
         .await;
 }

@@ -22,8 +22,8 @@ use kube::{Client, Resource as _};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub(crate) use self::watches::{WATCH, config};
-use self::watches::{Watches, without_errors};
+use self::watches::Watches;
+pub(crate) use self::watches::{WATCH, config, without_errors};
 use crate::context::Context;
 use crate::controller::reconcile;
 use crate::objects::WatchScope;

@@ -85,7 +85,7 @@ impl<'a> NodeHistory<'a> {
         }
         PerfValidation {
             metadata: ObjectMeta {
-                name: Some(name(&policy.name_any(), hostname, self.next_attempt())),
+                name: Some(name(policy, hostname, self.next_attempt())),
                 namespace: Some(template.metadata.namespace.clone()),
                 labels: Some(labels),
                 annotations: Some(annotations),
@@ -105,8 +105,9 @@ impl<'a> NodeHistory<'a> {
     }
 }
 
-/// Name of a validation. The same attempt has the same name, so a repeated creation makes no second object.
-fn name(policy: &str, hostname: &str, attempt: u64) -> String {
+/// Name of a validation. The same attempt has the same name, so a repeated creation makes no second object. It differs from the names
+/// of a deleted policy of the same name, because that one's validations may still exist.
+fn name(policy: &PerfValidationPolicy, hostname: &str, attempt: u64) -> String {
     let short = |text: &str| {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() {
@@ -118,8 +119,9 @@ fn name(policy: &str, hostname: &str, attempt: u64) -> String {
         let text: String = text.chars().take(PART).map(plain).collect();
         text.trim_matches('-').to_owned()
     };
-    let digest = fnv(format!("{policy}/{hostname}").as_bytes());
-    format!("{}-{}-{digest:08x}-{attempt}", short(policy), short(hostname))
+    let digest = fnv(format!("{}/{hostname}", policy.uid().unwrap_or_default()).as_bytes());
+    let (policy, node) = (short(&policy.name_any()), short(hostname));
+    format!("{policy}-{node}-{digest:08x}-{attempt}")
 }
 
 fn attempt(name: &str) -> u64 {

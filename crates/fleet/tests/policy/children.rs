@@ -22,7 +22,7 @@ fn a_validation_is_the_template_with_its_node_and_its_owner() {
     assert_eq!(
         metadata,
         json!({
-            "name": "p-n1-55df736f-1", "namespace": "perf",
+            "name": "p-n1-a259d84e-1", "namespace": "perf",
             "labels": {"team": "a", "perfvalidation.dev/policy": "p", "perfvalidation.dev/node": "n1"},
             "annotations": {"perfvalidation.dev/errors-before": "0", "perfvalidation.dev/due-reason": "NeverMeasured"},
             "ownerReferences": [{
@@ -58,6 +58,14 @@ fn the_same_attempt_has_the_same_name_and_the_next_one_another() {
     world.validations.retain(|validation| validation.name.ends_with("-2"));
     world.now += TimeDelta::hours(200);
     assert!(names(&world.decide().create).iter().all(|name| name.ends_with("-3")));
+}
+
+#[test]
+fn a_policy_made_anew_uses_no_name_of_the_deleted_one() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let first = names(&world.decide().create);
+    world.policies[0].metadata.uid = Some("another".to_owned());
+    assert_ne!(names(&world.decide().create), first);
 }
 
 #[test]

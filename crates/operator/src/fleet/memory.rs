@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt as _;
-use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_fleet::policy::{CreateRefusal, NodeComparison, ValidationFacts};
+use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, PerfValidationPolicy, PerfValidationPolicyStatus};
+use perfval_fleet::baseline::Approved;
+use perfval_fleet::policy::{CreateRefusal, NodeComparison, SelectedNode, ValidationFacts, compare_nodes};
 use tokio::time::Instant;
 
 use super::baseline::Baselines;
+use super::fingerprint::fingerprint;
 use super::survey::Surveyed;
 
 /// Time for which the watch may be behind a creation.
@@ -21,6 +23,9 @@ const SET_BACK: TimeDelta = TimeDelta::hours(24);
 const PAUSE: TimeDelta = TimeDelta::seconds(30);
 /// Longest pause.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(5);
+
+/// Least time between two comparisons of all nodes: with 5,000 of them one takes a good part of a second.
+const COMPARE: Duration = Duration::from_mins(1);
 
 /// Everything that is kept between two looks.
 #[derive(Default)]
@@ -43,8 +48,8 @@ pub(super) struct OfPolicy {
     pub(super) refusal: Option<CreateRefusal>,
     refusals: u32,
     pub(super) set_back: BTreeMap<String, DateTime<Utc>>,
-    /// Fingerprint of the measurements behind the comparison, and the time of the comparison.
-    pub(super) compared: Option<(u64, Instant)>,
+    /// Fingerprint of the measurements and nodes behind the comparison, and its time.
+    compared: Option<(u64, Instant)>,
     pub(super) comparison: NodeComparison,
     /// Own write of the status, which the watch may not show yet.
     pub(super) written: Option<(Instant, PerfValidationPolicyStatus)>,
@@ -104,6 +109,24 @@ impl Memory {
 }
 
 impl OfPolicy {
+    /// Compares the nodes of the policy, if a measurement or one of them is new. `objects` is the fingerprint of the measurements.
+    pub(super) fn compare(
+        &mut self,
+        rules: &ComparisonRules,
+        nodes: &[SelectedNode],
+        (measured, approved): (&BTreeMap<String, &NodePerformanceStatus>, &Approved),
+        objects: u64,
+    ) {
+        let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let fingerprint = objects.wrapping_add(fingerprint(&names));
+        let is_done = |(done, at): (u64, Instant)| done == fingerprint || at.elapsed() < COMPARE;
+        if self.compared.is_some_and(is_done) {
+            return;
+        }
+        self.comparison = compare_nodes(rules, measured, approved, |name| names.contains(name));
+        self.compared = Some((fingerprint, Instant::now()));
+    }
+
     /// Records the refusal of a validation.
     pub(super) fn refuse(&mut self, message: String, is_namespace_missing: bool, now: DateTime<Utc>) {
         let pause = (PAUSE * (1 << self.refusals.min(8))).min(LONGEST_PAUSE);
@@ -118,5 +141,35 @@ impl OfPolicy {
     /// Forgets refusals, because a validation was created.
     pub(super) fn allow(&mut self) {
         (self.refusal, self.refusals) = (None, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_moves_to_another_policy_is_compared_there() {
+        let failed: NodePerformanceStatus = serde_json::from_value(json!({
+            "verdict": "Failed", "measuredAt": "2026-11-20T12:00:00Z",
+            "validation": {"namespace": "perf", "name": "v", "uid": "u", "run": 1, "policy": "p"},
+        }))
+        .expect("a status");
+        let measured = BTreeMap::from([("n1".to_owned(), &failed), ("n2".to_owned(), &failed)]);
+        let mut known = OfPolicy::default();
+        let mut outliers = |name: &str| {
+            let node = SelectedNode {
+                name: name.to_owned(),
+                ..SelectedNode::default()
+            };
+            known.compare(&ComparisonRules::default(), &[node], (&measured, &Approved::new()), 7);
+            let outliers = known.comparison.outliers.iter();
+            outliers.map(|outlier| outlier.node.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(outliers("n1"), ["n1"]);
+        tokio::time::advance(COMPARE).await;
+        assert_eq!(outliers("n2"), ["n2"], "no measurement is new");
     }
 }

@@ -16,10 +16,8 @@ use perfval_api::fleet::{
     NodePerformance, NodePerformanceStatus, PerfBaseline, PerfValidationPolicy, PerfValidationPolicyStatus,
 };
 use perfval_cluster::{Class, Creation};
-use perfval_fleet::baseline::Approved;
 use perfval_fleet::policy::{
-    HOSTNAME, Outline, PolicyDecision, PolicyFacts, SelectedNode, Snapshot, ValidationFacts, compare_nodes, decide,
-    unreadable,
+    HOSTNAME, Outline, PolicyDecision, PolicyFacts, Snapshot, ValidationFacts, decide, unreadable,
 };
 use perfval_run::not_allowed;
 use tokio::sync::Notify;
@@ -27,7 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, error, info, warn};
 
 use super::fingerprint::fingerprint;
-use super::memory::{Memory, OfPolicy};
+use super::memory::Memory;
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
 use crate::context::Context;
@@ -38,8 +36,6 @@ const REST: Duration = Duration::from_secs(5);
 const SURVEY: Duration = Duration::from_mins(1);
 /// Age at which the nodes are read again before a validation is created.
 const CURRENT: Duration = Duration::from_secs(2);
-/// Least time between two comparisons of all nodes: with 5,000 of them one takes a good part of a second.
-const COMPARE: Duration = Duration::from_mins(1);
 /// Least time between two writes of a status.
 const WRITE: Duration = Duration::from_secs(10);
 /// Time in which the watch shows an own write. A status that differs later was changed by somebody else.
@@ -179,19 +175,12 @@ fn decide_all(
         .iter()
         .filter_map(|object| Some((object.name_any(), object.status.as_ref()?)))
         .collect();
-    let objects = measured.iter().map(|object| (object.uid(), object.resource_version()));
-    let names = nodes.iter().flatten().map(|node| &node.name);
-    let fingerprint = fingerprint(objects).wrapping_add(fingerprint(names));
+    let objects = fingerprint(measured.iter().map(|object| (object.uid(), object.resource_version())));
     memory.compare_with_new_norms();
     let approved = memory.baselines.approved();
     for (policy, nodes) in policies.iter().zip(nodes.iter()) {
-        compare(
-            memory.policy(policy),
-            policy,
-            nodes,
-            (&statuses, &approved),
-            fingerprint,
-        );
+        let known = memory.policy(policy);
+        known.compare(&policy.spec.comparison, nodes, (&statuses, &approved), objects);
     }
     let validations = list_validations(context, memory);
     let known = &*memory;
@@ -229,23 +218,6 @@ fn list_validations(context: &Context, memory: &mut Memory) -> Vec<ValidationFac
     }
     validations.extend(memory.unseen(&uids));
     validations
-}
-
-/// Compares the nodes of a policy, if a measurement or a node is new.
-fn compare(
-    known: &mut OfPolicy,
-    policy: &PerfValidationPolicy,
-    nodes: &[SelectedNode],
-    (measured, approved): (&BTreeMap<String, &NodePerformanceStatus>, &Approved),
-    fingerprint: u64,
-) {
-    let is_done = |(done, at): (u64, Instant)| done == fingerprint || at.elapsed() < COMPARE;
-    if known.compared.is_some_and(is_done) {
-        return;
-    }
-    let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-    known.comparison = compare_nodes(&policy.spec.comparison, measured, approved, |name| names.contains(name));
-    known.compared = Some((fingerprint, Instant::now()));
 }
 
 async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPolicy, decision: PolicyDecision) {

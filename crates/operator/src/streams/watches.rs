@@ -94,7 +94,7 @@ fn labelled() -> watcher::Config {
 }
 
 /// Logs, counts and swallows errors: the watcher restarts without help.
-pub(super) fn without_errors<T: Send>(
+pub fn without_errors<T: Send>(
     metrics: Arc<OperatorMetrics>,
     kind: &'static str,
     stream: impl Stream<Item = watcher::Result<T>> + Send,

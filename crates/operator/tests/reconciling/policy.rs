@@ -137,6 +137,18 @@ async fn a_suspended_policy_creates_nothing_until_it_continues() {
 }
 
 #[tokio::test]
+async fn a_refused_list_of_policies_is_counted_and_repeated() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    put_policy(&server, "p", &json!({}));
+    server.fail(Fault::refuse("list", "perfvalidationpolicies", 403).times(1));
+    let operator = Operator::start(&server);
+    validates(&server, &["n1"]).await;
+    let text = operator.metrics().text([]);
+    let counted = "perfvalidation_watch_errors_total{kind=\"PerfValidationPolicy\"} 1";
+    assert!(text.contains(counted), "{text}");
+}
+
+#[tokio::test]
 async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_policy(&server, "p", &json!({}));

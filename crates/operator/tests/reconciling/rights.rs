@@ -41,6 +41,12 @@ fn missing(metrics: &OperatorMetrics) -> String {
     line.unwrap_or_default().to_owned()
 }
 
+/// Number of rights that were asked for.
+fn reviews(server: &ApiServer) -> usize {
+    let calls = server.calls().into_iter();
+    calls.filter(|call| call.resource == "selfsubjectaccessreviews").count()
+}
+
 // The clock is paused: it jumps to the next timer whenever every task waits.
 
 #[tokio::test(start_paused = true)]
@@ -73,10 +79,6 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
     let server = ApiServer::new();
     let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
     let _looking = looking(&server, &rights, &metrics);
-    let reviews = |server: &ApiServer| {
-        let calls = server.calls().into_iter();
-        calls.filter(|call| call.resource == "selfsubjectaccessreviews").count()
-    };
     eventually(&server, "asked", |server| reviews(server) > 20).await;
     server.fail(Fault::refuse("watch", "pods", 403));
     assert_eq!(rights.complaint(), None);
@@ -98,6 +100,26 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
     let text = metrics.text([]);
     let counted = "perfvalidation_api_requests_total{verb=\"watch\",resource=\"pods\",code=\"403\"} 1";
     assert!(text.contains(counted), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_doubted_while_another_one_is_missing_is_checked_after_the_grant() {
+    let server = ApiServer::new();
+    server.fail(Fault::refuse("watch", "jobs", 403));
+    let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
+    let _looking = looking(&server, &rights, &metrics);
+    eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
+    let before = reviews(&server);
+    rights.doubt();
+    eventually(&server, "asked again", |server| reviews(server) > before).await;
+    server.heal();
+    server.fail(Fault::refuse("watch", "pods", 403));
+    eventually(&server, "the other one is reported", |_| {
+        rights
+            .complaint()
+            .is_some_and(|complaint| complaint.contains("watch pods (cluster-wide)"))
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
