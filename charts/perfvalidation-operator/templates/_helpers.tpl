@@ -146,8 +146,10 @@ subjects:
 {{- if and .enabled (not .secretName) }}
 {{- fail "secureMetrics.enabled: write a Secret of type kubernetes.io/tls into secureMetrics.secretName" }}
 {{- end }}
-{{- if and .enabled (not .tlsConfig) (or (and $.Values.serviceMonitor.enabled $.Values.serviceMonitor.namespace) (and $.Values.podMonitor.enabled $.Values.podMonitor.namespace)) }}
+{{- range list $.Values.serviceMonitor $.Values.podMonitor }}
+{{- if and $.Values.secureMetrics.enabled (not $.Values.secureMetrics.tlsConfig) .enabled .namespace (ne .namespace (include "perfval.namespace" $)) }}
 {{- fail "secureMetrics.tlsConfig: a monitor in another namespace cannot read the Secret of the certificate; write a tlsConfig for it" }}
+{{- end }}
 {{- end }}
 {{- if and .enabled (not .authorization) $.Values.podMonitor.enabled }}
 {{- fail "secureMetrics.authorization: a PodMonitor cannot send Prometheus' own token; use serviceMonitor, or name a Secret with a token" }}

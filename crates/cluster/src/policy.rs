@@ -1,14 +1,14 @@
 //! Writes for a `PerfValidationPolicy`.
 
 use kube::api::Api;
-use kube::core::{ObjectMeta, ResourceExt as _};
+use kube::core::{ObjectMeta, ResourceExt as _, Status};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 
 use crate::act::delete::delete_params;
 use crate::call::creation;
 use crate::error::unless_late;
-use crate::{CallFailure, Class, Cluster};
+use crate::{CallFailure, Cluster};
 
 /// Outcome of an attempt to create a validation.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,8 @@ impl Cluster {
         match self.bounded(api.create(&params, object)).await {
             Ok(_) if !is_allowed => Ok(Creation::NotAllowed),
             Ok(created) => Ok(Creation::Done(Box::new(created))),
-            Err(failure) if failure.class() == Class::Conflict => {
+            // A quota that changes meanwhile answers 409 too, and creates nothing.
+            Err(failure) if failure.refusal().is_some_and(Status::is_already_exists) => {
                 let known = self.bounded(api.get(&object.name_any())).await?;
                 Ok(if controller(&known) == controller(object) {
                     Creation::Done(Box::new(known))

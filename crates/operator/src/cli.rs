@@ -56,10 +56,10 @@ pub struct RunArgs {
     pub runner_image: String,
 
     /// DNS suffix of the cluster
-    #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local")]
+    #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local", value_parser = non_empty)]
     pub cluster_domain: String,
 
-    /// Access to frontends: Service DNS or the API server's service proxy; auto is dns in a pod
+    /// Access to frontends: dns (Service names), service-proxy (needs the right services/proxy) or auto, which is dns in a pod
     #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = FrontendAccess::Auto)]
     pub endpoint_access: FrontendAccess,
 
@@ -109,7 +109,7 @@ pub struct RunArgs {
     pub leader_elect_namespace: Option<String>,
 
     /// Name of the Lease
-    #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator")]
+    #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator", value_parser = non_empty)]
     pub leader_elect_name: String,
 
     /// Name of the process in Lease and events; by default host name and process id
@@ -121,7 +121,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_IN_FLIGHT_FILE")]
     pub in_flight_file: Option<PathBuf>,
 
-    /// Log format; auto is json in a pod
+    /// Log format: json, text or auto, which is json in a pod
     #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
     pub log_format: LogFormat,
 

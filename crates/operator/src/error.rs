@@ -61,6 +61,9 @@ pub enum Error {
         /// Description of the end.
         why: String,
     },
+    /// Work outside of the passes panicked.
+    #[error("the work of this process ended by a panic: report the bug with `kubectl perfval bundle`")]
+    WorkPanicked(#[source] tokio::task::JoinError),
     /// `ready` heard no yes.
     #[error(transparent)]
     NotReady(#[from] crate::ready::NotReady),

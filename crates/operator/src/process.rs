@@ -92,8 +92,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let result = if let Some(candidate) = candidate {
         lead(candidate, work, &stop).await
     } else {
-        work.await;
-        Ok(())
+        work.await
     };
     end.cancel();
     // The last scrapes: they must not hold up the end.
@@ -105,7 +104,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
 /// Works for as long as this process holds the lease. The lease is given back last, after all writes of this process.
 pub async fn lead(
     mut candidate: Candidate,
-    work: impl Future<Output = ()>,
+    work: impl Future<Output = Result<(), Error>>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let acquired = stop.run_until_cancelled(candidate.acquire()).await;
@@ -114,22 +113,18 @@ pub async fn lead(
         candidate.release().await;
         return Ok(());
     }
-    tokio::select! {
-        () = work => {}
+    let worked = tokio::select! {
+        worked = work => worked,
         lost = candidate.keep() => return Err(lost),
-    }
+    };
     candidate.release().await;
-    Ok(())
+    worked
 }
 
 /// Does the work on another thread. It ends with this future.
-async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
-    if let Err(ended) = AbortOnDropHandle::new(tokio::spawn(work)).await {
-        error!(
-            error = &ended as &dyn std::error::Error,
-            "the work of this process ended by a panic"
-        );
-    }
+async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+    let worked = AbortOnDropHandle::new(tokio::spawn(work)).await;
+    worked.map_err(Error::WorkPanicked)
 }
 
 /// The state that passes share, and the objects whose probe was answered.
@@ -292,5 +287,16 @@ mod tests {
             .await
             .expect("it leads");
         finished.try_recv().expect("the work was done");
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error_and_gives_the_lease_back() {
+        let server = ApiServer::new();
+        let candidate = Candidate::new(server.client(), "operators", "lease", "me".to_owned());
+        let work = elsewhere(async { panic!("a bug") });
+        let ended = lead(candidate, work, &CancellationToken::new()).await;
+        assert!(matches!(ended, Err(Error::WorkPanicked(_))), "{ended:?}");
+        let lease = server.get("leases", "operators", "lease").expect("a lease");
+        assert_eq!(lease["spec"]["holderIdentity"], "");
     }
 }

@@ -120,7 +120,10 @@ impl Rights {
             let nothing_missing = self.0.known.lock().missing.is_empty();
             if nothing_missing {
                 pause = AGAIN;
-                self.0.doubted.notified().await;
+                // A doubt that came while another right was missing is not answered yet.
+                if !is_doubted {
+                    self.0.doubted.notified().await;
+                }
             } else {
                 pause = (2 * pause).min(SELDOM);
                 is_doubted |= self.0.doubted.notified().now_or_never().is_some();

@@ -44,16 +44,20 @@ pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
 
 /// One look at everything that carries the operator's label.
 async fn sweep(context: &Context, reported: &mut HashSet<String>) {
-    let mut found = Vec::new();
+    let (mut found, mut is_complete) = (Vec::new(), true);
     for namespace in context.objects.namespaces() {
         match context.cluster.labelled(namespace.as_deref()).await {
             Seen::Present(mut here) => found.append(&mut here),
             // The next look may see more.
-            unread => debug!(why = unread.unknown(), "what is left behind cannot be seen"),
+            unread => {
+                debug!(why = unread.unknown(), "what is left behind cannot be seen");
+                is_complete = false;
+            }
         }
     }
     let mut orphans = BTreeSet::new();
-    for (stray, of) in judged(context, &found).await {
+    let (all, owners_are_known) = judged(context, &found).await;
+    for (stray, of) in all {
         let uid = &stray.id.uid;
         if of == Stray::Orphan {
             orphans.insert(uid.clone());
@@ -74,12 +78,16 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
             }
         }
     }
-    reported.retain(|uid| found.iter().any(|found| found.id.uid == *uid));
-    context.metrics.orphaned(orphans.len());
+    // Objects that could not be seen or judged are still there.
+    if is_complete && owners_are_known {
+        reported.retain(|uid| found.iter().any(|found| found.id.uid == *uid));
+        context.metrics.orphaned(orphans.len());
+    }
 }
 
-/// The strays among these objects. An owner is read from the API server only if no watch has brought it.
-async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labelled, Stray)> {
+/// The strays among these objects, and false if the owners of some are unknown. An owner is read from the API server only if no
+/// watch has brought it.
+async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> (Vec<(&'a Labelled, Stray)>, bool) {
     let known: Vec<_> = context.objects.readable().collect();
     let known: HashMap<&str, &Stored> = known
         .iter()
@@ -107,7 +115,8 @@ async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labell
         let stray = strays::judge(found, &owner, &context.settings, now)?;
         Some((found, stray))
     };
-    found.iter().filter_map(judge).collect()
+    let strays = found.iter().filter_map(judge).collect();
+    (strays, !matches!(owners, Seen::Unknown(_)))
 }
 
 async fn report(context: &Context, stray: &Labelled, of: Stray) {

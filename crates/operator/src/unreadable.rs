@@ -76,7 +76,7 @@ pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duratio
 
 /// Removes what [`mark`] has set.
 fn unmark(status: &mut Value) {
-    if let Some(conditions) = status["conditions"].as_array_mut() {
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| condition["reason"] != Reason::SpecUnreadable.as_str());
     }
 }
@@ -136,5 +136,10 @@ mod tests {
         unmark(&mut status);
         assert_eq!(status["conditions"], json!([passed]));
         assert_eq!(status["verdict"], "Passed");
+        for mut other in [json!(null), json!({"verdict": "Passed"})] {
+            let before = other.clone();
+            unmark(&mut other);
+            assert_eq!(other, before, "nothing is to be written");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::aiperf::{How, ProcessEnd};
 pub const EXPORT: &str = "profile_export_aiperf.json";
 
 /// Export of AIPerf's scrapes of the frontend; absent with `--no-server-metrics`.
-const SERVER_METRICS: &str = "server_metrics_export.json";
+pub const SERVER_METRICS: &str = "server_metrics_export.json";
 
 /// One line per request, while it measures; the only account of a run in which all failed.
 pub const RECORDS: &str = "profile_export.jsonl";

@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> Result<u8, Error> {
 }
 
 fn measure(options: &Options) -> Result<Payload, Error> {
-    for earlier in [outcome::EXPORT, outcome::RECORDS] {
+    for earlier in [outcome::EXPORT, outcome::RECORDS, outcome::SERVER_METRICS] {
         clear(&options.artifact_dir, &options.artifact_dir.join(earlier))?;
     }
 

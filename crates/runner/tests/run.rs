@@ -112,6 +112,18 @@ fn an_export_of_an_earlier_run_is_not_taken() {
 }
 
 #[test]
+fn times_of_a_frontend_of_an_earlier_run_are_not_taken() {
+    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json");
+    let earlier = rig.dir().join("server_metrics_export.json");
+    fs::write(earlier, fixture("server-metrics.json")).expect("written");
+    let record = rig.run(&[]).payload().record;
+    let Outcome::Report(report) = &record.outcome else {
+        panic!("{record:?}")
+    };
+    assert_eq!(report.frontend.request_ms, None);
+}
+
+#[test]
 fn an_end_without_a_result_has_its_exit_code_and_its_last_words() {
     let text = str::to_owned;
     let nothing = "printf '\\033[33m╭─ Exit ─╮\\033[0m\\n│ nothing to export │\\n'";

@@ -21,12 +21,16 @@ pub(super) fn read_completion(body: &[u8]) -> ProbeAnswer {
     })
 }
 
-/// The ids of `/v1/models`, a few of many; empty if the body is none.
-pub(super) fn read_models(body: &[u8]) -> Vec<String> {
+/// A few ids of `/v1/models`; none if `model` is among all of them, or if the body is no list.
+pub(super) fn other_models(body: &[u8], model: &str) -> Vec<String> {
     let list: Value = serde_json::from_slice(body).unwrap_or_default();
     let models = list["data"].as_array().into_iter().flatten();
-    let ids = models.filter_map(|model| Some(beginning(model["id"].as_str()?.as_bytes())));
-    ids.take(MODELS).collect()
+    let ids: Vec<&str> = models.filter_map(|served| served["id"].as_str()).collect();
+    if ids.contains(&model) {
+        return Vec::new();
+    }
+    let few = ids.into_iter().take(MODELS);
+    few.map(|id| beginning(id.as_bytes())).collect()
 }
 
 /// The message of a refusal. Frontends and the API server, which relays for an operator outside the cluster, put it into JSON.
@@ -80,6 +84,18 @@ mod tests {
         ] {
             assert_eq!(refusal(body.as_bytes()), text);
         }
+    }
+
+    #[test]
+    fn a_model_with_a_long_name_or_behind_many_others_is_served() {
+        let long = "m".repeat(253);
+        let mut ids: Vec<String> = (0..MODELS).map(|number| number.to_string()).collect();
+        ids.push(long.clone());
+        let models: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        let body = json!({"data": models}).to_string();
+        assert!(other_models(body.as_bytes(), &long).is_empty());
+        assert_eq!(other_models(body.as_bytes(), "m"), ids[..MODELS]);
+        assert!(other_models(b"<html>", "m").is_empty());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
-use super::answer::{read_completion, read_models, refusal};
+use super::answer::{other_models, read_completion, refusal};
 use crate::error::chain;
 
 /// Enough for 16 tokens and an error page.
@@ -109,8 +109,8 @@ async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswe
         // An unknown model, or a model that is not there yet: the list decides.
         let models = format!("{base}/v1/models");
         let (_, list) = way.send(build(Method::GET, &models, Body::empty())?).await?;
-        let served = read_models(&list);
-        if !served.is_empty() && !served.contains(&request.model) {
+        let served = other_models(&list, &request.model);
+        if !served.is_empty() {
             return Ok(ProbeAnswer::OtherModels(served));
         }
     }

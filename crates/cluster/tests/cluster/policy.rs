@@ -2,7 +2,7 @@
 
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
-use perfval_cluster::Creation;
+use perfval_cluster::{Class, Creation};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
@@ -77,6 +77,14 @@ async fn a_refused_validation_is_a_failure() {
     world.server.fail(Fault::refuse("create", "perfvalidations", 403));
     let failure = world.cluster.create_validation(&child()).await.expect_err("refused");
     assert!(!failure.is_namespace_missing());
+}
+
+#[tokio::test]
+async fn a_validation_that_a_changing_quota_refuses_is_tried_again() {
+    let world = World::new();
+    world.server.fail(Fault::refuse("create", "perfvalidations", 409));
+    let failure = world.cluster.create_validation(&child()).await.expect_err("refused");
+    assert_eq!(failure.class(), Class::Conflict, "{failure}");
 }
 
 #[tokio::test]

@@ -104,6 +104,9 @@ fn every_flag_has_a_twin_in_the_environment_named_after_it() {
 }
 
 #[test]
-fn an_empty_image_is_refused() {
-    assert!(Cli::try_parse_from(["perfvalidation-operator", "run", "--aiperf-image", ""]).is_err());
+fn an_empty_image_domain_or_lease_is_refused() {
+    for flag in ["--aiperf-image", "--cluster-domain", "--leader-elect-name"] {
+        let parsed = Cli::try_parse_from(["perfvalidation-operator", "run", flag, ""]);
+        assert!(parsed.is_err(), "{flag}");
+    }
 }

@@ -112,7 +112,7 @@ table! {
     RECONCILE_ERRORS = Counter, "reconcile_errors", None, &["reason"], "Passes that ended in an error";
     API_REQUESTS = Counter, "api_requests", None, &["verb", "resource", "code"], "Calls of the API server, by HTTP status; none: no answer";
     API_TIMEOUTS = Counter, "api_timeouts", None, &[], "Calls of the API server without an answer in time";
-    WATCH_ERRORS = Counter, "watch_errors", None, &["kind"], "Broken and restarted watches of validations and their objects";
+    WATCH_ERRORS = Counter, "watch_errors", None, &["kind"], "Broken and restarted watches";
     MISSING_RIGHTS = Gauge, "missing_rights", None, &[], "Rights that the operator lacks; /readyz lists them";
     UNREADABLE = Gauge, "unreadable_objects", None, &[], "PerfValidations that the operator cannot parse, or has no room for (SpecUnreadable)";
     ORPHANS = Gauge, "orphaned_objects", None, &[], "Objects whose PerfValidation was removed by force";

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kube::Client;
 use perfval_operator::fence::Fence;
 use perfval_operator::leader::Candidate;
@@ -124,8 +125,9 @@ async fn live(server: ApiServer, wire: Wire, clock: ServerClock, settings: Setti
         let fence = Fence::new(Some(candidate.tenure()));
         let fenced = Client::new(fence.layer(line), "default");
         let operator = Operator::start(fenced.clone(), fenced, clock.clock(), settings.clone());
+        let work = operator.run(server.clone()).map(Ok);
         // Whatever ended it, it is started again.
-        let _ = lead(candidate, operator.run(server.clone()), &CancellationToken::new()).await;
+        let _ = lead(candidate, work, &CancellationToken::new()).await;
         sleep(RESTART).await;
     }
 }

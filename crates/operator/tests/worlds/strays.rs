@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_testkit::api_server::{Call, Made, Strike};
+use perfval_testkit::api_server::{Call, Fault, Made, Strike};
 use serde_json::Value;
 
 use crate::laws::CREATED;
@@ -110,4 +110,20 @@ fn what_a_vanished_object_leaves_is_reported() {
         reported,
         ["DynamoGraphDeployment", "Job", "ResourceClaimTemplate", "Service"]
     );
+}
+
+#[test]
+fn what_cannot_be_seen_for_a_while_is_not_reported_again() {
+    let reports = timeless(async {
+        let mut rig = vanished().await;
+        rig.server.fail(Fault::refuse("list", "jobs", 500));
+        rig.wait(Duration::from_mins(15)).await;
+        rig.server.heal();
+        rig.wait(Duration::from_mins(15)).await;
+        rig.server.objects("events")
+    });
+    let orphans: Vec<&Value> = reports.iter().filter(|event| event["action"] == "Orphaned").collect();
+    assert_eq!(orphans.len(), 4, "one for each object: {orphans:#?}");
+    let are_single = orphans.iter().all(|event| event["series"].is_null());
+    assert!(are_single, "none was published again: {orphans:#?}");
 }
