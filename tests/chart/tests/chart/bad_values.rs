@@ -36,12 +36,16 @@ fn metrics_without_a_certificate_or_a_token_are_refused() {
         &json!({"secureMetrics": secure, "podMonitor": {"enabled": true}}),
         &["secureMetrics.authorization", "serviceMonitor"],
     );
-    let monitor = |enabled: bool| json!({"enabled": enabled, "namespace": "monitoring"});
+    let monitor = |enabled: bool, namespace: &str| {
+        let monitor = json!({"enabled": enabled, "namespace": namespace});
+        json!({"secureMetrics": secure, "serviceMonitor": monitor})
+    };
     refused(
-        &json!({"secureMetrics": secure, "serviceMonitor": monitor(true)}),
+        &monitor(true, "monitoring"),
         &["secureMetrics.tlsConfig", "another namespace"],
     );
-    render::chart(&json!({"secureMetrics": secure, "serviceMonitor": monitor(false)})).expect("it is off");
+    render::chart(&monitor(false, "monitoring")).expect("it is off");
+    render::chart(&monitor(true, render::NAMESPACE)).expect("it is the namespace of the release");
 }
 
 #[test]

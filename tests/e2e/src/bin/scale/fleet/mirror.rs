@@ -231,3 +231,72 @@ fn whose(object: &DynamicObject) -> Whose {
         meta.name.clone().unwrap_or_default(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn pod(name: &str) -> Value {
+        let meta = json!({"namespace": "perf", "name": name, "labels": {RUN_LABEL: "0"}, "finalizers": ["f"]});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": {"phase": "Pending"}})
+    }
+
+    async fn until(mirror: &mut Mirror, is_so: impl Fn(&ApiServer) -> bool) {
+        for _ in 0..500 {
+            mirror.follow().expect("it follows");
+            if is_so(&mirror.server) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", mirror.server.objects("pods"));
+    }
+
+    #[tokio::test]
+    async fn a_mirror_shows_the_cluster_and_reports_its_pods() {
+        let (cluster, server) = (ApiServer::new(), ApiServer::new());
+        for server in [&cluster, &server] {
+            server.install_dynamo(&["v1beta1"], None);
+        }
+        cluster.put(pod("a"));
+        cluster.put(pod("b"));
+        let mut mirror = Mirror::start(&cluster.client(), &server, "perf");
+        until(&mut mirror, |server| server.objects("pods").len() == 2).await;
+
+        let before = server.version();
+        server.edit("pods", "perf", "a", |pod| pod["status"]["phase"] = "Running".into());
+        mirror.report_pods_since(before).await.expect("a report");
+        let phase = |server: &ApiServer, name: &str| {
+            server
+                .get("pods", "perf", name)
+                .map(|pod| pod["status"]["phase"].clone())
+        };
+        assert_eq!(phase(&cluster, "a"), Some(json!("Running")));
+        assert_eq!(phase(&cluster, "b"), Some(json!("Pending")));
+
+        // Events from before the report do not take it back.
+        let old: DynamicObject = serde_json::from_value(pod("a")).expect("a pod");
+        let place = mirror
+            .followed
+            .iter()
+            .position(|followed| followed.plural == "pods")
+            .expect("pods");
+        let old = DynamicObject {
+            metadata: kube::core::ObjectMeta {
+                resource_version: Some("1".to_owned()),
+                ..old.metadata
+            },
+            ..old
+        };
+        mirror.put(place, old.clone()).expect("a put");
+        assert_eq!(phase(&server, "a"), Some(json!("Running")));
+
+        // A list that is read again lacks what is gone, whatever its finalizers.
+        mirror.take(place, Event::Init).expect("a list");
+        mirror.take(place, Event::InitApply(old)).expect("a pod");
+        mirror.take(place, Event::InitDone).expect("its end");
+        assert_eq!((phase(&server, "a").is_some(), phase(&server, "b")), (true, None));
+    }
+}
