@@ -182,8 +182,8 @@ fleet nodes="5000" speedup="20" enough=nodes: binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}
 
-# The same on a control plane of the lab: etcd, API server, controllers and scheduler are real, and kwok has the nodes (1,000 take half an hour on two cores, most of it the control plane's).
-fleet-lab nodes="1000" speedup="4" enough=nodes: build-lab binaries
+# The same on a control plane of the lab: etcd, API server, controllers and scheduler are real, and kwok has the nodes (1,000 take three quarters of an hour on two cores, most of it the control plane's).
+fleet-lab nodes="1000" speedup="8" enough=nodes: build-lab binaries
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     @{{suite}} fleet {{nodes}} {{speedup}} {{enough}}
 
