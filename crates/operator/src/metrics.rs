@@ -178,9 +178,10 @@ impl OperatorMetrics {
         self.unreadable.set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
 
-    /// Sets the number of objects that have lost their owner.
-    pub fn orphaned(&self, objects: usize) {
-        self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    /// Sets the number of objects that have lost their owner. It does not fall while some objects cannot be seen.
+    pub fn orphaned(&self, objects: usize, is_complete: bool) {
+        let least = if is_complete { 0 } else { self.orphans.get() };
+        self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX).max(least));
     }
 
     /// An object came after the end of its run.

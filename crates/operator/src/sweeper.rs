@@ -79,9 +79,10 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
         }
     }
     // Objects that could not be seen or judged are still there.
-    if is_complete && owners_are_known {
+    let is_complete = is_complete && owners_are_known;
+    context.metrics.orphaned(orphans.len(), is_complete);
+    if is_complete {
         reported.retain(|uid| found.iter().any(|found| found.id.uid == *uid));
-        context.metrics.orphaned(orphans.len());
     }
 }
 

@@ -1,9 +1,8 @@
 //! The API server's audit log: what the operator wrote, and how fast it reacted.
 
+mod tail;
+
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use crate::lab::Lab;
+pub use tail::AuditTail;
 
 /// The installed operator, as the API server knows it.
 pub const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
@@ -75,7 +75,7 @@ pub struct Call {
     pub answered: DateTime<Utc>,
     /// The answer's HTTP status; 0 where there is none.
     pub code: u16,
-    /// Whether it asked to store nothing.
+    /// Set if it asked to store nothing.
     pub dry_run: bool,
 }
 
@@ -303,68 +303,6 @@ impl From<Entry> for Call {
     }
 }
 
-/// The log from now on.
-pub struct AuditTail {
-    path: PathBuf,
-    file: BufReader<File>,
-    /// A line whose end is not written yet.
-    begun: String,
-}
-
-impl AuditTail {
-    /// The log of the lab, behind its last line.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn new(lab: &Lab) -> io::Result<Self> {
-        Self::of(PathBuf::from(lab.run(&["audit-log"]).await.trim()))
-    }
-
-    fn of(path: PathBuf) -> io::Result<Self> {
-        let mut file = File::open(&path)?;
-        file.seek(SeekFrom::End(0))?;
-        Ok(Self {
-            path,
-            file: BufReader::new(file),
-            begun: String::new(),
-        })
-    }
-
-    /// Requests of a user that were answered since the last call.
-    ///
-    /// # Errors
-    /// If the log cannot be read.
-    pub fn calls(&mut self, user: &str) -> io::Result<Vec<Call>> {
-        let mut calls = self.rest(user)?;
-        // The API server moves a full log aside and begins a new one.
-        if File::open(&self.path)?.metadata()?.ino() != self.file.get_ref().metadata()?.ino() {
-            calls.extend(self.rest(user)?);
-            self.file = BufReader::new(File::open(&self.path)?);
-            calls.extend(self.rest(user)?);
-        }
-        Ok(calls)
-    }
-
-    fn rest(&mut self, user: &str) -> io::Result<Vec<Call>> {
-        let mut calls = Vec::new();
-        while self.file.read_line(&mut self.begun)? > 0 && self.begun.ends_with('\n') {
-            // Most lines are about other users.
-            let entry = self
-                .begun
-                .contains(user)
-                .then(|| serde_json::from_str::<Entry>(&self.begun));
-            if let Some(Ok(entry)) = entry
-                && entry.stage == "ResponseComplete"
-                && entry.user.username == user
-            {
-                calls.push(entry.into());
-            }
-            self.begun.clear();
-        }
-        Ok(calls)
-    }
-}
-
 impl ObjectRef {
     /// Resource and subresource.
     fn kind(&self) -> String {
@@ -382,10 +320,10 @@ mod tests {
 
     use super::*;
 
-    const CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
+    pub(super) const CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
 
     /// A request that was answered at once, so many milliseconds after the first.
-    fn request(at: i64, user: &str, verb: &str, resource: &str) -> Value {
+    pub(super) fn request(at: i64, user: &str, verb: &str, resource: &str) -> Value {
         let at = DateTime::from_timestamp_millis(1_800_000_000_000 + at).expect("a time");
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         json!({
@@ -424,26 +362,6 @@ mod tests {
         let log = format!("{dry}\n{real}");
         let audit = Audit::of(entries(&log), "perf", DateTime::UNIX_EPOCH);
         assert_eq!(audit.total(), 1, "{:?}", audit.writes);
-    }
-
-    #[test]
-    fn a_tail_reads_whole_lines_and_follows_a_log_that_was_moved_aside() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("audit.log");
-        let line = |at, user| format!("{}\n", request(at, user, "get", "pods"));
-        std::fs::write(&path, line(0, OPERATOR)).expect("write");
-        let mut tail = AuditTail::of(path.clone()).expect("a tail");
-        let mut log = File::options().append(true).open(&path).expect("open");
-        let mut seen = |text: &str| {
-            std::io::Write::write_all(&mut log, text.as_bytes()).expect("write");
-            tail.calls(OPERATOR).expect("read").len()
-        };
-        let (own, other) = (line(1, OPERATOR), line(2, CONTROLLER));
-        assert_eq!(seen(&format!("{own}{other}{}", &own[..20])), 1);
-        assert_eq!(seen(&own[20..]), 1);
-        std::fs::rename(&path, folder.path().join("audit-1.log")).expect("move");
-        std::fs::write(&path, line(3, OPERATOR)).expect("write");
-        assert_eq!(seen(&own), 2);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub fn steps(state: &StateDir, dynamo_version: &str, simulated: bool) -> Vec<Ste
     ]
 }
 
-/// kwok, which makes nodes ready that only exist in the API server, and their pods run.
+/// kwok, which makes nodes ready that only exist in the API server, and their pods run, except those of validations.
 pub fn simulated_nodes(state: &StateDir) -> Step {
     Step::Start(kwok(state))
 }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 pub use call::Call;
 pub use fault::Fault;
 pub use kind::Kind;
-pub use route::KUBERNETES;
+pub use route::{KUBERNETES, VERBS};
 pub use usurp::{is_a_strangers, is_forced};
 pub use wire::{Line, Made, Strike, Wire};
 

@@ -65,7 +65,8 @@ fn eventful() -> OperatorMetrics {
     metrics.watch_failed("Job");
     metrics.lacks(2);
     metrics.unreadable(3);
-    metrics.orphaned(4);
+    metrics.orphaned(4, true);
+    metrics.orphaned(3, false);
     metrics.came_late();
     metrics.calls(Counts {
         timeouts: 3,

@@ -10,7 +10,7 @@ use super::service::Answer;
 use super::{State, fault, verbs};
 
 /// Verbs of a role.
-const VERBS: [&str; 8] = [
+pub const VERBS: [&str; 8] = [
     "get",
     "list",
     "watch",

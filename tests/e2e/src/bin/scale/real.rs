@@ -160,7 +160,7 @@ pub async fn write_pods(client: &Client, namespace: &'static str, nodes: usize) 
 /// apiVersion, kind, plural and namespace.
 pub type Kind = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-pub async fn write(client: &Client, kind: Kind, objects: impl Iterator<Item = Value>) -> Outcome<()> {
+async fn write(client: &Client, kind: Kind, objects: impl Iterator<Item = Value>) -> Outcome<()> {
     let api = &api(client, kind);
     stream::iter(objects.map(Ok))
         .try_for_each_concurrent(AT_ONCE, |object| async move {

@@ -65,7 +65,7 @@ pub struct Hardware {
 impl Hardware {
     /// A fleet of so many nodes.
     pub fn new(nodes: usize) -> Self {
-        // The scheduler puts every load generator on the first node.
+        // The scheduler of the stub puts every load generator on the first node.
         let mut indices: Vec<usize> = (1..nodes).collect();
         let mut random = fastrand::Rng::with_seed(7);
         random.shuffle(&mut indices);

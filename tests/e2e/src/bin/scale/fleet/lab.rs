@@ -15,7 +15,7 @@ use kube::api::PostParams;
 use kube::core::DynamicObject;
 use perfval_e2e::tls::Tls;
 use perfval_e2e::{AuditTail, Lab, OPERATOR};
-use perfval_testkit::api_server::{ApiServer, Call};
+use perfval_testkit::api_server::{ApiServer, Call, VERBS};
 use perfval_testkit::world::World;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -183,18 +183,8 @@ async fn play(
 
 /// A request as the stub notes it; `None` for what it does not know.
 fn call(call: perfval_e2e::Call) -> Option<Call> {
-    let verbs = [
-        "get",
-        "list",
-        "watch",
-        "create",
-        "update",
-        "patch",
-        "delete",
-        "deletecollection",
-    ];
     Some(Call {
-        verb: verbs.into_iter().find(|verb| *verb == call.verb)?,
+        verb: VERBS.into_iter().find(|verb| *verb == call.verb)?,
         group: String::new(),
         resource: call.kind,
         namespace: (!call.namespace.is_empty()).then_some(call.namespace),

@@ -7,6 +7,7 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event, watcher};
+use perfval_api::meta::RUN_LABEL;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -17,13 +18,11 @@ use super::super::real::{Kind, api};
 /// Reports under way at once.
 const AT_ONCE: usize = 32;
 const OURS: &str = "perfvalidation.dev/v1alpha1";
-/// Pods of runs have it.
-const RUN_LABEL: &str = "perfvalidation.dev/run";
 
 /// Namespace and name.
 type Whose = (String, String);
 
-/// A mirror. It changes between two calls of [`Mirror::follow`] by itself only.
+/// A mirror. Between two calls of [`Mirror::follow`] only the kubelets of this program change it.
 pub struct Mirror {
     pub server: ApiServer,
     client: Client,
