@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use perfval_api::admission::is_label;
 
+use evidence::namespace_name;
 pub use evidence::{
     BundleArgs, DiffArgs, DoctorArgs, Form, Format, LogsArgs, OPERATOR_LABEL, OPERATOR_NAMESPACE, ReportArgs, RunPart,
     VerifyArgs,
@@ -83,13 +83,6 @@ fn namespace(text: &str) -> Result<String, String> {
         return Ok(String::new());
     }
     namespace_name(text)
-}
-
-fn namespace_name(text: &str) -> Result<String, String> {
-    if is_label(text) {
-        return Ok(text.to_owned());
-    }
-    Err("write lower-case letters, digits and '-'".to_owned())
 }
 
 impl Verb {

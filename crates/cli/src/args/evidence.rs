@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-
-use super::namespace_name;
+use perfval_api::admission::is_label;
 
 /// Format of an answer that is no list of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -141,4 +140,12 @@ pub struct DoctorArgs {
     /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+}
+
+/// Name of a namespace.
+pub(super) fn namespace_name(text: &str) -> Result<String, String> {
+    if is_label(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write lower-case letters, digits and '-'".to_owned())
 }
