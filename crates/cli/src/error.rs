@@ -272,12 +272,12 @@ pub fn is_missing_kind(status: &Status) -> bool {
 /// The last cause explains most: "connection refused" rather than "client error (Connect)".
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let last = || causes(error).last().map_or_else(String::new, ToString::to_string);
-    without_token(error).unwrap_or_else(last)
+    without_secrets(error).unwrap_or_else(last)
 }
 
 /// Text for an error whose own text may have secrets (lines of a kubeconfig, the output of a credential plugin, the URL of a proxy), or
 /// no remedy. `None` for other errors.
-pub fn without_token(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub fn without_secrets(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     causes(error).find_map(|cause| {
         if let Some(KubeconfigError::Parse(error)) = cause.downcast_ref() {
             return Some(format!("the kubeconfig cannot be read: {}", fault(error)));

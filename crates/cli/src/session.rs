@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::args::Target;
-use crate::error::{Error, WRONG_TOKEN, is_missing_kind, without_token};
+use crate::error::{Error, WRONG_TOKEN, is_missing_kind, without_secrets};
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -72,7 +72,7 @@ fn kubeconfig(target: &Target, chosen: &KubeConfigOptions) -> Result<Option<Kube
 
 /// Error of a configuration.
 fn no_cluster(error: &(dyn std::error::Error + 'static)) -> Error {
-    Error::NoCluster(without_token(error).unwrap_or_else(|| error.to_string()))
+    Error::NoCluster(without_secrets(error).unwrap_or_else(|| error.to_string()))
 }
 
 /// Client of a configuration.

@@ -174,6 +174,7 @@ fn default_and_meaning(name: &str, path: &str, field: &JSONSchemaProps) -> (Stri
         let _ = write!(text, " {}.", values.join(", "));
     }
     if !is_listed {
+        assert_eq!(name, "phase", "docs/reference.md lists no other values");
         text.push_str(" [Values](reference.md#phases).");
     }
     // A selector of a pod is a plain map.

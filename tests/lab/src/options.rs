@@ -10,7 +10,7 @@ use crate::node::MOST_NODES;
 /// Which lab is wanted.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Only etcd, API server, controllers, scheduler and the stand-in for Dynamo's operator; kwok in place of a node.
+    /// Only etcd, API server, controllers, scheduler and the stand-in for Dynamo's operator; kwok in place of a node, where pods of validations stay pending.
     #[arg(long)]
     pub control_plane: bool,
     /// Dynamo version of the image on the node and of the stand-in.

@@ -93,7 +93,7 @@ async fn account(lab: &Lab, folder: &Path) -> Outcome<PathBuf> {
         .await;
     let mut config: Value = serde_json::from_str(&admin)?;
     config["users"][0]["user"] = json!({"token": token.trim()});
-    // That of the lease.
+    // The operator takes its lease in the namespace of its kubeconfig.
     config["contexts"][0]["context"]["namespace"] = json!(namespace);
     let path = folder.join("kubeconfig");
     fs::write(&path, config.to_string())?;
