@@ -63,12 +63,13 @@ fn has_precedence((earlier, measured_at): (&ValidationReference, DateTime<Utc>),
     earlier.policy.is_some() && is_user_s && later.ended_at - measured_at < PRECEDENCE
 }
 
-/// Decides what becomes of a node's object. `all` are the objects of all nodes, in which a GPU is looked
-/// for that is new on this node.
+/// Decides what becomes of a node's object. A GPU that is new on this node is looked for in the objects of all nodes, and in
+/// `former` ones, which were deleted with their nodes.
 pub fn decide<'a>(
     measured: &Measurement,
     node: &NodeIdentity,
     all: impl Iterator<Item = &'a NodePerformance> + Clone,
+    former: impl Iterator<Item = &'a NodePerformance>,
 ) -> NodeChange {
     let own = all.clone().find(|object| object.name_any() == measured.node);
     let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == node.uid);
@@ -82,7 +83,7 @@ pub fn decide<'a>(
         (Some(_), Some(shown)) => judge_again(measured, shown),
         // The trials are older than this node, or another run has measured since.
         (Some(_), None) => return NodeChange::Nothing,
-        (None, shown) => measure(measured, node, shown, all),
+        (None, shown) => measure(measured, node, shown, (all, former)),
     };
     let metadata = current.map_or_else(|| owned(&measured.node, &node.uid), |object| object.metadata.clone());
     let object = Box::new(NodePerformance {
@@ -118,13 +119,17 @@ fn measure<'a>(
     measured: &Measurement,
     node: &NodeIdentity,
     shown: Option<&NodePerformanceStatus>,
-    all: impl Iterator<Item = &'a NodePerformance> + Clone,
+    (all, former): (
+        impl Iterator<Item = &'a NodePerformance> + Clone,
+        impl Iterator<Item = &'a NodePerformance>,
+    ),
 ) -> NodePerformanceStatus {
     let environment = measured.environment.as_deref();
     let mut pasts: BTreeMap<&str, Running> = BTreeMap::new();
     let statuses = all.filter_map(|object| object.status.as_ref());
     let own: HashSet<&str> = measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
-    let gpus = statuses.clone().flat_map(|status| &status.gpus);
+    let former = former.filter_map(|object| object.status.as_ref());
+    let gpus = statuses.clone().chain(former).flat_map(|status| &status.gpus);
     for gpu in gpus.filter(|gpu| own.contains(gpu.uuid.as_str())) {
         let stored = gpu.operator_state.as_ref();
         let Some(past) = stored.and_then(|stored| Running::read(stored, environment)) else {

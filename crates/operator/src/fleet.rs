@@ -2,6 +2,7 @@
 
 mod baseline;
 mod fingerprint;
+mod former;
 pub(crate) mod measured;
 mod memory;
 mod nodes;

@@ -269,7 +269,7 @@ impl PolicyFleet {
             created_at: DateTime::UNIX_EPOCH,
             boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
         };
-        let change = record(&measured, &identity, self.objects.values());
+        let change = record(&measured, &identity, self.objects.values(), std::iter::empty());
         let NodeChange::Write(object) = change else {
             panic!("{change:?}")
         };

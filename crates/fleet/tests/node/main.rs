@@ -7,10 +7,19 @@ use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::margin::own_past_margin;
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::{NodeChange, decide, is_preferred};
+use perfval_fleet::node::{self, NodeChange, is_preferred};
 use serde_json::{Value, json};
 
 const UID: &str = "node-uid";
+
+/// Decides without former objects.
+fn decide<'a>(
+    measured: &Measurement,
+    node: &NodeIdentity,
+    all: impl Iterator<Item = &'a NodePerformance> + Clone,
+) -> NodeChange {
+    node::decide(measured, node, all, std::iter::empty())
+}
 
 /// Node with a uid, in its first boot.
 fn node(uid: &str) -> NodeIdentity {
@@ -300,6 +309,15 @@ fn the_past_of_a_gpu_moves_with_it() {
     ));
     assert_eq!(next.metadata.name.as_deref(), Some("n2"));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
+}
+
+#[test]
+fn the_past_of_a_gpu_outlives_the_object_of_its_node() {
+    let deleted = after(6, &[("GPU-a", 8000)]);
+    let next = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
+    let change = node::decide(&next, &node("new-uid"), std::iter::empty(), [&deleted].into_iter());
+    assert!(matches!(change, NodeChange::Write(_)), "{change:?}");
+    assert_eq!(status(&written(change)).percent_of_own_past, Some(80));
 }
 
 #[test]

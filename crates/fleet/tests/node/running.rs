@@ -2,10 +2,9 @@
 
 use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_fleet::measurement::Measurement;
-use perfval_fleet::node::decide;
 use serde_json::{Value, json};
 
-use crate::{UID, after, changed, confirmation, measured, node, of_policy, status, validation, written};
+use crate::{UID, after, changed, confirmation, decide, measured, node, of_policy, status, validation, written};
 
 /// Stored statistics of the first GPU.
 fn first_state(object: &NodePerformance) -> Value {

@@ -86,7 +86,12 @@ impl Fleet {
         .expect("a validation");
         let status = object.status.as_ref().expect("a status");
         let measured = Measurement::read(&object, status).expect("a measurement");
-        let change = decide(&measured, &NodeIdentity::default(), self.objects.values());
+        let change = decide(
+            &measured,
+            &NodeIdentity::default(),
+            self.objects.values(),
+            std::iter::empty(),
+        );
         if let NodeChange::Write(written) | NodeChange::Replace(written) = change {
             self.objects.insert(measured.node, *written);
         }

@@ -20,6 +20,8 @@ use perfval_sizing::Seen;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
+use super::former::Former;
+use super::measured::{MeasurementKey, measurement_key};
 use crate::context::Context;
 
 /// Pause before the second attempt.
@@ -41,6 +43,7 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
     }
     let mut is_behind = !catch_up(context, store).await;
     let mut own = OwnRecords::new();
+    let mut former = Former::default();
     let mut pause = FIRST_PAUSE;
     loop {
         if context.measured.take_doubt() || is_behind {
@@ -49,7 +52,7 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
             is_behind = !catch_up(context, store).await;
         }
         for measured in context.measured.list() {
-            write(context, store, &mut own, &measured).await;
+            write(context, store, (&mut own, &mut former), &measured).await;
         }
         if context.measured.list().is_empty() && !is_behind {
             pause = FIRST_PAUSE;
@@ -70,7 +73,7 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
     if !is_complete {
         warn!("not all validations are listed, so some nodes keep the earlier numbers; it tries again");
     }
-    let mut newest: BTreeMap<String, (Measurement, PerfValidation)> = BTreeMap::new();
+    let mut newest: BTreeMap<MeasurementKey, (Measurement, PerfValidation)> = BTreeMap::new();
     for stored in context
         .objects
         .readable()
@@ -84,15 +87,16 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
         else {
             continue;
         };
+        let key = measurement_key(&measured);
         let later = newest
-            .get(&measured.node)
+            .get(&key)
             .is_none_or(|(other, _)| node::is_preferred(&measured, other));
         if later {
-            newest.insert(measured.node.clone(), (measured, object));
+            newest.insert(key, (measured, object));
         }
     }
-    newest.retain(|name, (measured, _)| {
-        let shown = store.get(&ObjectRef::new(name));
+    newest.retain(|_, (measured, _)| {
+        let shown = store.get(&ObjectRef::new(&measured.node));
         node::is_news(shown.as_ref().and_then(|object| object.status.as_ref()), measured)
     });
     for (_, object) in newest.into_values() {
@@ -113,7 +117,12 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
     is_complete
 }
 
-async fn write(context: &Context, store: &Store<NodePerformance>, own: &mut OwnRecords, measured: &Measurement) {
+async fn write(
+    context: &Context,
+    store: &Store<NodePerformance>,
+    (own, former): (&mut OwnRecords, &mut Former),
+    measured: &Measurement,
+) {
     let identity = match context.cluster.node_identity(&measured.node).await {
         Seen::Present(identity) => identity,
         // The node is gone, so Kubernetes deletes its object too.
@@ -131,7 +140,9 @@ async fn write(context: &Context, store: &Store<NodePerformance>, own: &mut OwnR
     forget_own(own, &all, Instant::now());
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));
-    let (object, outdated) = match node::decide(measured, &identity, all.iter().map(|object| &**object)) {
+    former.update(&all, Instant::now());
+    let present = all.iter().map(|object| &**object);
+    let (object, outdated) = match node::decide(measured, &identity, present, former.list()) {
         NodeChange::Nothing => return context.measured.remove(measured),
         NodeChange::Write(object) => (object, None),
         NodeChange::Replace(object) => {
@@ -155,6 +166,7 @@ async fn write(context: &Context, store: &Store<NodePerformance>, own: &mut OwnR
                 verdict = measured.verdict.as_str(),
                 "node recorded"
             );
+            former.add(&written);
             own.insert(measured.node.clone(), (Instant::now(), written));
             context.measured.remove(measured);
         }

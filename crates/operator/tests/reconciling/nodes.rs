@@ -11,17 +11,21 @@ const NODE: &str = "n1";
 
 /// A run with a verdict. What is published follows from the state, so that no pass writes it again.
 fn put_run(server: &ApiServer, phase: &str, run: i64) {
-    let mut object = crate::manifest("h100");
+    put_run_on(server, ("h100", NODE), phase, run);
+}
+
+fn put_run_on(server: &ApiServer, (name, node): (&str, &str), phase: &str, run: i64) {
+    let mut object = crate::manifest(name);
     object["status"] = json!({
         "observedGeneration": 1, "phase": phase, "verdict": "Passed", "reason": "GatesMet",
         "run": {"number": run, "trigger": "Created", "generation": 1,
                 "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
-        "placement": {"node": NODE, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1, "devices": ["GPU-a"]},
+        "placement": {"node": node, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1, "devices": [format!("GPU-{node}")]},
         "operatorState": {
             "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
             "metrics": {"outputTokenThroughput": "1234"},
-            "plan": {"deviceIds": [{"pool": NODE, "name": "gpu-0", "uuid": "GPU-a"}]},
-            "workerPods": [{"pod": "w", "uid": "w", "restarts": 0, "devices": [format!("{NODE}/gpu-0")]}],
+            "plan": {"deviceIds": [{"pool": node, "name": "gpu-0", "uuid": format!("GPU-{node}")}]},
+            "workerPods": [{"pod": "w", "uid": "w", "restarts": 0, "devices": [format!("{node}/gpu-0")]}],
             "workers": [{"name": "w", "tokenMsOfTrials": ["8"]}],
         },
     });
@@ -68,7 +72,7 @@ async fn a_leader_that_starts_records_what_the_one_before_did_not() {
     let first = row(&server);
     assert_eq!(first["metadata"]["ownerReferences"][0]["uid"], node);
     // The watch's store has no workers of a finished object.
-    assert_eq!(first["status"]["gpus"][0]["uuid"], "GPU-a");
+    assert_eq!(first["status"]["gpus"][0]["uuid"], "GPU-n1");
     operator.end().await;
 
     server.forget_calls();
@@ -154,4 +158,27 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
         (Value::Null, json!(1)),
         "the GPU keeps its past"
     );
+}
+
+#[tokio::test]
+async fn a_gpu_keeps_its_past_although_its_node_and_its_object_were_deleted() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    // Once the watch shows the object, the next write forgets that it was an own one.
+    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "creationTimestamp": "2026-11-20T09:00:00Z"}}));
+    put_run_on(&server, ("other", "n2"), "CleaningUp", 1);
+    eventually(&server, "the other node is recorded", |server| {
+        server.get("nodeperformances", "", "n2").is_some()
+    })
+    .await;
+
+    server.delete("nodes", "", NODE);
+    server.delete("nodeperformances", "", NODE);
+    put_node_of(&server, "2026-11-20T11:01:30Z");
+    end_run(&server, 2);
+    eventually(&server, "the new node is recorded", shows(2)).await;
+    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
 }
