@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{PerfValidation, baseline_crd, crd, policy_crd};
 
 pub use metadata::{is_label, is_name};
-use metadata::{named, wrong_names};
+use metadata::{named, unreadable, wrong_names};
 use wording::{explain, nearest};
 
 /// Schema of the CRD, ready to judge manifests.
@@ -108,6 +108,11 @@ impl Admission {
             let names = wrong_names(&manifest["metadata"]).into_iter();
             refusals.extend(names.map(|(field, message)| refusal(format!("metadata.{field}"), message, "name")));
         }
+        // Where the schema of the metadata has a fault already, this would report it again.
+        if refusals.is_empty() {
+            let fields = unreadable(&manifest["metadata"]).into_iter();
+            refusals.extend(fields.map(|(field, message)| refusal(format!("metadata.{field}"), message, "type")));
+        }
         // A value of a wrong type, or no name, would make rules fail with unclear messages.
         if refusals.is_empty() {
             refusals = self.by_rules(&named(manifest));
@@ -136,7 +141,7 @@ impl Admission {
                 path = format!("{path}/{}", property.as_str().unwrap_or_default());
             }
             Refusal {
-                path: dotted(&path),
+                path: dotted(manifest, &path),
                 rule: error.schema_path().to_string(),
                 message: explain(&error),
             }
@@ -250,13 +255,22 @@ fn below(path: &str, field: &str) -> String {
     }
 }
 
-/// Converts `/spec/gates/0/name` to `spec.gates[0].name`.
-fn dotted(pointer: &str) -> String {
-    let parts = pointer.split('/').skip(1);
-    parts.fold(String::new(), |path, part| match part.parse::<usize>() {
-        Ok(index) => format!("{path}[{index}]"),
-        // A `/` in the key of a map.
-        Err(_) => below(&path, &part.replace("~1", "/")),
+/// Converts `/spec/gates/0/name` to `spec.gates[0].name`. A number is the place of an element only in a list.
+fn dotted(manifest: &Value, pointer: &str) -> String {
+    let mut at = Some(manifest);
+    let parts = pointer
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"));
+    parts.fold(String::new(), |path, part| {
+        let index = part.parse::<usize>().ok().filter(|_| at.is_some_and(Value::is_array));
+        if let Some(index) = index {
+            at = at.and_then(|list| list.get(index));
+            format!("{path}[{index}]")
+        } else {
+            at = at.and_then(|fields| fields.get(&part));
+            below(&path, &part)
+        }
     })
 }
 

@@ -32,7 +32,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
     })?;
     let status = current_status(&baseline)?;
     let revision = choose(&baseline, status, args.revision)?;
-    screen.say(&page(&baseline, status.approved.as_ref(), revision, screen.columns()))?;
+    let page = page(&baseline, status.approved.as_ref(), revision, screen.columns());
+    if args.revision.is_some() {
+        // A script has decided, also if it does not read the page.
+        screen.answer(&page)?;
+    } else {
+        screen.say(&page)?;
+    }
     let duplicate = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate");
     if let Some((_, message)) = duplicate {
         screen.note(message);

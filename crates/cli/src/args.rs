@@ -3,6 +3,7 @@
 mod evidence;
 mod recorded;
 mod run;
+mod target;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +11,6 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use evidence::namespace_name;
 pub use evidence::{
     BundleArgs, DiffArgs, DoctorArgs, Form, Format, LogsArgs, OPERATOR_LABEL, OPERATOR_NAMESPACE, ReportArgs, RunPart,
     VerifyArgs,
@@ -18,6 +18,7 @@ pub use evidence::{
 pub use recorded::{JudgeArgs, SizeArgs};
 use run::duration;
 pub use run::{CalibrateArgs, CommonCase, InitArgs, PresetsArgs, RunCommandArgs, WatchArgs};
+pub use target::Target;
 
 /// Measures a node's GPUs by serving a model on them: runs, watches and explains PerfValidation objects.
 ///
@@ -44,54 +45,13 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// Cluster and namespace.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Target {
-    /// Namespace; that of the kubeconfig's context when not given
-    #[arg(short, long, global = true, value_parser = namespace)]
-    pub namespace: Option<String>,
-    /// Context of the kubeconfig
-    #[arg(long, global = true)]
-    pub context: Option<String>,
-    /// File with the kubeconfig; KUBECONFIG, then ~/.kube/config when not given
-    #[arg(long, global = true, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Cluster of the kubeconfig, instead of the context's
-    #[arg(long, global = true)]
-    pub cluster: Option<String>,
-    /// User of the kubeconfig, instead of the context's
-    #[arg(long, global = true)]
-    pub user: Option<String>,
-    /// User to impersonate
-    #[arg(long = "as", global = true, value_name = "USER")]
-    pub impersonate: Option<String>,
-    /// Group to impersonate with --as (may be repeated)
-    #[arg(long = "as-group", global = true, value_name = "GROUP")]
-    pub groups: Vec<String>,
-}
-
-impl Target {
-    /// Namespace of the flags. An empty one is none, as with kubectl.
-    pub fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref().filter(|namespace| !namespace.is_empty())
-    }
-}
-
-/// A name that a namespace can have, or an empty text.
-fn namespace(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Ok(String::new());
-    }
-    namespace_name(text)
-}
-
 impl Verb {
-    /// Returns true if its exit code is a verdict that a pipeline waits for.
+    /// Returns true if it follows runs, so that a pipeline waits for its exit code.
     pub fn follows(&self) -> bool {
         match self {
             Self::Run(args) => !args.detach,
             Self::Rerun(args) => args.watch,
-            Self::Watch(_) => true,
+            Self::Watch(_) | Self::Calibrate(_) => true,
             _ => false,
         }
     }
@@ -196,10 +156,10 @@ pub struct NodesArgs {
     /// Labels of the nodes, such as nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub selector: Option<String>,
-    /// Format of the answer; json and yaml list measured nodes only
+    /// Format of the answer; json, yaml and name list measured nodes only
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
-    /// Write an HTML page about the nodes to this file
+    /// Write an HTML page about the nodes to this file, and replace an earlier one
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub html: Option<PathBuf>,
 }

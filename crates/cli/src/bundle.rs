@@ -4,7 +4,6 @@
 mod archive;
 mod objects;
 
-use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -22,7 +21,7 @@ use crate::error::Error;
 use crate::logs::{self, Extent};
 use crate::screen::Screen;
 use crate::session::Session;
-use crate::{results, size};
+use crate::{output, results, size};
 
 use archive::Archive;
 use objects::EventSubject;
@@ -40,11 +39,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("perfval-{name}.tar.gz")));
-    if path.is_file() {
-        return Err(Error::BadInput(format!(
-            "{} exists: give another file with --output",
-            path.display()
-        )));
+    let is_printed = path.as_os_str() == "-";
+    if !is_printed {
+        output::can_be_created(&path)?;
     }
     let mut archive = Archive::new(&format!("perfval-{name}"), screen.now());
     add_versions(session, &mut archive).await;
@@ -67,11 +64,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     Box::pin(add_size(session, &object, &mut archive)).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
-    if path.as_os_str() == "-" {
+    if is_printed {
         screen.note(&contents);
         return screen.write(&packed).map(|()| 0);
     }
-    fs::write(&path, &packed).map_err(Error::file(&path))?;
+    output::write_new(&path, &packed)?;
     let kib = packed.len().div_ceil(1024);
     screen.say(&format!(
         "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",

@@ -20,7 +20,7 @@ use crate::args::{CalibrateArgs, CommonCase};
 use crate::error::Error;
 use crate::follow;
 use crate::lifecycle::ask_for_rerun;
-use crate::output::can_be_written;
+use crate::output::can_be_created;
 use crate::run::{in_its_namespace, with_flags};
 use crate::screen::Screen;
 use crate::session::Session;
@@ -50,7 +50,7 @@ pub async fn run(
     let (text, wanted) = read(&args.filename)?;
     let mut probe = probe(&wanted, args)?;
     if let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") {
-        can_be_written(path)?;
+        can_be_created(path)?;
     }
     let session = &in_its_namespace(open().await?, &wanted, namespace)?;
     probe.metadata.namespace = Some(session.namespace.clone());
@@ -159,8 +159,8 @@ async fn create(session: &Session, object: &PerfValidation) -> Result<PerfValida
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
             let name = object.name_any();
             Err(Error::BadInput(format!(
-                "{}/{name} exists: delete it (kubectl -n {} delete perfvalidation {name}), or give another --name",
-                session.namespace, session.namespace
+                "{0}/{name} exists: delete it (kubectl -n {0} delete perfvalidation {name}{1}), or give another --name",
+                session.namespace, session.flags
             )))
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),
@@ -251,8 +251,8 @@ async fn clean_up(screen: &mut Screen, session: &Session, name: &str, args: &Cal
 /// A person pressed Ctrl-C: the run goes on until it is suspended or deleted.
 fn interrupted(screen: &mut Screen, session: &Session, name: &str) -> u8 {
     screen.note(&format!(
-        "{name} still runs. Free its GPUs with `kubectl -n {} delete perfvalidation {name}`.",
-        session.namespace
+        "{name} still runs. Free its GPUs with `kubectl -n {} delete perfvalidation {name}{}`.",
+        session.namespace, session.flags
     ));
     exit::ENDED
 }

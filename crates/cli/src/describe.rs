@@ -20,18 +20,19 @@ const COLUMNS: usize = 100;
 /// Prints the page.
 pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
-    screen.say(&page(screen, &object))?;
+    screen.say(&page(screen, session, &object))?;
     Ok(0)
 }
 
 /// The page of a validation.
-pub fn page(screen: &Screen, object: &PerfValidation) -> String {
+pub fn page(screen: &Screen, session: &Session, object: &PerfValidation) -> String {
     let page = PageLayout {
         ink: Ink {
             unicode: screen.unicode,
         },
         columns: screen.columns().unwrap_or(COLUMNS).clamp(20, 160),
         now: screen.now(),
+        flags: session.flags.clone(),
     };
     page.render(object)
 }

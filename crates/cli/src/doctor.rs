@@ -12,11 +12,12 @@ mod pod_security;
 
 use serde::Serialize;
 
-use crate::args::DoctorArgs;
+use crate::args::{DoctorArgs, OPERATOR_NAMESPACE};
 use crate::draw::wrap_on;
 use crate::error::Error;
 use crate::screen::Screen;
-use crate::session::Session;
+use crate::session::{Session, common_namespace};
+use crate::shell::with_flags;
 use crate::{manifest, output, size};
 
 use asked::Asked;
@@ -32,29 +33,35 @@ struct DoctorAnswer<'a> {
     checks: &'a [Check],
 }
 
-/// Makes all checks, and prints them line by line.
+/// Makes all checks, and prints them line by line. `namespace` is that of the flags.
 pub async fn run(
     screen: &mut Screen,
     args: &DoctorArgs,
+    namespace: Option<&str>,
     open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let mut object = match &args.filename {
         Some(path) => manifest::read(path)?,
         None => size::defaults()?,
     };
+    let namespace = common_namespace(&object, namespace)?;
     let session = &open().await?;
-    object.metadata.namespace.get_or_insert(session.namespace.clone());
+    let namespace = namespace.unwrap_or_else(|| session.namespace.clone());
+    object.metadata.namespace = Some(namespace);
     let mut checks = Vec::new();
     let asked = Asked {
         session,
         object: &object,
-        given: args.filename.is_some(),
+        filename: args.filename.as_deref(),
         operator_namespace: &args.operator_namespace,
     };
     checks.extend(cluster::checks(&asked).await?);
     checks.extend(pod_security::check(&asked).await);
     checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
+    for check in &mut checks {
+        check.next = check.next.take().map(|next| with_flags(&next, &session.flags));
+    }
     let count = |finding| checks.iter().filter(|check| check.found == finding).count();
     let (missing, unknown) = (count(CheckResult::Missing), count(CheckResult::Unknown));
     let code = u8::from(missing > 0);
@@ -63,20 +70,20 @@ pub async fn run(
         unknown,
         checks: &checks,
     };
+    // The exit code is that of all checks, however many lines are read.
     if let Some(text) = output::in_format(&answer, args.output)? {
-        screen.say(&text)?;
+        screen.answer(&text)?;
         return Ok(code);
     }
     for check in &checks {
-        screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
+        screen.answer(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
-    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    let file = args.filename.as_ref().map(|path| format!(" -f {}", path.display()));
-    let file = file.unwrap_or_default();
-    let again = format!("kubectl perfval doctor -n {namespace}{file}");
-    let next = match &*file {
-        "" => format!("kubectl perfval presets, then kubectl perfval run -n {namespace} --preset …"),
-        file => format!("kubectl perfval run -n {namespace}{file}"),
+    let again = asked.command("doctor") + &elsewhere(&args.operator_namespace);
+    let run = asked.command("run");
+    let next = if asked.given() {
+        run
+    } else {
+        format!("kubectl perfval presets, then {run} --preset …")
     };
     let said = match (missing, unknown) {
         (0, 0) => format!("Nothing is missing. Next: {next}"),
@@ -87,6 +94,14 @@ pub async fn run(
         }
     };
     let said = wrap_on(&said, screen.columns(), "");
-    screen.say(&format!("\n{said}"))?;
+    screen.answer(&format!("\n{said}"))?;
     Ok(code)
+}
+
+/// Flag of an operator that is not in its usual namespace.
+fn elsewhere(operator_namespace: &str) -> String {
+    match operator_namespace {
+        OPERATOR_NAMESPACE => String::new(),
+        other => format!(" --operator-namespace {other}"),
+    }
 }

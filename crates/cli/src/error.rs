@@ -1,13 +1,15 @@
 //! Errors of a command, each as one sentence.
 
+mod call;
+mod cause;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kube::client::AuthError;
-use kube::config::KubeconfigError;
-use kube::core::Status;
 use perfval_api::admission::SchemaError;
-use serde_saphyr::SnippetMode;
+
+pub use call::{READ_ALL, is_missing_kind};
+pub use cause::{WRONG_TOKEN, fault, innermost, without_secrets};
 
 /// Command that installs the operator of this release. A build in development has no release of its own.
 pub const INSTALL: &str = if is_in_development(env!("CARGO_PKG_VERSION")) {
@@ -155,20 +157,6 @@ pub enum Error {
     Render(String),
 }
 
-/// Role that allows reading, and role that allows writing.
-const VIEW: &str = "the cluster role perfvalidation-operator-view in this namespace";
-const EDIT: &str = "the cluster role perfvalidation-operator-edit in this namespace";
-/// Role that allows reading the measurements of nodes, and role that allows approving baselines.
-const NODE_VIEWER: &str = "the cluster role perfvalidation-operator-node-view in the whole cluster";
-const APPROVER: &str = "the cluster role perfvalidation-operator-baseline-approve in the whole cluster";
-/// Text for a token that the HTTP library refuses.
-pub const WRONG_TOKEN: &str = "the user's token has a line break or another control character: log in again";
-/// Text for a proxy. Its URL may have a password.
-const NO_PROXY: &str =
-    "this program cannot use a proxy: unset HTTPS_PROXY and https_proxy, and remove proxy-url from the kubeconfig";
-/// The project has no role for reading other kinds.
-const OTHER: &str = "a role with this right";
-
 impl Error {
     /// The exit code.
     pub fn code(&self) -> u8 {
@@ -203,116 +191,6 @@ impl Error {
             source,
         }
     }
-
-    /// Meaning of a failed call. `call` is the attempt, as in "you may not …".
-    pub fn from_call(call: &str, error: kube::Error) -> Self {
-        let call = call.to_owned();
-        match error {
-            // The client takes an event that it cannot decode for a status without content.
-            kube::Error::Api(status) if *status == Status::default() => Self::Undecodable {
-                why: "a field has an unknown value or another type".to_owned(),
-                call,
-            },
-            kube::Error::Api(status) => Self::from_status(call, &status),
-            broken @ (kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Self::Undecodable {
-                why: innermost(&broken),
-                call,
-            },
-            other => Self::Unreachable {
-                why: innermost(&other),
-                call,
-            },
-        }
-    }
-
-    fn from_status(call: String, status: &Status) -> Self {
-        let why = status.message.clone();
-        match status.code {
-            401 => Self::Unauthorized { call },
-            // Quotas and webhooks answer 403 too, and no role helps.
-            403 if !is_of_rights(&why) => Self::Refused { call, why },
-            403 => Self::Forbidden {
-                role: match &*call {
-                    "read NodePerformances" | "read PerfBaselines" => NODE_VIEWER,
-                    "approve PerfBaselines" => APPROVER,
-                    "read PerfValidations" => VIEW,
-                    read if read.starts_with("read") => OTHER,
-                    _ => EDIT,
-                },
-                call,
-                why,
-            },
-            // A kind that is not served is answered in text, or without the name of an object.
-            404 if is_missing_kind(status) => Self::NotInstalled,
-            404 => match &status.details {
-                Some(details) if details.kind == "namespaces" => Self::BadInput(format!(
-                    "namespace {0} does not exist: create it with `kubectl create namespace {0}`",
-                    details.name
-                )),
-                _ => Self::NotFound { call, why },
-            },
-            code @ (408 | 410 | 429 | 500..) => Self::Overloaded { code, call, why },
-            _ => Self::Refused { call, why },
-        }
-    }
-}
-
-/// Returns true if a refusal is that of the API server's authorizer: `User "u" cannot create resource "r" in API
-/// group "g" …`.
-fn is_of_rights(why: &str) -> bool {
-    why.contains(" cannot ") && why.contains(" resource ")
-}
-
-/// Returns true if a 404 is about the kind rather than an object.
-pub fn is_missing_kind(status: &Status) -> bool {
-    let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
-    status.code == 404 && !named
-}
-
-/// The last cause explains most: "connection refused" rather than "client error (Connect)".
-pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let last = || causes(error).last().map_or_else(String::new, ToString::to_string);
-    without_secrets(error).unwrap_or_else(last)
-}
-
-/// Text for an error whose own text may have secrets (lines of a kubeconfig, the output of a credential plugin, the URL of a proxy), or
-/// no remedy. `None` for other errors.
-pub fn without_secrets(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    causes(error).find_map(|cause| {
-        if let Some(KubeconfigError::Parse(error)) = cause.downcast_ref() {
-            return Some(format!("the kubeconfig cannot be read: {}", fault(error)));
-        }
-        if let Some(kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. }) =
-            cause.downcast_ref()
-        {
-            return Some(NO_PROXY.to_owned());
-        }
-        match cause.downcast_ref()? {
-            AuthError::AuthExecParse(error) => Some(format!(
-                "the output of the credential plugin cannot be read: {}",
-                fault(error)
-            )),
-            AuthError::AuthExecRun { out, .. } => Some(format!(
-                "the credential plugin failed ({}): {}",
-                out.status,
-                String::from_utf8_lossy(&out.stderr).trim()
-            )),
-            AuthError::InvalidBearerToken(_) => Some(WRONG_TOKEN.to_owned()),
-            _ => None,
-        }
-    })
-}
-
-/// Line, column and reason of an error in YAML. The text around it may have secrets.
-pub fn fault(error: &serde_saphyr::Error) -> String {
-    let text = error.render_with_options(serde_saphyr::render_options! { snippets: SnippetMode::Off });
-    text.replace(", set DuplicateKeyPolicy in Options if acceptable", "")
-}
-
-fn causes<'a>(
-    error: &'a (dyn std::error::Error + 'static),
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
 }
 
 #[cfg(test)]
@@ -325,42 +203,5 @@ mod tests {
         assert!(!is_in_development("0.1.0") && !is_in_development("dev"));
         let is_newest = INSTALL.contains("/releases/latest/download/");
         assert_eq!(is_newest, env!("CARGO_PKG_VERSION").ends_with("-dev"), "{INSTALL}");
-    }
-
-    #[test]
-    fn a_403_that_no_role_mends_is_a_refusal() {
-        let of = |why: &str| {
-            let status = Status {
-                code: 403,
-                message: why.to_owned(),
-                reason: "Forbidden".to_owned(),
-                ..Status::default()
-            };
-            Error::from_status("create PerfValidations".to_owned(), &status)
-        };
-        let quota = "perfvalidations.perfvalidation.dev \"a\" is forbidden: exceeded quota: few, requested: count/perfvalidations.perfvalidation.dev=1";
-        let webhook = "admission webhook \"policy.example\" denied the request: label team is missing";
-        for why in [quota, webhook] {
-            let error = of(why);
-            assert_eq!(error.code(), 2, "{error}");
-            assert!(error.to_string().contains(why), "{error}");
-        }
-        let rights = "perfvalidations.perfvalidation.dev is forbidden: User \"jane\" cannot create resource \"perfvalidations\" in API group \"perfvalidation.dev\" in the namespace \"perf\"";
-        assert!(matches!(of(rights), Error::Forbidden { role: EDIT, .. }));
-    }
-
-    #[test]
-    fn a_404_is_an_answer_of_the_cluster() {
-        let of = |kind: &str, name: &str| {
-            let status = serde_json::json!({"status": "Failure", "code": 404, "reason": "NotFound",
-                "message": format!("{kind} \"{name}\" not found"), "details": {"name": name, "kind": kind}});
-            let status: Status = serde_json::from_value(status).expect("a Status");
-            let error = Error::from_status("read the log of main".to_owned(), &status);
-            assert_eq!(error.code(), 2, "{error}");
-            error.to_string()
-        };
-        let remedy = "namespace perf does not exist: create it with `kubectl create namespace perf`";
-        assert_eq!(of("namespaces", "perf"), remedy);
-        assert_eq!(of("pods", "w"), "you cannot read the log of main: pods \"w\" not found");
     }
 }

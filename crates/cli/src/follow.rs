@@ -83,7 +83,7 @@ pub async fn follow(
     loop {
         if is_over(&object) {
             shown.finish();
-            screen.say(&format!("\n{}", describe::page(screen, &object)))?;
+            screen.say(&format!("\n{}", describe::page(screen, session, &object)))?;
             let verdict = object.status.as_ref().and_then(|status| status.verdict);
             return Ok(End::Over(verdict.map_or(NOT_OVER, exit::code)));
         }

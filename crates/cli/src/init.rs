@@ -7,6 +7,7 @@ use crate::args::{CommonCase, InitArgs};
 use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
+use crate::shell::quoted;
 use crate::{manifest, output};
 
 /// Name in messages for a manifest made from flags.
@@ -14,6 +15,11 @@ pub const OF_FLAGS: &str = "the manifest of these flags";
 
 /// Writes the manifest; `namespace` is that of the flags.
 pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Result<u8, Error> {
+    let path = args.filename.as_ref().filter(|path| path.as_os_str() != "-");
+    // Before a person answers questions for it.
+    if let Some(path) = path {
+        output::check_new(path)?;
+    }
     let flags = ask(screen, &args.common);
     let text = manifest(&flags, namespace)?;
     manifest::parse(&text, OF_FLAGS)?;
@@ -23,13 +29,14 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
             "the manifest is for {preset}; --preset chooses another GPU (`kubectl perfval presets`)"
         ));
     }
-    let Some(path) = args.filename.as_ref().filter(|path| path.as_os_str() != "-") else {
+    let Some(path) = path else {
         screen.say(&text)?;
         return Ok(0);
     };
     output::write_new(path, text.as_bytes())?;
+    let typed = quoted(&path.display().to_string());
     screen.say(&format!(
-        "{0} is written; run it with `kubectl perfval run -f {0}`\n",
+        "{} is written; run it with `kubectl perfval run -f {typed}`\n",
         path.display()
     ))?;
     Ok(0)

@@ -32,6 +32,7 @@ mod results;
 mod run;
 pub mod screen;
 pub mod session;
+mod shell;
 pub mod size;
 mod table;
 mod verify;
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
 /// Carries out a command, and prints its error on standard error. `open` connects to the cluster when it is needed.
 pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) -> Result<Session, Error>) -> u8 {
     let follows = cli.verb.follows();
+    let flags = cli.target.cluster_flags();
     match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
         // The reader of the lines left before the verdict: a pipeline must not take that for a pass.
@@ -94,7 +96,14 @@ pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) 
                         said.push(cause);
                     }
                 }
-                screen.note(&format!("kubectl perfval: {}", said.join(": ")));
+                let text = said.join(": ");
+                // Without a cluster, the flags are at fault.
+                let text = if matches!(error, Error::NoCluster(_)) {
+                    text
+                } else {
+                    shell::with_flags(&text, &flags)
+                };
+                screen.note(&format!("kubectl perfval: {text}"));
             }
             error.code()
         }
@@ -110,7 +119,7 @@ async fn carry_out(
     let namespace = target.namespace();
     match cli.verb {
         Verb::Judge(args) => judge::run(screen, &args),
-        Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
+        Verb::Size(args) => Box::pin(size::run(screen, &args, namespace, async || open(target).await)).await,
         Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
         Verb::Verify(args) => verify::run(screen, &args),
         Verb::Completion { shell } => {
@@ -135,7 +144,7 @@ async fn carry_out(
         Verb::Diff(args) => Box::pin(diff::run(screen, &open(target).await?, &args)).await,
         Verb::Logs(args) => Box::pin(logs::run(screen, &open(target).await?, &args)).await,
         Verb::Bundle(args) => Box::pin(bundle::run(screen, &open(target).await?, &args)).await,
-        Verb::Doctor(args) => Box::pin(doctor::run(screen, &args, async || open(target).await)).await,
+        Verb::Doctor(args) => Box::pin(doctor::run(screen, &args, namespace, async || open(target).await)).await,
     }
 }
 

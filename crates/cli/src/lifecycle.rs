@@ -122,6 +122,8 @@ pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -
     }
     let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: null}}});
     session.patch(&object, &change).await?;
-    screen.say(&format!("what {name} kept is removed; its verdict and results stay\n"))?;
+    screen.say(&format!(
+        "the operator removes what {name} kept; its verdict and results stay\n"
+    ))?;
     Ok(0)
 }

@@ -58,6 +58,17 @@ fn json(answer: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
+/// Refuses a file that exists: it may have changes of the user. A pipe or a device has nothing to lose.
+pub fn check_new(path: &Path) -> Result<(), Error> {
+    if path.is_file() { Err(exists(path)) } else { Ok(()) }
+}
+
+/// Checks before a run that a new file can be written after it. It leaves no empty file.
+pub fn can_be_created(path: &Path) -> Result<(), Error> {
+    check_new(path)?;
+    can_be_written(path)
+}
+
 /// Checks before a run that the file can be written after it. It leaves no empty file.
 pub fn can_be_written(path: &Path) -> Result<(), Error> {
     let is_new = path.symlink_metadata().is_err();
@@ -66,16 +77,26 @@ pub fn can_be_written(path: &Path) -> Result<(), Error> {
     tried.map_err(Error::file(path))
 }
 
-/// Writes a file that does not exist yet.
+/// Writes a file that does not exist yet, or to a pipe or a device.
 pub fn write_new(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let written = File::create_new(path).and_then(|mut file| file.write_all(content));
+    check_new(path)?;
+    let opened = if path.exists() {
+        OpenOptions::new().write(true).open(path)
+    } else {
+        File::create_new(path)
+    };
+    let written = opened.and_then(|mut file| file.write_all(content));
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Error::BadInput(format!(
-            "{} exists and may have your changes: remove it, or give another file",
-            path.display()
-        )),
+        ErrorKind::AlreadyExists => exists(path),
         _ => Error::file(path)(error),
     })
+}
+
+fn exists(path: &Path) -> Error {
+    Error::BadInput(format!(
+        "{} exists and is not replaced: remove it, or give another file",
+        path.display()
+    ))
 }
 
 pub fn yaml(answer: &impl Serialize) -> Result<String, Error> {

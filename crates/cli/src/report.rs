@@ -34,7 +34,7 @@ pub async fn run(
         (None, None) => {
             let path = format!("perfval-{}.html", label.replace('/', "-"));
             write(Path::new(&path), &report.html())?;
-            screen.say(&format!("{path} is written\n"))?;
+            screen.answer(&format!("{path} is written\n"))?;
         }
     }
     Ok(report.verdict().map_or(NOT_OVER, exit::code))
@@ -159,7 +159,7 @@ fn write_all(screen: &mut Screen, report: &RunReport, directory: &Path) -> Resul
         write(&directory.join(file.name), &file.content)?;
     }
     let names: Vec<_> = files.iter().map(|file| file.name).collect();
-    screen.say(&format!("{}: {}\n", directory.display(), names.join(", ")))
+    screen.answer(&format!("{}: {}\n", directory.display(), names.join(", ")))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

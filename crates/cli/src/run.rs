@@ -16,7 +16,7 @@ use crate::lifecycle::ask_for_rerun;
 use crate::manifest;
 use crate::report;
 use crate::screen::Screen;
-use crate::session::{Session, check_name};
+use crate::session::{Session, check_name, common_namespace};
 
 /// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(
@@ -114,12 +114,7 @@ pub fn with_flags(mut object: PerfValidation, flags: &CommonCase) -> Result<Perf
 
 /// Session in the namespace of the manifest, or else of the flags, as with kubectl. The two may not differ.
 pub fn in_its_namespace(mut session: Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
-    if let Some(namespace) = object.namespace() {
-        if let Some(asked) = asked.filter(|asked| *asked != namespace) {
-            return Err(Error::BadInput(format!(
-                "the manifest has namespace {namespace}, and the flags have {asked}: leave one of them out"
-            )));
-        }
+    if let Some(namespace) = common_namespace(object, asked)? {
         session.namespace = namespace;
     }
     Ok(session)
@@ -138,6 +133,13 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
         }
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
             let there = session.get(&name).await?;
+            if is_only_suspended(&there, &object) {
+                return Err(Error::BadInput(format!(
+                    "{}/{name} exists and is suspended: let it run with {}",
+                    session.namespace,
+                    session.command("resume", &name)
+                )));
+            }
             if there.spec != object.spec {
                 return Err(Error::BadInput(format!(
                     "{}/{name} exists and asks for something else: change it with `kubectl apply`, or give another --name",
@@ -152,6 +154,13 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),
     }
+}
+
+/// Returns true if a validation differs from the wanted one only because it is suspended. `kubectl apply` would not change that.
+fn is_only_suspended(there: &PerfValidation, wanted: &PerfValidation) -> bool {
+    let mut resumed = there.spec.clone();
+    resumed.suspend = false;
+    there.spec.suspend && resumed == wanted.spec
 }
 
 /// A person pressed Ctrl-C.

@@ -1,5 +1,6 @@
 //! The cluster of the command line, and the validations in it.
 
+use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::args::Target;
-use crate::error::{Error, WRONG_TOKEN, is_missing_kind, without_secrets};
+use crate::error::{Error, READ_ALL, WRONG_TOKEN, is_missing_kind, without_secrets};
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -22,6 +23,8 @@ const TAB: Duration = Duration::from_secs(3);
 const NAMED: usize = 5;
 /// Longest name that the CRD admits.
 const NAME: usize = 63;
+/// Beginning of the text with which the HTTP library panics on a token that no header can have.
+const TOKEN_PANIC: &str = "token is not valid header";
 
 /// A cluster and a namespace in it.
 #[derive(Clone)]
@@ -30,6 +33,8 @@ pub struct Session {
     pub client: Client,
     /// The namespace of the flags, or of the context.
     pub namespace: String,
+    /// Flags that chose the cluster and the user, for commands to type next.
+    pub flags: String,
 }
 
 /// Names of the validations, for completions; none where the cluster does not answer at once.
@@ -83,15 +88,25 @@ fn connect(config: Config) -> Result<Client, Error> {
             "the server in the kubeconfig has no scheme: write https:// before it".to_owned(),
         ));
     }
-    // It panics on a token that no header can have. Only here the token of a credential plugin is known.
+    // It panics on a token that no header can have. Only here the token of a credential plugin is read.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let client = panic::catch_unwind(AssertUnwindSafe(|| Client::try_from(config)));
     panic::set_hook(hook);
     match client {
         Ok(client) => client.map_err(|error| no_cluster(&error)),
-        Err(_) => Err(Error::NoCluster(WRONG_TOKEN.to_owned())),
+        Err(panic) => Err(Error::NoCluster(explain_panic(&*panic).to_owned())),
     }
+}
+
+/// Text for a panic of the HTTP library. Its own text may have secrets.
+fn explain_panic(panic: &(dyn Any + Send)) -> &'static str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    if text.is_some_and(|text| text.starts_with(TOKEN_PANIC)) {
+        return WRONG_TOKEN;
+    }
+    "the HTTP library failed on this kubeconfig: report it as a bug, without the secrets of the kubeconfig"
 }
 
 /// Refuses a name that no validation can have.
@@ -102,6 +117,16 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::BadInput(format!(
         "{name:?} is not a valid name for a PerfValidation: write at most {NAME} lower-case letters, digits, '-' and '.'"
     )))
+}
+
+/// Namespace of a manifest, or else of the flags, as with kubectl. The two may not differ.
+pub fn common_namespace(object: &PerfValidation, flag: Option<&str>) -> Result<Option<String>, Error> {
+    match (object.namespace(), flag) {
+        (Some(namespace), Some(flag)) if namespace != flag => Err(Error::BadInput(format!(
+            "the manifest has namespace {namespace}, and the flags have {flag}: leave one of them out"
+        ))),
+        (namespace, flag) => Ok(namespace.or_else(|| flag.map(str::to_owned))),
+    }
 }
 
 impl Session {
@@ -132,7 +157,12 @@ impl Session {
         config.default_retry = false;
         let namespace = target.namespace().unwrap_or(&config.default_namespace).to_owned();
         let client = connect(config)?;
-        Ok(Self { client, namespace })
+        let flags = target.cluster_flags();
+        Ok(Self {
+            client,
+            namespace,
+            flags,
+        })
     }
 
     /// The validations of the namespace.
@@ -154,10 +184,9 @@ impl Session {
         } else {
             self.validations()
         };
+        let call = if all { READ_ALL } else { "read PerfValidations" };
         let list = api.list(&ListParams::default()).await;
-        Ok(list
-            .map_err(|error| Error::from_call("read PerfValidations", error))?
-            .items)
+        Ok(list.map_err(|error| Error::from_call(call, error))?.items)
     }
 
     /// The validation of this name, or the only one.
@@ -185,7 +214,7 @@ impl Session {
 
     /// A command to type about a validation, wherever it is.
     pub fn command(&self, verb: &str, name: &str) -> String {
-        format!("`kubectl perfval {verb} {name} -n {}`", self.namespace)
+        format!("`kubectl perfval {verb} {name} -n {}{}`", self.namespace, self.flags)
     }
 
     /// Changes a validation by a merge patch.
@@ -206,6 +235,25 @@ impl Session {
                 name: name.to_owned(),
             },
             other => Error::from_call(call, other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_about_something_else_is_not_blamed_on_the_token_and_shows_no_text() {
+        let token = format!("{TOKEN_PANIC}: InvalidHeaderValue");
+        assert_eq!(explain_panic(&token), WRONG_TOKEN);
+        let others: [&(dyn Any + Send); 3] = [&"t-secret", &"t-secret".to_owned(), &5];
+        for other in others {
+            let text = explain_panic(other);
+            assert!(
+                text.contains("report it as a bug") && !text.contains("t-secret"),
+                "{text}"
+            );
         }
     }
 }

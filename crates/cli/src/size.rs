@@ -18,24 +18,27 @@ use serde_json::{from_value, json};
 use crate::args::SizeArgs;
 use crate::error::Error;
 use crate::screen::Screen;
-use crate::session::Session;
+use crate::session::{Session, common_namespace};
 use crate::{input, manifest, output, registry};
 
 pub use report::SizeReport;
 pub use saved::cluster_in;
 
-/// Prints the answer; saved objects need no cluster. Exit codes: 0 a run would get a plan, 1 it would not.
+/// Prints the answer; saved objects need no cluster. Exit codes: 0 a run would get a plan, 1 it would not. `namespace` is
+/// that of the flags.
 pub async fn run(
     screen: &mut Screen,
     args: &SizeArgs,
+    namespace: Option<&str>,
     open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let files = args.filename.iter().chain(&args.from);
     input::check_stdin(files.map(PathBuf::as_path))?;
-    let object = match &args.filename {
+    let mut object = match &args.filename {
         Some(path) => manifest::read(path)?,
         None => defaults()?,
     };
+    object.metadata.namespace = common_namespace(&object, namespace)?;
     let saved = if let Some(path) = &args.from {
         saved::read(path, &object)?
     } else {

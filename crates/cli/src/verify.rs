@@ -24,7 +24,8 @@ pub fn run(screen: &mut Screen, args: &VerifyArgs) -> Result<u8, Error> {
         )));
     };
     let statement = Statement::read(&text).map_err(|error| Error::BadInput(format!("{}: {error}", path.display())))?;
-    screen.say(&format!("{}\n", heading(&statement.predicate)))?;
+    // The exit code is that of all files, however many lines are read.
+    screen.answer(&format!("{}\n", heading(&statement.predicate)))?;
     let mut code = 0;
     for name in statement.names() {
         let content = read(&args.directory.join(name))?;
@@ -36,10 +37,10 @@ pub fn run(screen: &mut Screen, args: &VerifyArgs) -> Result<u8, Error> {
         if state != "unchanged" {
             code = CHANGED;
         }
-        screen.say(&format!("  {state:<9}  {name}\n"))?;
+        screen.answer(&format!("  {state:<9}  {name}\n"))?;
     }
     if code == CHANGED {
-        screen.say("Do not rely on this report. Write it again with `kubectl perfval report`.\n")?;
+        screen.answer("Do not rely on this report. Write it again with `kubectl perfval report`.\n")?;
     }
     Ok(code)
 }

@@ -125,6 +125,20 @@ fn a_manifest_decides_on_the_plan() {
 }
 
 #[test]
+fn the_quotas_of_the_namespace_in_the_flags_count() {
+    let mut list: Value = serde_saphyr::from_str(DUMP).expect("YAML");
+    list["items"].as_array_mut().expect("items").push(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "few", "namespace": "perf" },
+        "spec": { "hard": { "pods": "0" } }, "status": { "hard": { "pods": "0" }, "used": { "pods": "0" } },
+    }));
+    let dump = list.to_string();
+    assert_eq!(sized(&dump, &[]).0, Some(0), "of no namespace");
+    let full = size(&dump, &["--from", "-", "-n", "perf"]);
+    assert_eq!(full.code, Some(1), "{full:?}");
+    assert!(full.out.contains("ResourceQuota few"), "{full:?}");
+}
+
+#[test]
 fn the_form_of_a_dump_does_not_matter() {
     let expected = sized(DUMP, &[]).1;
     let list: Value = serde_saphyr::from_str(DUMP).expect("YAML");

@@ -1,6 +1,10 @@
 //! Metadata of an object. The API server checks it without a schema in the CRD.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+
+/// Fields with a time.
+const TIMES: [&str; 2] = ["creationTimestamp", "deletionTimestamp"];
 
 /// Schema of the metadata, with every field that an API server has.
 pub fn schema() -> Value {
@@ -47,6 +51,21 @@ pub fn wrong_names(metadata: &Value) -> Vec<(&'static str, String)> {
         )
     });
     name.into_iter().chain(namespace).collect()
+}
+
+/// Fields of the right type that the API server cannot read: each with its fault.
+pub fn unreadable(metadata: &Value) -> Vec<(String, String)> {
+    let fields = metadata.as_object().into_iter().flatten();
+    let faults = fields.filter_map(|(field, value)| {
+        let error = serde_json::from_value::<ObjectMeta>(json!({ field: value })).err()?;
+        let message = if TIMES.contains(&field.as_str()) {
+            format!("{value} is no time: write one such as 2026-01-31T12:00:00Z, or leave it out")
+        } else {
+            error.to_string()
+        };
+        Some((field.clone(), message))
+    });
+    faults.collect()
 }
 
 /// The manifest with a name, which rules read. The API server makes one of `generateName`.

@@ -8,12 +8,15 @@ use strsim::jaro_winkler;
 /// Similarity from which a known name is offered for an unknown one: `gate` and `gates` have 0.96, `image` and `gates` 0.47.
 const ALIKE: f64 = 0.85;
 
-/// The validator's text, usually with the value to write instead. Values of environment variables, maps and lists are left out: they
-/// may have secrets.
+/// Parts of the path of fields whose values may be secrets: environment variables, and a token in place of its reference.
+const SECRET: [&str; 2] = ["/env", "Secret"];
+
+/// The validator's text, usually with the value to write instead. Values that may have secrets are left out: also maps and lists.
 pub fn explain(error: &ValidationError<'_>) -> String {
     let wrong: &Value = error.instance();
-    let is_environment = error.instance_path().to_string().contains("/env");
-    let text = if is_environment || wrong.is_object() || wrong.is_array() {
+    let path = error.instance_path().to_string();
+    let may_be_secret = SECRET.iter().any(|part| path.contains(part));
+    let text = if may_be_secret || wrong.is_object() || wrong.is_array() {
         error.masked_with("the value").to_string()
     } else {
         error.to_string()

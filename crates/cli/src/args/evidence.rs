@@ -35,7 +35,8 @@ pub struct ReportArgs {
     /// Print it in this form
     #[arg(short, long, value_enum, conflicts_with = "directory")]
     pub output: Option<Form>,
-    /// Write every form into this folder; without -o and -d, perfval-NAME-RUN.html or perfval-exports.html is written
+    /// Write every form into this folder; without -o and -d, perfval-NAME-RUN.html or perfval-exports.html is written.
+    /// Earlier reports are replaced
     #[arg(short, long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
@@ -120,7 +121,7 @@ pub enum RunPart {
 pub struct BundleArgs {
     /// Name of the validation; optional if the namespace has only one
     pub name: Option<String>,
-    /// File to write; perfval-NAME.tar.gz when not given, - is standard output
+    /// New file to write; perfval-NAME.tar.gz when not given, - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Namespace of the operator

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
@@ -13,7 +14,7 @@ pub struct RunCommandArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
-    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics
+    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics. An earlier one is replaced
     #[arg(long, value_name = "DIR", conflicts_with = "detach")]
     pub report: Option<PathBuf>,
     /// Create it and do not follow
@@ -43,7 +44,7 @@ pub struct CommonCase {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=64))]
     pub max_gpus: Option<i64>,
     /// Run on this node, by its kubernetes.io/hostname
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     pub node: Option<String>,
 }
 
@@ -57,7 +58,7 @@ pub struct CalibrateArgs {
     #[arg(long)]
     pub name: Option<String>,
     /// Node that you trust, by its kubernetes.io/hostname
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     pub node: Option<String>,
     /// Least load (requests in flight per GPU)
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
@@ -72,7 +73,7 @@ pub struct CalibrateArgs {
     /// Keep the validation that measures, for its history and results
     #[arg(long)]
     pub keep: bool,
-    /// File for the manifest; standard output when not given
+    /// New file for the manifest; standard output when not given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -93,7 +94,7 @@ pub struct InitArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
-    /// File to write; standard output when not given, and for -
+    /// New file to write; standard output when not given, and for -
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub filename: Option<PathBuf>,
 }
@@ -105,14 +106,16 @@ pub struct PresetsArgs {
     pub name: Option<String>,
 }
 
-/// Longest text of a duration (bytes).
+/// Longest text of a duration (characters).
 const LONGEST: usize = 12;
 
 /// A duration as the manifests have them: `90s`, `30m`, `1h30m`.
 pub(super) fn duration(text: &str) -> Result<std::time::Duration, String> {
     // The parser panics on a negative part and on a large number.
-    let is_short = text.len() <= LONGEST && !text.contains('-');
-    let duration = is_short.then(|| text.parse::<kube::core::Duration>().ok());
+    if text.len() > LONGEST {
+        return Err(format!("write at most {LONGEST} characters, such as 90s, 30m or 1h30m"));
+    }
+    let duration = (!text.contains('-')).then(|| text.parse::<kube::core::Duration>().ok());
     let duration = duration
         .flatten()
         .map(std::time::Duration::from)
@@ -133,5 +136,8 @@ mod tests {
         for wrong in ["5", "2d", "m", "0s", "-5m", "1h-5m", ""].iter().chain(&long) {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+        let why = duration("1h30m15s500ms").expect_err("13 characters");
+        assert!(why.contains("at most 12 characters"), "{why}");
+        assert!(!duration("2d").expect_err("no unit").contains("at most"));
     }
 }

@@ -1,7 +1,6 @@
 //! Numbers of the runs, and the manifest that they lead to.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use perfval_api::text::number_of;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, Verdict};
@@ -13,6 +12,7 @@ use crate::error::Error;
 use crate::exit;
 use crate::output;
 use crate::screen::Screen;
+use crate::shell::quoted;
 
 /// Runs from which the slowest is a reference of its own, and the gates' shares of a reference (docs/gates.md).
 const ENOUGH_RUNS: usize = 3;
@@ -138,9 +138,14 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
     match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         None => screen.say(&format!("\n{text}")),
         Some(path) => {
-            fs::write(path, text).map_err(Error::file(path))?;
+            if let Err(error) = output::write_new(path, text.as_bytes()) {
+                // The runs took hours.
+                screen.say(&format!("\n{text}"))?;
+                return Err(error);
+            }
+            let typed = quoted(&path.display().to_string());
             screen.say(&format!(
-                "{0} is written; run it with `kubectl perfval run -f {0}`\n",
+                "{} is written; run it with `kubectl perfval run -f {typed}`\n",
                 path.display()
             ))
         }

@@ -10,6 +10,8 @@ pub struct PageLayout {
     pub ink: Ink,
     pub columns: usize,
     pub now: DateTime<Utc>,
+    /// Flags of the cluster and the user, for commands to type next.
+    pub flags: String,
 }
 
 impl PageLayout {

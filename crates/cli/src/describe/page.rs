@@ -62,9 +62,10 @@ impl PageLayout {
             match status.state.leftovers {
                 Some(Leftovers::Kept) => {
                     text += &self.below(&format!(
-                        "everything is kept, GPUs included: `kubectl perfval clean-up {} -n {}` removes it",
+                        "everything is kept, GPUs included: `kubectl perfval clean-up {} -n {}{}` removes it",
                         object.name_any(),
-                        object.namespace().unwrap_or_default()
+                        object.namespace().unwrap_or_default(),
+                        self.flags
                     ));
                 }
                 Some(Leftovers::Overdue) => {

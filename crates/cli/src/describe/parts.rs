@@ -91,7 +91,7 @@ pub fn evidence(page: &PageLayout, object: &PerfValidation, status: &PerfValidat
     let namespace = object.namespace().unwrap_or_default();
     let digest = results.sha256.get(..12).unwrap_or_default();
     let what = format!("ConfigMap {} (sha256 {digest}):", results.name);
-    let command = format!("kubectl get configmap -n {namespace} {}", results.name);
+    let command = format!("kubectl get configmap -n {namespace} {}{}", results.name, page.flags);
     page.title("Evidence") + &flow([&*what, &*command], " ", page.columns, INDENT)
 }
 
@@ -114,7 +114,7 @@ pub fn next(page: &PageLayout, object: &PerfValidation, status: &PerfValidationS
         let namespace = object.namespace().unwrap_or_default();
         table.row([
             (*what).to_owned(),
-            format!("kubectl perfval {verb} {name} -n {namespace}"),
+            format!("kubectl perfval {verb} {name} -n {namespace}{}", page.flags),
         ]);
     }
     // A command that is broken cannot be copied.

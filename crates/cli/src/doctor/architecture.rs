@@ -46,12 +46,12 @@ pub async fn checks<'a>(
         )];
     }
     let mut checks = vec![Check::good(text)];
-    if asked.given {
+    if asked.given() {
         for image in images(asked, &with_gpus, &all) {
             checks.push(compare(&image, registry::architectures(image.name).await));
         }
     } else if !is_amd64(&with_gpus) {
-        let next = "kubectl perfval doctor -f FILE   (asks the registries for the images of a manifest)";
+        let next = asked.command("doctor") + " -f FILE   (asks the registries for the images of a manifest)";
         checks.push(Check::worse("an image may lack an architecture of these nodes", next));
     }
     checks

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource};
 use perfval_api::PerfValidation;
@@ -6,18 +8,32 @@ use serde::de::DeserializeOwned;
 use super::check::Check;
 use crate::error::Error;
 use crate::session::Session;
+use crate::shell::quoted;
 
 /// Subject of the checks.
 pub struct Asked<'a> {
     pub session: &'a Session,
     /// Validation that is to be run.
     pub object: &'a PerfValidation,
-    /// True if that is a manifest of the user's.
-    pub given: bool,
+    /// The user's file with its manifest; without one, every choice has its default.
+    pub filename: Option<&'a Path>,
     pub operator_namespace: &'a str,
 }
 
 impl Asked<'_> {
+    /// Returns true if the validation is a manifest of the user's.
+    pub fn given(&self) -> bool {
+        self.filename.is_some()
+    }
+
+    /// A command to type about the same validation, in the same namespace.
+    pub fn command(&self, verb: &str) -> String {
+        let namespace = self.object.metadata.namespace.as_deref().unwrap_or_default();
+        let file = self.filename.map(|path| quoted(&path.display().to_string()));
+        let file = file.map_or_else(String::new, |file| format!(" -f {file}"));
+        format!("kubectl perfval {verb} -n {namespace}{file}{}", self.session.flags)
+    }
+
     /// Checks if an object that the manifest names exists in its namespace; only its metadata is read. `next` is a step
     /// without the namespace.
     pub async fn exists<K>(&self, name: &str, next: &str) -> Check

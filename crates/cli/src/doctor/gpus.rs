@@ -58,11 +58,15 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
         }
     };
     let version = api.operator_version.as_deref().unwrap_or("of an unknown version");
-    // Without a manifest of the user's there is no image to compare with.
-    match compatibility::refusal(run, api).filter(|_| asked.given) {
+    // Without a manifest of the user's there is no image to compare with, but a namespace and a way to route.
+    match compatibility::refusal(run, api) {
         Some(why) => Check::missing(
             format!("Dynamo {version}: {}", why.message),
-            "correct the image in the manifest",
+            match why.reason {
+                Reason::Refused => "kubectl create namespace NAME, with a shorter name",
+                _ if asked.given() => "correct the image in the manifest",
+                _ => "install Dynamo's operator 1.1 to 1.6",
+            },
         ),
         None => Check::good(format!("Dynamo {version}, {}", api.resource.api_version)),
     }
@@ -73,7 +77,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         Seen::Present(inventory) => inventory,
         unread => {
             let why = unread.unknown().unwrap_or("they were not read");
-            return Check::unknown(format!("the GPUs: {why}"), "kubectl perfval size");
+            return Check::unknown(format!("the GPUs: {why}"), asked.command("size"));
         }
     };
     let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
@@ -82,7 +86,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         message,
     } = &sizing
     {
-        return Check::unknown(format!("the GPUs: {message}"), "kubectl perfval size");
+        return Check::unknown(format!("the GPUs: {message}"), asked.command("size"));
     }
     let with_gpus: Vec<_> = nodes
         .iter()
@@ -112,7 +116,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         .take(NAMED)
         .map(|node| format!("{}: {}", node.node, node.summary()));
     let why: Vec<_> = summaries.collect();
-    Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
+    Check::missing(format!("{text}; {}", why.join("; ")), asked.command("size"))
 }
 
 async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Check> {

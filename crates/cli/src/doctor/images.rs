@@ -11,7 +11,7 @@ use crate::error::Error;
 /// Checks if the images of the manifest are on the nodes already, and if its Secrets exist. Only the kubelet can find
 /// out if a registry gives an image out.
 pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
-    if !asked.given {
+    if !asked.given() {
         return Vec::new();
     }
     let spec = &asked.object.spec;
@@ -21,7 +21,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     images.remove("");
     let nodes: Api<Node> = Api::all(asked.session.client.clone());
     match nodes.list(&ListParams::default()).await {
-        Ok(nodes) => checks.extend(images.into_iter().map(|image| on_nodes(image, &nodes.items))),
+        Ok(nodes) => checks.extend(images.into_iter().map(|image| on_nodes(asked, image, &nodes.items))),
         Err(error) => checks.push(Check::unknown(
             format!("images: {}", Error::from_call("read Nodes", error)),
             "kubectl get nodes",
@@ -38,7 +38,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-fn on_nodes(image: &str, nodes: &[Node]) -> Check {
+fn on_nodes(asked: &Asked<'_>, image: &str, nodes: &[Node]) -> Check {
+    let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let has = |node: &&Node| {
         let images = node.status.iter().flat_map(|status| status.images.iter().flatten());
         images
@@ -49,7 +50,9 @@ fn on_nodes(image: &str, nodes: &[Node]) -> Check {
     match count {
         0 => Check::worse(
             format!("no node lists {image}: the first run pulls it, which may take longer than timeouts.workloadReady"),
-            format!("kubectl run pull --rm -it --restart=Never --image={image} --command -- true   (tries it once)"),
+            format!(
+                "kubectl run pull -n {namespace} --rm -it --restart=Never --image={image} --command -- true   (tries it once)"
+            ),
         ),
         count => Check::good(format!("{image} is on {count} of {} nodes", nodes.len())),
     }

@@ -54,7 +54,7 @@ pub async fn check(asked: &Asked<'_>) -> Option<Check> {
         lacking.join(", ")
     );
     let next = format!("write into the spec: {REQUIRED}");
-    Some(if asked.given {
+    Some(if asked.given() {
         Check::missing(text, next)
     } else {
         Check::worse(text, next)

@@ -64,6 +64,14 @@ async fn a_script_names_the_revision() {
 }
 
 #[tokio::test]
+async fn a_script_that_does_not_read_the_page_approves_too() {
+    let mut desk = desk();
+    desk.nobody_reads = true;
+    let answer = desk.types("approve h100 --revision 2").await;
+    assert_eq!((answer.code, approved(&desk)), (0, json!(2)), "{answer:?}");
+}
+
+#[tokio::test]
 async fn a_duplicate_shows_which_baseline_counts() {
     let desk = desk();
     let used = "PerfBaseline contract of the same environment is used, because it is older.";

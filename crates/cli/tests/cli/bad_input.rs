@@ -53,7 +53,12 @@ async fn rights_that_are_missing() {
     desk.server.fail(Fault::refuse("patch", "perfvalidations", 403));
     let answer = desk.types("get").await;
     answer.exits(4, "you may not read PerfValidations: perfvalidations is forbidden");
-    answer.notes("ask for the cluster role perfvalidation-operator-view");
+    answer.notes("ask for the cluster role perfvalidation-operator-view in this namespace");
+    let all = desk.types("get -A").await;
+    all.exits(
+        4,
+        "ask for the cluster role perfvalidation-operator-view in the whole cluster",
+    );
     let answer = desk.types("suspend run").await;
     answer.notes("ask for the cluster role perfvalidation-operator-edit");
     let watch = desk.types("watch run --timeout 1m").await;
@@ -221,6 +226,26 @@ async fn a_reader_that_left_is_no_verdict() {
         let answer = desk.types(words).await;
         assert_eq!((answer.code, answer.err.as_str()), (code, ""), "{words}");
     }
+}
+
+#[tokio::test]
+async fn a_reader_that_left_hides_no_gap_and_no_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = folder.path().join("report");
+    let mut desk = Desk::with("failed");
+    desk.nobody_reads = true;
+    for (words, code) in [
+        ("doctor".to_owned(), 1),
+        ("doctor -o json".to_owned(), 1),
+        (format!("report run -d {}", report.display()), 1),
+        ("calibrate -f ../../config/samples/gpu-h200.yaml".to_owned(), 3),
+    ] {
+        let answer = desk.types(&words).await;
+        assert_eq!(answer.code, code, "{words}: {answer:?}");
+    }
+    std::fs::remove_file(report.join("summary.md")).expect("written");
+    let answer = desk.types(&format!("verify {}", report.display())).await;
+    assert_eq!((answer.code, answer.err.as_str()), (1, ""));
 }
 
 #[test]

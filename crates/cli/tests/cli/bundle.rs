@@ -53,8 +53,17 @@ async fn a_file_that_exists_is_not_replaced() {
     Desk::with("passed")
         .types(&typed)
         .await
-        .exits(2, "exists: give another file with --output");
+        .exits(2, "exists and is not replaced: remove it, or give another file");
     assert_eq!(std::fs::read_to_string(file.path()).expect("there"), "mine");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_refused_before_anything_is_collected() {
+    let desk = Desk::with("passed");
+    let answer = desk.types("bundle run -o /nowhere/bundle.tar.gz").await;
+    answer.exits(2, "/nowhere/bundle.tar.gz");
+    let calls = desk.server.calls();
+    assert!(calls.iter().all(|call| call.resource != "pods"), "{calls:?}");
 }
 
 #[tokio::test]

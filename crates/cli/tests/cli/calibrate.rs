@@ -192,6 +192,29 @@ async fn a_run_that_does_not_pass_ends_the_search_with_its_reason() {
 }
 
 #[tokio::test]
+async fn a_file_that_exists_is_not_replaced_and_no_manifest_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calibrated.yaml");
+    let typed = format!("calibrate -f {MANIFEST} --output {}", file.display());
+    std::fs::write(&file, "mine").expect("written");
+    let desk = Desk::new();
+    let answer = desk.types(&typed).await;
+    answer.exits(2, "exists and is not replaced: remove it, or give another file");
+    assert_eq!(probe(&desk), None, "nothing is created");
+
+    std::fs::remove_file(&file).expect("removed");
+    let run = desk.start(&typed);
+    run.shows("IN FLIGHT/GPU").await;
+    // Another program writes it while the runs go on.
+    std::fs::write(&file, "mine").expect("written");
+    operate(&desk, &run, "Passed").await;
+    let answer = run.ends().await;
+    answer.exits(2, "exists and is not replaced");
+    answer.prints("# Measured by `kubectl perfval calibrate`");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "mine");
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_written_is_refused_before_the_first_run() {
     let desk = Desk::new();
     let answer = desk

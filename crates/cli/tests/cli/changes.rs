@@ -41,6 +41,22 @@ async fn what_to_type_next_names_the_namespace() {
 }
 
 #[tokio::test]
+async fn what_to_type_next_reaches_the_same_cluster() {
+    let desk = Desk::with("benchmarking");
+    let flags = "--context prod --kubeconfig k.yaml --as jane";
+    for (words, next) in [
+        ("suspend run", "`kubectl perfval resume run -n perf FLAGS`"),
+        ("describe run", "kubectl perfval resume run -n perf FLAGS\n"),
+        ("describe no", "`kubectl perfval FLAGS get -A` lists all"),
+    ] {
+        let answer = desk.types(&format!("{words} {flags}")).await;
+        let said = answer.out + &answer.err;
+        let next = next.replace("FLAGS", flags);
+        assert!(said.contains(&next), "{words}: no {next} in {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_rerun_has_a_token_of_its_own() {
     let desk = Desk::with("passed");
     assert_eq!(desk.types("rerun run").await.code, 0);
@@ -71,7 +87,9 @@ async fn what_is_kept_is_cleaned_up() {
     kept.prints("holds 2 GPUs of n1");
     let annotations = |desk: &Desk| object(desk)["metadata"]["annotations"].clone();
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], json!("true"));
-    assert_eq!(desk.types("clean-up run").await.code, 0);
+    let removed = desk.types("clean-up run").await;
+    assert_eq!(removed.code, 0);
+    removed.prints("the operator removes what run kept");
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], Value::Null);
     let late = Desk::with("passed").types("keep run").await;
     late.prints("are removed already");

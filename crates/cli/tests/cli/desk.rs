@@ -203,6 +203,7 @@ impl Desk {
                     Ok(Session {
                         client: server.client(),
                         namespace: target.namespace.clone().unwrap_or(namespace.clone()),
+                        flags: target.cluster_flags(),
                     })
                 };
                 Box::pin(execute(cli, &mut screen, open)).await

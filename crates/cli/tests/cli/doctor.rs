@@ -2,6 +2,7 @@
 
 mod architecture;
 mod pod_security;
+mod remedies;
 
 use perfval_testkit::api_server::Fault;
 use perfval_testkit::inventory::{Cluster, NodeBuilder};

@@ -121,6 +121,7 @@ async fn outliers_of_a_policy_come_after_the_misses() {
     answer.prints("good");
     assert!(!answer.out.contains("Confirmed"), "{}", answer.out);
     answer.notes("Outliers are not shown");
+    answer.notes("ask for the cluster role perfvalidation-operator-node-view");
     assert_eq!(answer.code, 0);
 }
 

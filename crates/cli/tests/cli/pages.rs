@@ -201,7 +201,8 @@ async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
     assert_eq!(object.metadata.name.as_deref(), Some("mine"));
     assert!(written.starts_with("# A node with H200"), "{written}");
     let again = desk.types(&format!("init --preset gb200 -f {}", path.display())).await;
-    again.exits(2, "exists and may have your changes");
+    again.exits(2, "exists and is not replaced: remove it, or give another file");
+    assert!(!again.err.contains("Name ["), "no question before: {}", again.err);
     assert_eq!(std::fs::read_to_string(&path).expect("written"), written);
     let printed = Desk::new().types("init --preset h200 --name mine -f -").await;
     printed.prints("metadata:\n  name: \"mine\"\n");

@@ -65,6 +65,10 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
         .types(&format!("run -f {MANIFEST} --name mine --max-gpus 7 --detach"))
         .await;
     other.exits(2, "perf/mine exists and asks for something else");
+    assert_eq!(desk.types("suspend mine").await.code, 0);
+    let suspended = desk.types(&same).await;
+    let remedy = "perf/mine exists and is suspended: let it run with `kubectl perfval resume mine -n perf`";
+    suspended.exits(2, remedy);
 }
 
 #[tokio::test]
@@ -252,6 +256,9 @@ async fn the_name_of_the_flags_replaces_that_of_the_manifest() {
 fn flags_that_would_be_ignored_are_refused() {
     for (typed, kind) in [
         ("run --preset h200 --detach --timeout 5m", ErrorKind::ArgumentConflict),
+        // A variable of a shell that is not set: no node has this name.
+        ("run --preset h200 --node ", ErrorKind::InvalidValue),
+        ("calibrate -f a.yaml --node ", ErrorKind::InvalidValue),
         (
             "judge a.json -f a.yaml --node-gpus 8",
             ErrorKind::MissingRequiredArgument,

@@ -133,7 +133,7 @@ fn what_is_wrong_with_a_manifest_is_named() {
     let gate =
         json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "p99", "operator": "<=", "threshold": "1"}]);
     let named = json!({"name": "a"});
-    let cases: [(Value, Value, &str); 13] = [
+    let cases: [(Value, Value, &str); 17] = [
         (
             json!({"namspace": "b"}),
             json!({}),
@@ -143,6 +143,26 @@ fn what_is_wrong_with_a_manifest_is_named() {
             json!({"labels": {"a/b": 1}}),
             json!({}),
             "metadata.labels.a/b: 1 is not of type \"string\": write it in quotes",
+        ),
+        (
+            json!({"labels": {"5": 1}}),
+            json!({}),
+            "metadata.labels.5: 1 is not of type \"string\": write it in quotes",
+        ),
+        (
+            json!({"creationTimestamp": "x"}),
+            json!({}),
+            "metadata.creationTimestamp: \"x\" is no time: write one such as 2026-01-31T12:00:00Z, or leave it out\n",
+        ),
+        (
+            json!({"ownerReferences": [5]}),
+            json!({}),
+            "metadata.ownerReferences: invalid type: integer `5`",
+        ),
+        (
+            named.clone(),
+            json!({"model": {"name": "m", "tokenSecretRef": "hf-secret"}}),
+            "spec.model.tokenSecretRef: the value is not of type \"object\"\n",
         ),
         (
             named.clone(),
@@ -214,6 +234,10 @@ fn what_is_wrong_with_a_manifest_is_named() {
     for (metadata, changes) in [
         (named.clone(), json!({"placement": {"maxGPUs": null}, "timeouts": null})),
         (json!({"generateName": "a-", "creationTimestamp": null}), json!({})),
+        (
+            json!({"creationTimestamp": "2026-09-21T14:13:20Z", "labels": {"5": "a"}}),
+            json!({}),
+        ),
         (Value::Null, json!({})),
     ] {
         let answer = judge(&manifest(&metadata, &changes), &[fixture("success")], &[]);

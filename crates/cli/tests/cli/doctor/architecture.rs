@@ -107,7 +107,7 @@ async fn without_a_manifest_the_architectures_of_nodes_are_listed() {
     put(&desk, "arm64");
     let (code, out) = answer(&desk, "doctor").await;
     let text = "✓ nodes with GPUs: 1 amd64, 1 arm64; the operator's images: amd64, arm64 \
-                • an image may lack an architecture of these nodes → kubectl perfval doctor -f FILE";
+                • an image may lack an architecture of these nodes → kubectl perfval doctor -n perf -f FILE";
     assert!(code == 0 && out.contains(text), "{out}");
 }
 

@@ -1,0 +1,61 @@
+//! Commands that a person types next.
+
+/// A word as a shell takes it: in quotes if a character has another meaning there.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A text whose commands reach the cluster of these flags, unless they have the flags already.
+pub fn with_flags(text: &str, flags: &str) -> String {
+    if flags.is_empty() || text.contains(flags) {
+        return text.to_owned();
+    }
+    let text = text.replace("kubectl ", &format!("kubectl{flags} "));
+    // `kubectl` takes no flags before the name of a plug-in.
+    text.replace(&format!("kubectl{flags} perfval "), &format!("kubectl perfval{flags} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_a_meaning_for_a_shell_is_quoted() {
+        for (word, typed) in [
+            ("perf-1.yaml", "perf-1.yaml"),
+            ("arn:aws:eks:eu/c@1", "arn:aws:eks:eu/c@1"),
+            ("my file", "'my file'"),
+            ("it's; rm", r"'it'\''s; rm'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+
+    #[test]
+    fn the_commands_of_a_text_get_the_flags_once() {
+        let flags = " --context prod";
+        for (text, typed) in [
+            (
+                "`kubectl perfval get -A` lists all",
+                "`kubectl perfval --context prod get -A` lists all",
+            ),
+            (
+                "kubectl create namespace a",
+                "kubectl --context prod create namespace a",
+            ),
+            (
+                "`kubectl perfval watch a --context prod`",
+                "`kubectl perfval watch a --context prod`",
+            ),
+            ("write a name", "write a name"),
+        ] {
+            assert_eq!(with_flags(text, flags), typed);
+            assert_eq!(with_flags(text, ""), text);
+        }
+    }
+}
