@@ -5,7 +5,7 @@ use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
 
 use crate::call::creation;
 use crate::error::unless_late;
-use crate::{CallFailure, Class, Cluster};
+use crate::{CallFailure, Cluster};
 
 impl Cluster {
     /// Creates a baseline. An existing one is no failure.
@@ -13,7 +13,7 @@ impl Cluster {
         let api: Api<PerfBaseline> = Api::all(self.client.clone());
         match self.bounded(api.create(&creation(false), baseline)).await {
             Ok(_) => Ok(()),
-            Err(failure) if failure.class() == Class::Conflict => Ok(()),
+            Err(failure) if failure.is_already_exists() => Ok(()),
             Err(failure) => Err(failure),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use kube::core::Status;
 use perfval_api::Reason;
 
+use crate::cause::without_secrets;
 use crate::change::{self, Change};
 
 /// A change that could not be made.
@@ -118,6 +119,11 @@ impl CallFailure {
         self.is_not_found() || self.class() == Class::Conflict
     }
 
+    /// Returns true if a creation was refused because an object has the name. A quota or a webhook that answers 409 creates nothing.
+    pub(crate) fn is_already_exists(&self) -> bool {
+        self.refusal().is_some_and(Status::is_already_exists)
+    }
+
     /// Returns true if there is no such kind at this version. For a missing object the API server gives the name; the
     /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
@@ -166,7 +172,7 @@ impl fmt::Display for CallFailure {
             // Not how long this call had: a text that differs from look to look would be a status write each time.
             Self::LookOver { after } => write!(f, "no answer within the {} s of one look", after.as_secs()),
             Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
-            Self::Call(error) => f.write_str(&chain(error)),
+            Self::Call(error) => f.write_str(&without_secrets(error).unwrap_or_else(|| chain(error))),
         }
     }
 }
@@ -221,6 +227,17 @@ mod tests {
         }
         let after = Duration::from_secs(10);
         assert_eq!(CallFailure::TimedOut { after }.class(), Class::Transient);
+    }
+
+    #[test]
+    fn the_text_has_no_password_of_a_proxy() {
+        let proxy_url: http::Uri = "http://me:t-secret@127.0.0.1:1".parse().expect("a URL");
+        let refused = kube::Error::ProxyProtocolDisabled {
+            proxy_url: Box::new(proxy_url),
+            protocol_feature: "kube/http-proxy",
+        };
+        let text = CallFailure::Call(refused).to_string();
+        assert!(text.contains("proxy-url") && !text.contains("t-secret"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod act;
 mod baseline;
 mod call;
+pub mod cause;
 mod change;
 mod clock;
 mod copies;
@@ -86,6 +87,7 @@ pub struct Cluster {
     long_logs: Arc<Semaphore>,
     shared: Shared,
     taint_rules: LastServed,
+    bind_requests: LastServed,
     allowed: LastAllowed,
     copies: Copies,
     written: WrittenResults,
@@ -128,6 +130,7 @@ impl Cluster {
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             shared: Shared::default(),
             taint_rules: LastServed::default(),
+            bind_requests: LastServed::default(),
             allowed: LastAllowed::default(),
             copies: Copies::default(),
             written: WrittenResults::default(),

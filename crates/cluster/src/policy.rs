@@ -1,7 +1,7 @@
 //! Writes for a `PerfValidationPolicy`.
 
 use kube::api::Api;
-use kube::core::{ObjectMeta, ResourceExt as _, Status};
+use kube::core::{ObjectMeta, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 
@@ -32,8 +32,7 @@ impl Cluster {
         match self.bounded(api.create(&params, object)).await {
             Ok(_) if !is_allowed => Ok(Creation::NotAllowed),
             Ok(created) => Ok(Creation::Done(Box::new(created))),
-            // A quota that changes meanwhile answers 409 too, and creates nothing.
-            Err(failure) if failure.refusal().is_some_and(Status::is_already_exists) => {
+            Err(failure) if failure.is_already_exists() => {
                 let known = self.bounded(api.get(&object.name_any())).await?;
                 Ok(if controller(&known) == controller(object) {
                     Creation::Done(Box::new(known))
@@ -57,7 +56,7 @@ impl Cluster {
         Ok(unless_late(deleted)?.is_some())
     }
 
-    /// Writes the status of a policy. A policy that is gone is no failure.
+    /// Writes the status of a policy. A policy that is gone is no failure. A new one of its name shows this status until the next look.
     pub async fn write_policy_status(
         &self,
         policy: &PerfValidationPolicy,

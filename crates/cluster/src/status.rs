@@ -10,8 +10,9 @@ use serde_json::json;
 use crate::{CallFailure, Cluster};
 
 impl Cluster {
-    /// Writes the status of an object of the kind `K` by server-side apply, and reads the answer as an `A`. The write fails if
-    /// the object no longer has the uid of `seen`, or no longer its resourceVersion, if `seen` has one.
+    /// Writes the status of an object of the kind `K` by server-side apply, and reads the answer as an `A`. The write fails if the
+    /// object no longer has the resourceVersion of `seen`, if `seen` has one. For a custom resource the API server does not compare
+    /// the uid of such a write.
     pub(crate) async fn write_status<K, A>(
         &self,
         api: &Api<A>,

@@ -10,7 +10,11 @@ const MORE: usize = 4;
 /// Reads what a pass needs, and decides.
 pub(crate) async fn decide(run: &Run<'_>, context: &Context) -> (Observed, Decision) {
     let cluster = &context.cluster;
-    let needs = machine::needs(run);
+    let needs = if cluster.has_completion(run) {
+        machine::needs_with_completion(run)
+    } else {
+        machine::needs(run)
+    };
     let mut seen = cluster.observe(run, &needs).await;
     seen.looked_before = context.looks.last(run);
     let mut decision = machine::decide(run, &seen, cluster.now());

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use perfval_cluster::cause::without_secrets;
+
 /// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -67,4 +69,35 @@ pub enum Error {
     /// `ready` heard no yes.
     #[error(transparent)]
     NotReady(#[from] crate::ready::NotReady),
+}
+
+impl Error {
+    /// Text with all causes. The text of a cause that may contain secrets, such as the URL of a proxy, is replaced.
+    pub fn with_causes(&self) -> String {
+        if let Some(cause) = without_secrets(self) {
+            return format!("{self}: {cause}");
+        }
+        let causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        let messages: Vec<_> = causes.map(ToString::to_string).collect();
+        messages.join(": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_causes_are_shown_without_the_password_of_a_proxy() {
+        let proxy_url: http::Uri = "http://me:t-secret@127.0.0.1:1".parse().expect("a URL");
+        let refused = kube::Error::ProxyProtocolDisabled {
+            proxy_url: Box::new(proxy_url),
+            protocol_feature: "kube/http-proxy",
+        };
+        let text = Error::Client(refused).with_causes();
+        assert!(text.contains("remove proxy-url from the kubeconfig"), "{text}");
+        assert!(!text.contains("t-secret"), "{text}");
+        let busy = Error::Signals(std::io::Error::other("busy"));
+        assert_eq!(busy.with_causes(), "SIGTERM and SIGINT cannot be listened for: busy");
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod measured;
 mod memory;
 mod nodes;
 mod policy;
+mod stored_policies;
 mod survey;
 
 use std::fmt::Debug;
@@ -16,13 +17,14 @@ use futures::StreamExt as _;
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{store, store::Writer};
-use kube::runtime::watcher::watcher;
+use kube::runtime::watcher::{Event, watcher};
 use kube::{Client, Resource};
-use perfval_api::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
+use perfval_api::fleet::{NodePerformance, PerfBaseline};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::stored_policies::{StoredPolicy, report_unreadable};
 use crate::context::Context;
 use crate::metrics::OperatorMetrics;
 use crate::streams;
@@ -35,14 +37,16 @@ pub async fn work_until(context: Arc<Context>, client: Client, stop: Cancellatio
     }
     let metrics = &context.metrics;
     let (measured, writer) = store::<NodePerformance>();
-    let watched = watch("NodePerformance", client.clone(), metrics, writer, || ());
+    let watched = watch("NodePerformance", client.clone(), metrics, writer, |_| ());
     let recorded = nodes::record(&context, &measured);
-    let (policies, writer) = store::<PerfValidationPolicy>();
+    let (policies, writer) = store::<StoredPolicy>();
     let bell = Notify::new();
-    let ring = || bell.notify_one();
-    let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, ring);
+    let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, |event| {
+        report_unreadable(event, metrics);
+        bell.notify_one();
+    });
     let (baselines, writer) = store::<PerfBaseline>();
-    let approved = watch("PerfBaseline", client, metrics, writer, ring);
+    let approved = watch("PerfBaseline", client, metrics, writer, |_| bell.notify_one());
     let followed = Box::pin(policy::follow(&context, &policies, &measured, &baselines, &bell));
     let all = async { futures::join!(watched, recorded, listed, approved, followed) };
     // It only ends when it is stopped.
@@ -55,7 +59,7 @@ async fn watch<K>(
     client: Client,
     metrics: &Arc<OperatorMetrics>,
     writer: Writer<K>,
-    changed: impl Fn(),
+    changed: impl Fn(&Event<K>),
 ) where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
@@ -65,6 +69,6 @@ async fn watch<K>(
         .modify(strip)
         .reflect(writer);
     streams::without_errors(metrics.clone(), kind, events)
-        .for_each(async |_| changed())
+        .for_each(async |event| changed(&event))
         .await;
 }

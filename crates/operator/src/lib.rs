@@ -62,9 +62,7 @@ pub fn main() -> ExitCode {
         Command::Ready(args) => ready::run(&args).map_err(Error::from).and_then(|answer| print(&answer)),
     };
     if let Err(error) = done {
-        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        let messages: Vec<_> = causes.map(ToString::to_string).collect();
-        eprintln!("perfvalidation-operator: {}", messages.join(": "));
+        eprintln!("perfvalidation-operator: {}", error.with_causes());
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -178,10 +178,9 @@ impl OperatorMetrics {
         self.unreadable.set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
 
-    /// Sets the number of objects that have lost their owner. It does not fall while some objects cannot be seen.
-    pub fn orphaned(&self, objects: usize, is_complete: bool) {
-        let least = if is_complete { 0 } else { self.orphans.get() };
-        self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX).max(least));
+    /// Sets the number of objects that have lost their owner.
+    pub fn orphaned(&self, objects: usize) {
+        self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
 
     /// An object came after the end of its run.
@@ -219,8 +218,8 @@ impl OperatorMetrics {
         self.fleet.set_nodes(nodes);
     }
 
-    /// Takes over the state of each policy.
-    pub fn policies<'a>(&self, policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) {
+    /// Takes over the state of each policy; `None` of a policy that cannot be parsed.
+    pub fn policies<'a>(&self, policies: impl Iterator<Item = (String, Option<&'a PerfValidationPolicyStatus>)>) {
         self.fleet.set_policies(policies);
     }
 

@@ -3,7 +3,7 @@
 //! It looks a minute after it began to lead and after each end of a run, when the last call of a leader that died has been
 //! carried out or given up, and seldom otherwise: five lists of metadata each time.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::Resource as _;
 use perfval_cluster::Cluster;
 use perfval_run::strays::{self, Labelled, Stray};
 use perfval_sizing::Seen;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -24,14 +24,32 @@ use crate::stored::Stored;
 const LATE: Duration = Duration::from_secs(65);
 /// Pause between two looks without a request.
 const SELDOM: Duration = Duration::from_mins(10);
+/// Time for which the orphans of a namespace count that cannot be read: it may be gone, and the operator's right to read it too.
+const REMEMBERED: Duration = Duration::from_hours(1);
+
+/// Number of orphans of each watched namespace, with the time at which it was read.
+#[derive(Default)]
+struct Orphans(HashMap<Option<String>, (Instant, usize)>);
+
+impl Orphans {
+    fn record(&mut self, namespace: Option<&str>, orphans: usize, now: Instant) {
+        self.0.insert(namespace.map(str::to_owned), (now, orphans));
+    }
+
+    fn count(&self, now: Instant) -> usize {
+        let known = self.0.values();
+        let recent = known.filter(|(read, _)| now.duration_since(*read) < REMEMBERED);
+        recent.map(|(_, orphans)| *orphans).sum()
+    }
+}
 
 /// Sweeps for as long as this process leads.
 pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
-    let mut reported = HashSet::new();
+    let (mut reported, mut orphans) = (HashSet::new(), Orphans::default());
     let sweeping = async {
         loop {
             sleep(LATE).await;
-            sweep(&context, &mut reported).await;
+            sweep(&context, &mut reported, &mut orphans).await;
             tokio::select! {
                 () = context.ended.notified() => {}
                 () = sleep(SELDOM) => {}
@@ -43,25 +61,30 @@ pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
 }
 
 /// One look at everything that carries the operator's label.
-async fn sweep(context: &Context, reported: &mut HashSet<String>) {
-    let (mut found, mut is_complete) = (Vec::new(), true);
-    for namespace in context.objects.namespaces() {
+async fn sweep(context: &Context, reported: &mut HashSet<String>, orphans: &mut Orphans) {
+    let namespaces = context.objects.namespaces();
+    let (mut found, mut read) = (Vec::new(), Vec::new());
+    for namespace in namespaces {
         match context.cluster.labelled(namespace.as_deref()).await {
-            Seen::Present(mut here) => found.append(&mut here),
-            // The next look may see more.
-            unread => {
-                debug!(why = unread.unknown(), "what is left behind cannot be seen");
-                is_complete = false;
+            Seen::Present(mut here) => {
+                found.append(&mut here);
+                read.push(namespace.as_deref());
             }
+            // The next look may see more.
+            unread => debug!(why = unread.unknown(), "what is left behind cannot be seen"),
         }
     }
-    let mut orphans = BTreeSet::new();
     let (all, owners_are_known) = judged(context, &found).await;
+    let now = Instant::now();
+    // Without the owners no orphan is known.
+    for namespace in read.iter().copied().filter(|_| owners_are_known) {
+        let is_here = |stray: &Labelled| namespace.is_none_or(|namespace| stray.namespace == namespace);
+        let here = all.iter().filter(|stray| stray.1 == Stray::Orphan && is_here(stray.0));
+        orphans.record(namespace, here.count(), now);
+    }
+    context.metrics.orphaned(orphans.count(now));
     for (stray, of) in all {
         let uid = &stray.id.uid;
-        if of == Stray::Orphan {
-            orphans.insert(uid.clone());
-        }
         if reported.insert(uid.clone()) {
             report(context, stray, of).await;
         }
@@ -78,10 +101,8 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
             }
         }
     }
-    // Objects that could not be seen or judged are still there.
-    let is_complete = is_complete && owners_are_known;
-    context.metrics.orphaned(orphans.len(), is_complete);
-    if is_complete {
+    // Objects that could not be seen or judged may still be there.
+    if read.len() == namespaces.len() && owners_are_known {
         reported.retain(|uid| found.iter().any(|found| found.id.uid == *uid));
     }
 }
@@ -152,5 +173,21 @@ fn reference(stray: &Labelled) -> ObjectReference {
         name: Some(stray.id.name.clone()),
         uid: Some(stray.id.uid.clone()),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_orphans_of_a_namespace_that_cannot_be_read_count_for_an_hour() {
+        let (mut orphans, begin) = (Orphans::default(), Instant::now());
+        orphans.record(Some("perf"), 3, begin);
+        orphans.record(Some("gone"), 2, begin);
+        let soon = begin + REMEMBERED / 2;
+        orphans.record(Some("perf"), 1, soon);
+        assert_eq!(orphans.count(soon), 3, "they may be there");
+        assert_eq!(orphans.count(begin + REMEMBERED), 1, "their namespace may be gone");
     }
 }

@@ -220,7 +220,7 @@ words! {
     BenchmarkFailed {
         place: Both, severity: Error,
         meaning: "A trial left no usable result.",
-        remedy: "see the log of the trial in the results ConfigMap; a removed pod or Job: find the client that deletes it, or raise benchmark.resources; a missing metric: gate another one (Goodput needs benchmark.goodput)",
+        remedy: "see the log of the trial in the results ConfigMap; a removed pod or Job: find the client that deletes it, or raise benchmark.resources; a missing metric: correct what the evidence shows, or gate another one",
     }
     RequestErrors {
         place: Both, severity: Warning,

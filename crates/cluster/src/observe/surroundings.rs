@@ -13,9 +13,6 @@ use crate::Cluster;
 use crate::call::{Read, read, seen};
 use crate::copies::RunCopies;
 
-/// Refusals of a whole namespace that are read; those of one controller are counted in one Event.
-const REFUSALS: u32 = 100;
-
 impl Cluster {
     /// Refusals to create pods of the run.
     pub(super) async fn refusals(&self, run: &Run<'_>, pods: &[Pod]) -> Seen<Vec<PodEvent>> {
@@ -49,24 +46,22 @@ impl Cluster {
         had_time && readiness::lacks_pods(run, pods)
     }
 
-    /// Events about controllers of this run that may not create its pods.
+    /// Events about controllers of this run that may not create its pods. All pages: the Events of a namespace come in the order of their
+    /// names, and another controller may have hundreds.
     async fn refusals_of(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
-        let params = ListParams::default()
-            .fields("reason=FailedCreate,type=Warning")
-            .limit(REFUSALS);
+        let params = ListParams::default().fields("reason=FailedCreate,type=Warning");
         let call = format!("list Events FailedCreate of {}", run.namespace());
-        let found = read(&call, self.bounded(api.list(&params)).await)?;
         // Names of objects by Dynamo's operator begin with the deployment's name, which no other run has.
         let prefix = format!("{}-", names::deployment(&run.id()));
-        let events = found.items.into_iter().filter_map(|event| {
+        let read_own = |event: Event| {
             let of = &event.involved_object;
             let name = of.name.as_ref().filter(|name| name.starts_with(&prefix))?;
             let named = format!("{} {name}", of.kind.as_deref().unwrap_or("controller"));
             let uid = of.uid.clone().unwrap_or_default();
             Some(read_event((named, uid), event))
-        });
-        Ok(events.collect())
+        };
+        read(&call, self.list_reduced(api.resource_url(), params, read_own).await)
     }
 
     async fn node_named(&self, name: &str, copies: &RunCopies) -> Read<NodeSeen> {

@@ -1,6 +1,7 @@
 //! Writes for a baseline.
 
 use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
+use perfval_cluster::Class;
 use perfval_testkit::api_server::Fault;
 use serde_json::json;
 
@@ -32,6 +33,18 @@ async fn a_baseline_that_exists_is_left_as_it_is() {
     assert_eq!(known["spec"]["approvedRevision"], 3);
     world.server.fail(Fault::refuse("create", "perfbaselines", 403));
     world.cluster.create_baseline(&baseline()).await.expect_err("refused");
+}
+
+#[tokio::test]
+async fn a_baseline_that_a_conflict_refuses_is_not_taken_for_created() {
+    let world = World::new();
+    world
+        .server
+        .fail(Fault::refuse("create", "perfbaselines", 409).times(1));
+    let failure = world.cluster.create_baseline(&baseline()).await.expect_err("refused");
+    assert_eq!(failure.class(), Class::Conflict, "{failure}");
+    world.cluster.create_baseline(&baseline()).await.expect("created");
+    assert!(world.server.get("perfbaselines", "", "h100").is_some());
 }
 
 #[tokio::test]

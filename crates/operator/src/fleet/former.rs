@@ -1,4 +1,4 @@
-//! `NodePerformance`s that Kubernetes deleted with their nodes. A node that is set up anew, or another one, may have their GPUs.
+//! `NodePerformance`s that Kubernetes deleted with their nodes. A node that is set up again, or another one, may have their GPUs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -12,10 +12,20 @@ use tokio::sync::Notify;
 /// Most measurements that wait: without the kind none can be written.
 const MOST_WAITING: usize = 10_000;
 
-/// Measurements that are not written yet, by node.
+/// Key of a measurement: its node, and the uid of its validation if the run judged the trials of an earlier one again. Such a run
+/// changes only the verdict, so it does not replace the measurement.
+pub(super) type MeasurementKey = (String, Option<String>);
+
+/// Key of a measurement.
+pub(super) fn measurement_key(measured: &Measurement) -> MeasurementKey {
+    let judged = measured.judged_run.map(|_| measured.validation.uid.clone());
+    (measured.node.clone(), judged)
+}
+
+/// Measurements that are not written yet.
 #[derive(Default)]
 pub(crate) struct Measured {
-    waiting: Mutex<BTreeMap<String, Measurement>>,
+    waiting: Mutex<BTreeMap<MeasurementKey, Measurement>>,
     /// True if the end of a run may have been written without an answer, or a measurement had no room.
     is_doubtful: AtomicBool,
     bell: Notify,
@@ -32,14 +42,15 @@ impl Measured {
 
     fn insert(&self, measured: Measurement) {
         let mut waiting = self.waiting.lock();
-        let earlier = waiting.get(&measured.node);
+        let key = measurement_key(&measured);
+        let earlier = waiting.get(&key);
         if earlier.is_some_and(|earlier| !is_preferred(&measured, earlier)) {
             return;
         }
-        waiting.insert(measured.node.clone(), measured);
+        waiting.insert(key, measured);
         if waiting.len() > MOST_WAITING {
-            let oldest = waiting.values().min_by_key(|measured| measured.ended_at);
-            if let Some(oldest) = oldest.map(|measured| measured.node.clone()) {
+            let oldest = waiting.iter().min_by_key(|(_, measured)| measured.ended_at);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 waiting.remove(&oldest);
                 self.is_doubtful.store(true, Ordering::Relaxed);
             }
@@ -63,17 +74,23 @@ impl Measured {
         self.bell.notified().await;
     }
 
-    /// Returns the waiting measurements, one per node.
+    /// Returns the waiting measurements. A run that judged trials again waits for the measurement of its node.
     pub(crate) fn list(&self) -> Vec<Measurement> {
         let waiting = self.waiting.lock();
-        waiting.values().cloned().collect()
+        let is_next = |(node, judged): &MeasurementKey| {
+            let of_node: MeasurementKey = (node.clone(), None);
+            judged.is_none() || !waiting.contains_key(&of_node)
+        };
+        let next = waiting.iter().filter(|(key, _)| is_next(key));
+        next.map(|(_, measured)| measured.clone()).collect()
     }
 
     /// Removes a measurement, unless another one has replaced it.
     pub(crate) fn remove(&self, measured: &Measurement) {
         let mut waiting = self.waiting.lock();
-        if waiting.get(&measured.node) == Some(measured) {
-            waiting.remove(&measured.node);
+        let key = measurement_key(measured);
+        if waiting.get(&key) == Some(measured) {
+            waiting.remove(&key);
         }
     }
 }
@@ -103,6 +120,30 @@ mod tests {
             percent_of_peers: None,
             gpus: Vec::new(),
         }
+    }
+
+    #[test]
+    fn trials_that_are_judged_again_do_not_replace_their_measurement() {
+        let judged_at = |second: i64| Measurement {
+            judged_run: Some(1),
+            ended_at: DateTime::from_timestamp(second, 0).expect("a time"),
+            ..measurement(1)
+        };
+        let (measured, run) = (Measured::default(), measurement(1));
+        measured.insert(run.clone());
+        measured.insert(judged_at(2));
+        measured.insert(judged_at(3));
+        assert_eq!(
+            measured.list(),
+            std::slice::from_ref(&run),
+            "the measurement comes first"
+        );
+        measured.remove(&run);
+        assert_eq!(measured.list(), [judged_at(3)], "the newest verdict follows");
+        measured.remove(&judged_at(2));
+        assert_eq!(measured.list().len(), 1, "it was replaced meanwhile");
+        measured.remove(&judged_at(3));
+        assert!(measured.list().is_empty());
     }
 
     #[test]

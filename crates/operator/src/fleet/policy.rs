@@ -26,6 +26,7 @@ use tracing::{debug, error, info, warn};
 
 use super::fingerprint::fingerprint;
 use super::memory::Memory;
+use super::stored_policies::{self, StoredPolicy};
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
 use crate::context::Context;
@@ -50,7 +51,7 @@ const FAILED: &str = "FollowPolicy";
 /// Follows the policies until it is dropped.
 pub(super) async fn follow(
     context: &Context,
-    policies: &Store<PerfValidationPolicy>,
+    policies: &Store<StoredPolicy>,
     measured: &Store<NodePerformance>,
     baselines: &Store<PerfBaseline>,
     bell: &Notify,
@@ -78,11 +79,7 @@ pub(super) async fn follow(
 /// Looks at the policies, and then at the baselines.
 async fn look(
     context: &Context,
-    (policies, measured, baselines): (
-        &Store<PerfValidationPolicy>,
-        &Store<NodePerformance>,
-        &Store<PerfBaseline>,
-    ),
+    (policies, measured, baselines): (&Store<StoredPolicy>, &Store<NodePerformance>, &Store<PerfBaseline>),
     memory: &mut Memory,
 ) {
     memory.baselines.read(baselines);
@@ -98,16 +95,14 @@ async fn look(
 
 async fn look_at_policies(
     context: &Context,
-    policies: &Store<PerfValidationPolicy>,
+    policies: &Store<StoredPolicy>,
     measured: &Store<NodePerformance>,
     memory: &mut Memory,
 ) {
-    let mut policies = policies.state();
-    policies.retain(|policy| policy.meta().deletion_timestamp.is_none());
-    policies.sort_by_key(|policy| policy.name_any());
+    let (policies, unreadable) = stored_policies::read(policies);
     memory.retain(&policies, context.cluster.now());
     let measured = measured.state();
-    export(context, &policies, &measured);
+    export(context, (policies.as_slice(), unreadable), &measured);
     if policies.is_empty() {
         memory.surveyed = None;
         return;
@@ -129,13 +124,18 @@ async fn look_at_policies(
 }
 
 /// Exports what the objects show. Their statuses are at most one look old.
-fn export(context: &Context, policies: &[Arc<PerfValidationPolicy>], measured: &[Arc<NodePerformance>]) {
+fn export(
+    context: &Context,
+    (policies, unreadable): (&[Arc<PerfValidationPolicy>], Vec<String>),
+    measured: &[Arc<NodePerformance>],
+) {
     let nodes = measured.iter();
     let nodes = nodes.filter_map(|object| Some((object.name_any(), object.status.as_ref()?)));
     context.metrics.nodes(nodes);
     let policies = policies.iter();
-    let policies = policies.filter_map(|policy| Some((policy.name_any(), policy.status.as_ref()?)));
-    context.metrics.policies(policies);
+    let policies = policies.filter_map(|policy| Some((policy.name_any(), Some(policy.status.as_ref()?))));
+    let unreadable = unreadable.into_iter().map(|name| (name, None));
+    context.metrics.policies(policies.chain(unreadable));
 }
 
 fn is_current(memory: &Memory, policies: &[Arc<PerfValidationPolicy>], age: Duration) -> bool {

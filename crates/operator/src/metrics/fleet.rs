@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use perfval_api::Reason;
 use perfval_api::condition::READY;
 use perfval_api::fleet::{NodePerformanceStatus, Outlier, OutlierConfidence, PerfValidationPolicyStatus};
 use prometheus_client::collector::Collector;
@@ -53,11 +54,19 @@ impl FleetSeries {
         *self.nodes.lock() = all;
     }
 
-    /// Replaces the series of the policies.
-    pub(super) fn set_policies<'a>(&self, policies: impl Iterator<Item = (String, &'a PerfValidationPolicyStatus)>) {
+    /// Replaces the series of the policies. A policy that cannot be parsed has no status, and is not ready.
+    pub(super) fn set_policies<'a>(
+        &self,
+        policies: impl Iterator<Item = (String, Option<&'a PerfValidationPolicyStatus>)>,
+    ) {
         let mut all = Samples::new(OF_POLICIES);
         for (policy, status) in policies {
             let policy: Arc<str> = policy.into();
+            let Some(status) = status else {
+                let reason = Reason::SpecUnreadable.as_str();
+                all.add(&series::POLICY_READY, [&policy, &reason.into()], 0);
+                continue;
+            };
             add_ready(&mut all, &policy, status);
             add_counts(&mut all, &policy, status);
             if self.each {

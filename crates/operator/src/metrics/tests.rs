@@ -65,8 +65,7 @@ fn eventful() -> OperatorMetrics {
     metrics.watch_failed("Job");
     metrics.lacks(2);
     metrics.unreadable(3);
-    metrics.orphaned(4, true);
-    metrics.orphaned(3, false);
+    metrics.orphaned(4);
     metrics.came_late();
     metrics.calls(Counts {
         timeouts: 3,
@@ -76,7 +75,7 @@ fn eventful() -> OperatorMetrics {
     metrics.planned(7);
     let (node, policy) = fleet();
     metrics.nodes([("n1".to_owned(), &node)].into_iter());
-    metrics.policies([("h100".to_owned(), &policy)].into_iter());
+    metrics.policies([("h100".to_owned(), Some(&policy))].into_iter());
     metrics
 }
 
@@ -406,7 +405,7 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
     let (mut node, policy) = fleet();
     node.percent_of_own_past = None;
     metrics.nodes([("n1".to_owned(), &node)].into_iter());
-    metrics.policies([("h100".to_owned(), &policy)].into_iter());
+    metrics.policies([("h100".to_owned(), Some(&policy))].into_iter());
     let text = metrics.text([]);
     for line in [
         "perfvalidation_node_verdict{node=\"n1\",verdict=\"Failed\"} 1",
@@ -428,7 +427,7 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
     assert!(!text.contains("node=\"n3\""), "a suspicion is no alert: {text}");
     let mut blind = policy;
     blind.conditions = vec![serde_json::from_value(ready("Unknown", "NodesUnreadable")).unwrap()];
-    metrics.policies([("h100".to_owned(), &blind)].into_iter());
+    metrics.policies([("h100".to_owned(), Some(&blind))].into_iter());
     let text = metrics.text([]);
     let of_policy: Vec<&str> = text
         .lines()

@@ -149,6 +149,22 @@ async fn a_refused_list_of_policies_is_counted_and_repeated() {
 }
 
 #[tokio::test]
+async fn a_policy_that_cannot_be_parsed_is_reported_and_holds_up_no_other() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    put_policy(&server, "newer", &json!({"budgets": "of another version"}));
+    put_policy(&server, "p", &json!({}));
+    let operator = Operator::start(&server);
+    validates(&server, &["n1"]).await;
+    let text = operator.metrics().text([]);
+    for series in [
+        "perfvalidation_policy_ready{policy=\"newer\",reason=\"SpecUnreadable\"} 0",
+        "perfvalidation_reconcile_errors_total{reason=\"SpecUnreadable\"} 1",
+    ] {
+        assert!(text.contains(series), "{series} is missing in {text}");
+    }
+}
+
+#[tokio::test]
 async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_policy(&server, "p", &json!({}));

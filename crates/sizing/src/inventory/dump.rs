@@ -110,6 +110,7 @@ impl Dump {
         if self.claim_user.is_none() && asks.is_some_and(|claims| !claims.is_empty()) {
             self.claim_user = used
                 .as_ref()
+                .filter(|used| !used.node.is_empty())
                 .map(|_| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()));
         }
         self.pods.extend(used);

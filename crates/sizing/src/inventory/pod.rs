@@ -6,15 +6,16 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
+use perfval_api::meta::RUN_LABEL;
 
 use super::{Amounts, Interned, Texts};
 
-/// A pod that takes room on a node.
+/// A pod that takes room on a node, or a pod of a run: quotas count it from its creation on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodUse {
     /// `namespace/name`.
     pub name: Box<str>,
-    /// The node that it is bound to, or that the scheduler has nominated for it.
+    /// The node that it is bound to, or that the scheduler has nominated for it; empty before.
     pub node: Arc<str>,
     /// Amounts that it takes there. Extended resources that a claim serves (KEP-5004) belong to the claim, not to the
     /// pod.
@@ -24,7 +25,7 @@ pub struct PodUse {
 }
 
 impl PodUse {
-    /// Reads what a pod takes of its node; `None` if it has no node or is over. Terminating pods still count.
+    /// Reads what a pod takes of its node; `None` if it is over, or has no node and no run. Terminating pods still count.
     pub fn read(pod: &Pod, interned: &mut Interned) -> Option<Self> {
         let status = pod.status.as_ref();
         if status.is_some_and(|status| matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))) {
@@ -32,7 +33,9 @@ impl PodUse {
         }
         let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let nominated = || status.and_then(|status| status.nominated_node_name.as_deref());
-        let node = named(bound).or_else(|| named(nominated()))?;
+        let is_of_run = || pod.labels().contains_key(RUN_LABEL);
+        let node = named(bound).or_else(|| named(nominated()));
+        let node = node.or_else(|| is_of_run().then_some(""))?;
         let requests = effective_request(pod, interned.texts()).trimmed();
         Some(Self {
             name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()).into(),

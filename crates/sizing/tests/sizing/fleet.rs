@@ -144,10 +144,11 @@ fn a_quota_is_not_charged_twice_for_pods_that_are_there() {
     let plugin = Cluster::empty().node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
     let cluster = plugin.quota(&hard, &used);
     assert_eq!(beside(&cluster, false, (true, true)).unwrap_err().0, Reason::NodeBusy);
-    // Both workers and the frontend.
-    let pod = |cluster: Cluster, name: &str| cluster.pod(PodBuilder::on("n1", name));
-    let there = ["pv-1-worker-a", "pv-1-worker-b", "pv-1-frontend"]
-        .into_iter()
-        .fold(cluster, pod);
-    assert_eq!(beside(&there, false, (true, true)), Ok(2));
+    // Both workers and the frontend, also before they have a node.
+    let names = ["pv-1-worker-a", "pv-1-worker-b", "pv-1-frontend"];
+    for node in ["n1", ""] {
+        let pod = |cluster: Cluster, name: &str| cluster.pod(PodBuilder::on(node, name).with_run_label());
+        let there = names.into_iter().fold(cluster.clone(), pod);
+        assert_eq!(beside(&there, false, (true, true)), Ok(2), "on {node:?}");
+    }
 }

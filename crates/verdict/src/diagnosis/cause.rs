@@ -169,10 +169,10 @@ causes! {
         word: BenchmarkFailed, decides: true, effect: Invalid,
         remedy: "see who deletes Jobs in this namespace (audit log, clean-up tools)",
     }
-    /// A gate is `Unmeasured`: AIPerf reports its metric only with certain settings.
+    /// An enforced gate is `Unmeasured`: its metric was not reported.
     MetricMissing {
         word: BenchmarkFailed, decides: true, effect: Invalid,
-        remedy: "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
+        remedy: "correct what the evidence shows, or gate another metric",
     }
     /// One worker with requests stood still, and went on.
     TransientStall {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use perfval_api::meta::RUN_LABEL;
 use serde_json::json;
 
 use super::build;
@@ -43,6 +44,14 @@ impl PodBuilder {
             "allocatedResourcesStatus": [{ "name": resource, "resources": devices }],
         }));
         self.0.status.get_or_insert_default().container_statuses = Some(vec![status]);
+        self
+    }
+
+    /// Carries the label of a run.
+    #[must_use]
+    pub fn with_run_label(mut self) -> Self {
+        let labels = self.0.metadata.labels.get_or_insert_default();
+        labels.insert(RUN_LABEL.to_owned(), "0011aabb".to_owned());
         self
     }
 

@@ -159,6 +159,10 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
     refused("ours", &format!("{deployment}-worker-6d"), "FailedCreate");
     refused("other-reason", &format!("{deployment}-worker-6d"), "SuccessfulCreate");
     refused("other-run", "pv-ffffffff-worker-6d", "FailedCreate");
+    // More than a page, and all of them come before ours.
+    for number in 0..600 {
+        refused(&format!("crowd-{number:03}"), "another-controller", "FailedCreate");
+    }
     let gone = world.observe(Need::Workload).await;
     let refusals = gone.refusals.present().expect("refusals");
     let texts: Vec<_> = refusals.iter().map(|event| event.pod.clone()).collect();

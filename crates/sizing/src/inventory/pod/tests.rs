@@ -173,4 +173,8 @@ fn a_pod_takes_room_from_its_nomination_until_it_is_over() {
         assert_eq!(read(pod(bound(), json!({ "phase": over }))), None);
     }
     assert_eq!(read(pod(free(), json!({ "phase": "Pending" }))), None);
+    let mut of_run = pod(free(), json!({ "phase": "Pending" }));
+    of_run["metadata"]["labels"] = json!({ "perfvalidation.dev/run": "0011aabb" });
+    let unscheduled = read(of_run).expect("quotas count it");
+    assert_eq!((&*unscheduled.name, &*unscheduled.node), ("ns/p", ""));
 }
