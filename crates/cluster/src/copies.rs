@@ -1,8 +1,8 @@
 //! Copies of the pods, Jobs and deployments of runs that wait. A copy counts until the watch brings a change of its object.
 //!
 //! Most passes over a run that waits change nothing, and each read everything: a run with eight workers made 23 lists of its pods.
-//! A pass may rest on copies if it writes at most its heartbeat and the progress of a trial. Before any other change it reads everything
-//! again ([`Cluster::observe_again`](crate::Cluster::observe_again)).
+//! A pass may rest on copies if it writes at most its heartbeat, the progress of a trial and the uid of its Job, and does at most a
+//! probe. Before any other change it reads everything again ([`Cluster::observe_again`](crate::Cluster::observe_again)).
 //!
 //! The watches bring metadata alone, because a tenant may put the operator's label on pods of megabytes. The
 //! [inventory](crate::followed) watches all pods whole, one in memory at a time, while runs wait for a node or for pods. They replace
@@ -93,17 +93,30 @@ impl RunCopies {
 
     /// One object. Its absence is never answered from copies.
     pub(crate) fn get<K: Copied>(&self, name: &str) -> Option<K> {
-        let kept = self.kinds[K::KIND].as_ref();
-        kept.filter(|kept| !kept.changed.iter().any(|changed| changed == name))?;
+        if self.has_changed::<K>(name) {
+            return None;
+        }
         self.recent(name)
+    }
+
+    /// Returns true if an object has changed since its copy was made.
+    pub(crate) fn has_changed<K: Copied>(&self, name: &str) -> bool {
+        let kept = self.kinds[K::KIND].as_ref();
+        kept.is_some_and(|kept| kept.changed.iter().any(|changed| changed == name))
     }
 
     /// One object, possibly older than its last change, but not deleted.
     pub(crate) fn recent<K: Copied>(&self, name: &str) -> Option<K> {
         let kept = self.kinds[K::KIND].as_ref()?;
-        let is_old = kept.at.elapsed() >= RECENT && kept.changed.iter().any(|changed| changed == name);
+        let is_old = kept.at.elapsed() >= RECENT && self.has_changed::<K>(name);
         let copy = kept.objects.get(name).filter(|_| !is_old)?;
         self.used(serde_json::from_slice(&copy.json).ok())
+    }
+
+    /// One object as it was before its last change, but not deleted. The pass does not rest on it.
+    pub(crate) fn last_known<K: Copied>(&self, name: &str) -> Option<K> {
+        let copy = self.kinds[K::KIND].as_ref()?.objects.get(name)?;
+        serde_json::from_slice(&copy.json).ok()
     }
 
     /// Reports of an earlier pass that were read for all of these pods.

@@ -22,11 +22,10 @@ use kube::core::ResourceExt as _;
 use parking_lot::Mutex;
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
-use perfval_run::observed::{Need, TrialSeen};
-use perfval_run::{Needs, Observed, Run, build, job, names, progress};
+use perfval_run::observed::{Child, Need, TrialSeen};
+use perfval_run::{Needs, Observed, Run, build, job, names};
 use perfval_sizing::Seen;
 
-use dynamo::are_pods_ready;
 pub(crate) use dynamo::deployments_at;
 pub use permission::own_right;
 
@@ -76,15 +75,12 @@ impl Cluster {
         let waits = |need: &Need| matches!(need, Need::Workload | Need::Trial | Need::Deployment | Need::Probe);
         let copies = self.copies.begin(run);
         let is_measuring = |number| {
-            let job = copies.get::<Job>(&names::trial_job(&run.id(), number));
-            let runs = job.is_some_and(|job| !job::is_over(&job));
-            runs && (progress::is_known(run.status(), number) || !progress::is_old(run.status(), number, self.now()))
+            let job = copies.last_known::<Job>(&names::trial_job(&run.id(), number));
+            job.is_some_and(|job| !job::is_over(&job))
         };
-        // A pass that sends the first probe reads everything in any case.
-        let sends_probe = || self.probes.is_idle(run) && are_pods_ready(run, &copies) == Some(true);
         let goes_on = match needs.trial {
             Some(number) => !is_measuring(number),
-            None => self.probes.has_completion(run) || (needs.parts.contains(&Need::Probe) && sends_probe()),
+            None => self.probes.has_completion(run),
         };
         if goes_on || !needs.parts.iter().all(waits) {
             return RunCopies::default();
@@ -101,9 +97,17 @@ impl Cluster {
         Box::pin(one_look(join_all(reads))).await;
     }
 
-    /// Pods of the run and its open trial: one list shows both.
+    /// Pods of the run and its open trial: one list shows both. A Job that has changed is read first. Most of its changes show
+    /// nothing new about the pods, but its end needs new reads of everything.
     async fn measuring(&self, run: &Run<'_>, number: i64, copies: &RunCopies) -> (WorkloadSeen, Read<TrialSeen>) {
-        let (workload, job) = futures::join!(self.workload(run, copies), self.trial_job(run, number, copies));
+        let none = RunCopies::default();
+        let (workload, job) = if copies.has_changed::<Job>(&names::trial_job(&run.id(), number)) {
+            let job = self.trial_job(run, number, copies).await;
+            let goes_on = job.as_ref().is_ok_and(|job| !job::is_over(job));
+            (self.workload(run, if goes_on { copies } else { &none }).await, job)
+        } else {
+            futures::join!(self.workload(run, copies), self.trial_job(run, number, copies))
+        };
         let trial = Box::pin(self.trial(run, number, job, workload.pods.present())).await;
         (workload, trial)
     }
@@ -193,12 +197,13 @@ impl Cluster {
             }
             Need::GpuExporter => observed().gpu_exporter = seen(Box::pin(self.gpu_exporter(run)).await),
             Need::Results => {
-                if let Some(written) = self.written.take(run)
-                    && let Ok(Some(saved)) = self.saved_results(run).await
-                    && saved == written
-                {
-                    observed().written_results = Some(written);
-                    return;
+                if let Some(written) = self.written.take(run) {
+                    let (all, is_there) = self.find_results(run, &written).await;
+                    if is_there {
+                        observed().saved_results = all;
+                        observed().written_results = Some(written);
+                        return;
+                    }
                 }
                 let (saved, trials) =
                     futures::join!(self.saved_results(run), self.packed_trials(run, &needs.finished_trials));
@@ -234,6 +239,25 @@ impl Cluster {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
         let call = format!("get ConfigMap {}/{name}", run.namespace());
         read(&call, self.bounded(api.get(name)).await)
+    }
+
+    /// The results of every run, and true if those of this run are there with this digest.
+    async fn find_results(&self, run: &Run<'_>, sha256: &str) -> (Seen<Vec<Child>>, bool) {
+        match self.results_with_digests(run).await {
+            Ok(all) => {
+                let name = names::results(run.name(), &run.id());
+                let is_there = all
+                    .iter()
+                    .any(|(child, digest)| child.id.name == name && digest.as_deref() == Some(sha256));
+                let all = all.into_iter().map(|(child, _)| child).collect();
+                (Seen::Present(all), is_there)
+            }
+            // Without the list, a read of every trial's log is still saved.
+            Err(unread) => {
+                let saved = self.saved_results(run).await.ok().flatten();
+                (seen(Err(unread)), saved.as_deref() == Some(sha256))
+            }
+        }
     }
 
     /// The digest that the results ConfigMap carries, without its content.

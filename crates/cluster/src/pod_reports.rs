@@ -19,8 +19,8 @@ pub(crate) struct PodReports {
 /// Pods that reports were read for.
 #[derive(Clone, Default)]
 pub(crate) struct Subjects {
-    /// Uids of pods that were late.
-    pub(crate) late: BTreeSet<String>,
+    /// Uids of pods that were late and not prepared.
+    pub(crate) unprepared: BTreeSet<String>,
     /// Uids of pods that had restarted.
     pub(crate) restarted: BTreeSet<String>,
     /// True if a pod was missing, or had a log that was wanted.
@@ -30,7 +30,9 @@ pub(crate) struct Subjects {
 impl Subjects {
     /// Returns true if reports on these pods serve for others, too.
     pub(crate) fn include(&self, others: &Self) -> bool {
-        !others.need_more && others.late.is_subset(&self.late) && others.restarted.is_subset(&self.restarted)
+        !others.need_more
+            && others.unprepared.is_subset(&self.unprepared)
+            && others.restarted.is_subset(&self.restarted)
     }
 }
 

@@ -112,11 +112,6 @@ impl Probes {
         self.sent.lock().get(run.uid()).is_some_and(is_completed)
     }
 
-    /// Returns true if no probe of this run's endpoint is under way or answered.
-    pub(crate) fn is_idle(&self, run: &Run<'_>) -> bool {
-        self.sent.lock().get(run.uid()).is_none_or(|sent| !sent.is_for(run))
-    }
-
     /// Ends what a phase that does not probe any more has left.
     pub(crate) fn forget(&self, run: &Run<'_>) {
         if let Some(old) = self.sent.lock().remove(run.uid()) {

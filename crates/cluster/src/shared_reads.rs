@@ -26,7 +26,7 @@ pub(crate) struct Installed {
 /// The last good answer and its time. A caller that comes while a read is under way gets the same answer.
 pub(crate) type LastInstalled = Arc<Mutex<Option<(Instant, Installed)>>>;
 
-/// Presence of a kind that clusters serve at different versions.
+/// Presence of a kind that clusters serve at different versions, or not at all.
 #[derive(Clone, Copy)]
 pub(crate) enum Served {
     At(&'static str),

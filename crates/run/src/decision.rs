@@ -35,16 +35,21 @@ impl Decision {
         self.does_nothing() && self.status == *current
     }
 
-    /// Returns true if the decision may rest on copies: it writes at most the heartbeat and the progress of a trial. Neither
-    /// comes from a copy.
+    /// Returns true if the decision may rest on copies: it writes at most the heartbeat and the progress of a trial, which come
+    /// from no copy, and the uid of its Job. It does at most a probe, which changes no object.
     pub fn may_rest_on_copies(&self, current: &PerfValidationStatus) -> bool {
-        if !self.does_nothing() {
+        let only_probes = self.effects.iter().all(|effect| matches!(effect, Effect::Probe(_)));
+        if !only_probes || !self.events.is_empty() || !self.reads.is_empty() {
             return false;
         }
         let mut looked = current.clone();
         looked.state.last_looked_at = self.status.state.last_looked_at;
         looked.state.progress.clone_from(&self.status.state.progress);
         looked.progress.clone_from(&self.status.progress);
+        // It is the same in every copy of the Job.
+        for (trial, next) in looked.state.trials.iter_mut().zip(&self.status.state.trials) {
+            trial.job_uid.clone_from(&next.job_uid);
+        }
         self.status == looked
     }
 
@@ -156,13 +161,14 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
-    use perfval_api::TrialProgress;
+    use perfval_api::{TrialProgress, TrialState};
 
     use super::*;
 
     #[test]
-    fn a_heartbeat_and_progress_may_rest_on_copies() {
-        let current = PerfValidationStatus::default();
+    fn a_heartbeat_progress_with_the_uid_of_a_job_and_a_probe_may_rest_on_copies() {
+        let mut current = PerfValidationStatus::default();
+        current.state.trials.push(TrialState::default());
         let mut decision = Decision {
             status: current.clone(),
             effects: Vec::new(),
@@ -172,6 +178,14 @@ mod tests {
         };
         decision.status.state.last_looked_at = Some(DateTime::UNIX_EPOCH);
         decision.status.state.progress = Some(TrialProgress::default());
+        decision.status.state.trials[0].job_uid = Some("job".to_owned());
+        decision.effects.push(Effect::Probe(ProbeRequest {
+            namespace: "perf".to_owned(),
+            service: "frontend".to_owned(),
+            port: 8000,
+            model: "m".to_owned(),
+            timeout: Duration::from_mins(1),
+        }));
         assert!(decision.may_rest_on_copies(&current));
         assert!(!decision.is_rest(&current), "it is written");
         let changed = Decision {

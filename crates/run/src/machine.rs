@@ -39,6 +39,15 @@ pub fn needs(run: &Run<'_>) -> Needs {
     needs
 }
 
+/// Reads of a pass over a run whose endpoint has completed a request: it checks the GPUs and opens a trial at once.
+pub fn needs_with_completion(run: &Run<'_>) -> Needs {
+    let mut needs = needs(run);
+    if needs.parts.contains(&Need::Probe) {
+        needs.parts.extend(phase::after_completion(run));
+    }
+    needs
+}
+
 /// Decides one pass.
 pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     let mut pass = Pass::new(run, seen, now);

@@ -133,7 +133,7 @@ pub struct Observed {
     pub pods: Seen<Vec<Pod>>,
     /// `ResourceClaims` of this object (any run).
     pub claims: Seen<Vec<ResourceClaim>>,
-    /// Events on this run's pods.
+    /// Warnings on pods of this run that are late and not prepared ([`is_prepared`](crate::diagnosis::pods::is_prepared)).
     pub pod_events: Seen<Vec<PodEvent>>,
     /// Events on workers that restarted since they were recorded ([`restarted`](crate::readiness::restarted)), while a run
     /// measures.

@@ -18,6 +18,7 @@ use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 pub(crate) use definition::Definition;
 pub use pending::not_allowed;
 pub(crate) use sizing::seldom_looked_at;
+pub(crate) use waiting_for_ready::after_completion;
 
 use crate::attendance::Limit;
 use crate::status;

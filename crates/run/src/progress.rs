@@ -12,11 +12,6 @@ const FIRST: TimeDelta = TimeDelta::seconds(20);
 /// Time between two readings, and so between two writes: etcd keeps every one of them, and every watcher receives it.
 const PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// Returns true if the status has a progress of the open trial.
-pub fn is_known(status: &PerfValidationStatus, trial: i64) -> bool {
-    find(status, trial).is_some()
-}
-
 fn find(status: &PerfValidationStatus, trial: i64) -> Option<&TrialProgress> {
     let progress = status.state.progress.as_ref();
     progress.filter(|known| known.trial == trial)

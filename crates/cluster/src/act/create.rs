@@ -1,6 +1,7 @@
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::Job;
 use kube::api::Api;
 use kube::core::{DynamicObject, Resource, ResourceExt as _, Status};
 use perfval_run::Run;
@@ -19,24 +20,35 @@ impl Cluster {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), run.namespace());
-        self.create_in(run, &api, &K::kind(&()), object).await
+        self.create_in(run, &api, &K::kind(&()), object).await.map(|_| ())
+    }
+
+    /// Creates the Job of a trial. The answer of the API server is its first copy.
+    pub(super) async fn create_trial_job(&self, run: &Run<'_>, job: &Job) -> Result<(), Error> {
+        let api: Api<Job> = Api::namespaced(self.client.clone(), run.namespace());
+        if let Some(created) = self.create_in(run, &api, &Job::kind(&()), job).await? {
+            let version = created.resource_version().unwrap_or_default();
+            self.copies.keep(run, &version, [&created]);
+        }
+        Ok(())
     }
 
     /// Creates the DynamoGraphDeployment, at the version in which its body is written.
     pub(super) async fn create_deployment(&self, run: &Run<'_>, object: &DynamicObject) -> Result<(), Error> {
         let resource = deployments_at(object.types.as_ref().map_or("", |types| types.api_version.as_str()));
         let api = self.deployments_as(run, &resource);
-        self.create_in(run, &api, &resource.kind, object).await
+        self.create_in(run, &api, &resource.kind, object).await.map(|_| ())
     }
 
     /// Creates, never applies: an apply would silently take over another's object. If the object exists and belongs
-    /// to the run, an earlier pass created it.
-    async fn create_in<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, object: &K) -> Result<(), Error>
+    /// to the run, an earlier pass created it. Returns the object if it is new.
+    async fn create_in<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, object: &K) -> Result<Option<K>, Error>
     where
         K: Resource + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let Err(failure) = self.bounded(api.create(&creation(false), object)).await else {
-            return Ok(());
+        let failure = match self.bounded(api.create(&creation(false), object)).await {
+            Ok(created) => return Ok(Some(created)),
+            Err(failure) => failure,
         };
         let name = object.name_any();
         let named = format!("{kind} {}", in_namespace(run, &name));
@@ -51,7 +63,7 @@ impl Cluster {
             Err(unread) => return Err(failed(unread)),
         };
         if run.owns(&found) {
-            return Ok(());
+            return Ok(None);
         }
         Err(Error::NameTaken { object: named })
     }

@@ -158,6 +158,23 @@ async fn the_absence_of_a_job_is_never_answered() {
 }
 
 #[tokio::test]
+async fn a_job_is_known_as_it_was_before_its_last_change() {
+    let run = run();
+    let copies = watched(&run);
+    copies.keep(&run, "10", &[job("t1", "10")]);
+    let state = || {
+        let pass = copies.begin(&run);
+        let is_known = pass.last_known::<Job>("t1").is_some();
+        (is_known, pass.has_changed::<Job>("t1"), pass.is_used())
+    };
+    assert_eq!(state(), (true, false, false));
+    copies.follow::<Job>(None, &Ok(applied("t1", "11")));
+    assert_eq!(state(), (true, true, false));
+    copies.follow::<Job>(None, &Ok(Event::Delete(child("t1", "12", &json!({})))));
+    assert_eq!(state(), (false, true, false), "it is gone");
+}
+
+#[tokio::test]
 async fn a_pod_that_another_object_got_is_no_copy_any_more() {
     let run = run();
     let labels = json!({"metadata": {

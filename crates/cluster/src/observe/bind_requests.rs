@@ -6,10 +6,14 @@ use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::shared_reads::Served;
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed.
     pub(crate) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
+        if matches!(self.bind_requests.last(), Some(Served::Nowhere)) {
+            return Err(Unread::Absent);
+        }
         let resource = ApiResource {
             group: "scheduling.run.ai".into(),
             version: "v1alpha2".into(),
@@ -26,7 +30,11 @@ impl Cluster {
         let list = self
             .list_reduced(api.resource_url(), ListParams::default(), reduce)
             .await;
-        let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
+        let list = read("list BindRequests", list);
+        if matches!(list, Err(Unread::Absent)) {
+            self.bind_requests.keep(Served::Nowhere);
+        }
+        let promises: Result<Vec<ClaimUse>, String> = list?.into_iter().collect();
         promises.map_err(Unread::Unknown)
     }
 }

@@ -68,9 +68,18 @@ impl Cluster {
 
     /// The results of every run of the object, without their content.
     pub(super) async fn results_of_all_runs(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let all = self.results_with_digests(run).await?;
+        Ok(all.into_iter().map(|(child, _)| child).collect())
+    }
+
+    /// The same, each with its digest.
+    pub(super) async fn results_with_digests(&self, run: &Run<'_>) -> Read<Vec<(Child, Option<String>)>> {
         let labels = format!("{NAME_LABEL}={},{COMPONENT_LABEL}={}", run.name(), build::RESULTS);
         let selection = select(run, ListParams::default().labels(&labels));
-        let form = |kind, object| child(run, kind, &object);
+        let form = |kind, object: PartialObjectMeta| {
+            let sha256 = object.annotations().get(build::SHA256).cloned();
+            (child(run, kind, &object), sha256)
+        };
         self.list_kind(ChildKind::Results, &selection, &form).await
     }
 

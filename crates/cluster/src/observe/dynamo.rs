@@ -148,7 +148,7 @@ impl Cluster {
 }
 
 /// Returns true if frontend and workers are there and ready, as copies show; `None` without copies.
-pub(super) fn are_pods_ready(run: &Run<'_>, copies: &RunCopies) -> Option<bool> {
+fn are_pods_ready(run: &Run<'_>, copies: &RunCopies) -> Option<bool> {
     let pods = copies.list::<Pod>()?;
     let pods = Pods::new(&pods, &run.id());
     Some(pods.ready_workers() >= run.workers() && pods.frontend_ready())

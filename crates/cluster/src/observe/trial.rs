@@ -45,7 +45,9 @@ impl Cluster {
         let uid = ours.uid().unwrap_or_default();
         let pod = match pods.and_then(|pods| newest(pods.clone(), &uid)) {
             Some(pod) => Some(pod),
-            // It is not there yet, or somebody took its label off.
+            // The Job controller has made none yet.
+            None if has_no_pod(&job) => None,
+            // Somebody took its label off, or it is gone.
             None => newest(self.pods_of_job(run, &name).await?, &uid),
         };
         let nonce = names::nonce(run.uid(), &run.id(), number);
@@ -111,6 +113,14 @@ impl Cluster {
         let call = format!("list Pods of Job {}/{job}", run.namespace());
         read(&call, self.list(&api, params).await)
     }
+}
+
+/// Returns true if the status of a Job counts no pod, as before its controller made one.
+fn has_no_pod(job: &Job) -> bool {
+    let Some(status) = &job.status else { return true };
+    let counts = [status.active, status.succeeded, status.failed, status.terminating];
+    let is_none = counts.into_iter().flatten().all(|count| count == 0);
+    is_none && status.uncounted_terminated_pods.is_none() && !job::is_over(job)
 }
 
 /// The record without the samples that came with it.

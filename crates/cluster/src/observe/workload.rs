@@ -13,6 +13,7 @@ use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
 use perfval_run::diagnosis::error_logs;
 use perfval_run::diagnosis::log::wanted;
+use perfval_run::diagnosis::pods::is_prepared;
 use perfval_run::observed::{ErrorLog, NodeSeen, PodEvent, PodLog};
 use perfval_run::{Run, preemption, readiness, time};
 use perfval_sizing::Seen;
@@ -79,8 +80,10 @@ impl Cluster {
     async fn pod_reports(&self, run: &Run<'_>, pods: &[Pod], late: &[&Pod], copies: &RunCopies) -> PodReports {
         let restarted = readiness::restarted(run, pods);
         let lacks_pods = preemption::lacks_pods(run, pods, late);
+        // A worker that loads its weights is late for minutes, but no warning of the kubelet explains it.
+        let unprepared: Vec<&Pod> = late.iter().copied().filter(|pod| !is_prepared(pod)).collect();
         let subjects = Subjects {
-            late: uids(late),
+            unprepared: uids(&unprepared),
             restarted: uids(&restarted),
             need_more: lacks_pods || readiness::lacks_pods(run, pods) || !wanted(run, pods).is_empty(),
         };
@@ -89,7 +92,7 @@ impl Cluster {
         }
         // On the heap: six reads at once.
         let (events, endings, preemptions, logs, refusals) = futures::join!(
-            self.pod_events(late, "type=Warning"),
+            self.pod_events(&unprepared, "type=Warning"),
             Box::pin(self.endings(&restarted)),
             async {
                 if lacks_pods {

@@ -129,6 +129,24 @@ async fn results_that_were_just_written_need_no_logs() {
 }
 
 #[tokio::test]
+async fn one_list_shows_the_results_of_all_runs_with_those_just_written() {
+    let world = World::new();
+    let object = world.object();
+    let save = save_results(&Run::new(&object, &world.settings));
+    world.act(std::slice::from_ref(&save)).await.unwrap();
+    world.server.forget_calls();
+    let seen = Box::pin(world.observe(Need::Results)).await;
+    assert!(seen.written_results.is_some());
+    assert_eq!(seen.saved_results.present().map(Vec::len), Some(1));
+    assert_eq!(world.count_calls("configmaps"), 1);
+    // Where they cannot be listed, they are found all the same.
+    world.act(&[save]).await.unwrap();
+    world.server.fail(Fault::refuse("list", "configmaps", 403));
+    let seen = Box::pin(world.observe(Need::Results)).await;
+    assert!(seen.written_results.is_some() && seen.saved_results.unknown().is_some());
+}
+
+#[tokio::test]
 async fn acting_twice_gives_the_same_world_as_acting_once() {
     let world = World::new();
     let object = world.object();

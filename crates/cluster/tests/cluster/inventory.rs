@@ -321,6 +321,26 @@ async fn taint_rules_are_read_at_the_version_that_is_served() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn promises_that_no_scheduler_serves_are_listed_once_a_minute() {
+    let world = World::new();
+    let looks = async |count: usize| {
+        world.server.forget_calls();
+        for _ in 0..count {
+            world.inventory().await;
+            sleep(Duration::from_secs(1)).await;
+        }
+        world.count_calls("bindrequests")
+    };
+    assert_eq!(looks(3).await, 1);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(looks(3).await, 1);
+    let kind = Kind::new("scheduling.run.ai", "v1alpha2", "bindrequests", "BindRequest", true);
+    world.server.serve(kind);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(looks(3).await, 3, "KAI was installed");
+}
+
 fn put_pods(world: &World, count: usize) {
     for number in 0..count {
         let name = format!("pod-{number:04}");

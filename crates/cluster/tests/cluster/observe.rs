@@ -1,5 +1,6 @@
 //! Reads of each need when all is well, and when an object is missing.
 
+mod copies;
 mod dry_run;
 mod exporter;
 mod trials;

@@ -12,7 +12,7 @@ use perfval_testkit::stored::operator_state;
 use perfval_testkit::world::{Measured, Play};
 use serde_json::Value;
 
-use crate::rig::Rig;
+use crate::rig::{NAMESPACE, Rig};
 use crate::scenario::{NAME, named};
 use crate::timeless;
 
@@ -170,7 +170,7 @@ async fn played(rig: Rig, scenario: &str) -> Cost {
 /// Writes of a run with two trials, of which each adds five: two of its Job, two of the status, one of its progress.
 const WRITES: usize = 25;
 /// Requests of the run, and in each minute in which it waits for its workers or measures.
-const REQUESTS: usize = 117;
+const REQUESTS: usize = 109;
 /// Watches meanwhile: of four kinds, each for half a minute.
 const WATCHES: usize = 40;
 const A_MINUTE: f64 = 18.0;
@@ -192,8 +192,19 @@ fn a_run_that_waits_and_measures_makes_few_requests() {
     }
 }
 
+#[test]
+fn one_look_checks_the_gpus_and_opens_the_first_trial() {
+    let cost = timeless(usual_run());
+    let is_probe = |made: &Made| made.call.resource.ends_with("/proxy");
+    let completion = cost.made.iter().rposition(is_probe).expect("a probe");
+    let after = cost.made[completion + 1..].iter().take_while(|made| !made.writes());
+    let own = after.filter(|made| made.call.namespace.as_deref() == Some(NAMESPACE));
+    let lists = own.filter(|made| (made.call.verb, made.call.resource.as_str()) == ("list", "pods"));
+    assert_eq!(lists.count(), 1, "{}", cost.table());
+}
+
 /// Requests of a run of eight minutes. 100 of them at once share some, and make less than 20 a second (`just fleet 5000 0.33 100`).
-const REQUESTS_OF_A_LONG_RUN: usize = 110;
+const REQUESTS_OF_A_LONG_RUN: usize = 100;
 
 #[test]
 fn a_long_run_makes_few_requests() {

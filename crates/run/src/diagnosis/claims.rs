@@ -27,7 +27,7 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
 
 /// Returns true if claims and volumes of a pod are prepared, even if earlier attempts failed: its sandbox exists, or
 /// a container began to pull its image or to run.
-fn prepared(pod: &Pod) -> bool {
+pub(super) fn prepared(pod: &Pod) -> bool {
     let sandbox = pod_condition(pod, "PodReadyToStartContainers");
     sandbox.is_some_and(|condition| condition.status == "True")
         || container_statuses(pod)

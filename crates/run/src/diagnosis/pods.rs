@@ -12,6 +12,11 @@ pub fn is_of_other_architecture(pod: &Pod) -> bool {
     container_statuses(pod).any(|container| containers::other_architecture(container).is_some())
 }
 
+/// Returns true if the kubelet has prepared claims and volumes of a pod. Its warnings explain no such pod.
+pub fn is_prepared(pod: &Pod) -> bool {
+    claims::prepared(pod)
+}
+
 /// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it. `gpus`: resource of
 /// the device plugin.
 pub fn signs<'a>(

@@ -28,9 +28,9 @@ use crate::pass::{Pass, Step};
 use crate::readiness::Pods;
 use crate::run::Run;
 use crate::{build, job, norms, patience, progress, time};
-use open::{before_trial, claims, confirm_again, open, try_open, unread};
+use open::{claims, confirm_again, open, try_open, unread};
 
-pub(super) use open::begin;
+pub(super) use open::{before_trial, begin};
 
 pub(super) const PHASE: Definition = Definition {
     needs,

@@ -10,6 +10,7 @@ use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
 
+use super::benchmarking::before_trial;
 use super::definition::{Definition, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
@@ -43,6 +44,12 @@ fn needs(run: &Run<'_>) -> Needs {
             .into_iter()
             .chain(who_has_which.into_iter().flatten()),
     )
+}
+
+/// Reads of a pass that begins with a completion, besides those of the phase. All show one moment.
+pub(crate) fn after_completion(run: &Run<'_>) -> impl Iterator<Item = Need> {
+    let unconfirmed = run.placement().filter(|plan| gpus::are_unconfirmed(run.status(), plan));
+    before_trial(run).chain(unconfirmed.map(|_| Need::Devices))
 }
 
 /// Two waits: for the components, then for a completion.

@@ -45,6 +45,17 @@ fn a_trial_shows_how_far_it_is() {
 }
 
 #[test]
+fn the_first_progress_may_rest_on_copies() {
+    let mut story = under_way(&json!({}));
+    story.progress = Some(Progress::default());
+    let (before, decision) = (story.status(), story.decide());
+    assert_eq!(before.state.trials[0].job_uid, None);
+    let trial = &decision.status.state.trials[0];
+    assert!(trial.job_uid.is_some() && decision.status.state.progress.is_some());
+    assert!(decision.may_rest_on_copies(&before));
+}
+
+#[test]
 fn a_trial_that_lasts_for_a_time_shows_how_much_of_it_is_over() {
     let mut story = under_way(&json!({"duration": "2m"}));
     let progress = shown(&mut story, 50, 30).expect("it is read");

@@ -1,11 +1,12 @@
 //! Runs that wait: for what is not gone, for what cannot be read, and for their time to be over.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
 use perfval_api::{Phase, Word, meta};
-use perfval_run::Effect;
-use perfval_run::observed::DryRunResult;
+use perfval_run::observed::{DryRunResult, Need, Probe};
+use perfval_run::{Effect, Run, machine};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -50,6 +51,23 @@ fn a_finished_object_that_is_deleted_leaves_without_a_write_of_its_status() {
     unread.pods_unreadable = false;
     unread.steps(5);
     assert!(unread.gone);
+}
+
+#[test]
+fn a_look_with_a_completion_leads_to_the_first_trial() {
+    let mut story = at(WaitingForReady);
+    while !matches!(story.probe, Probe::Answered(_)) {
+        story.step();
+    }
+    let run = Run::new(&story.object, &story.settings);
+    let decide = |needs: &BTreeSet<Need>| machine::decide(&run, &story.observe(needs), story.now);
+    assert!(!decide(&story.needs()).reads.is_empty(), "the GPUs are not read yet");
+    let decision = decide(&machine::needs_with_completion(&run).parts);
+    assert!(decision.reads.is_empty(), "{:?}", decision.reads.parts);
+    assert_eq!(decision.status.phase, Some(Benchmarking));
+    let story = at(Benchmarking);
+    let run = Run::new(&story.object, &story.settings);
+    assert_eq!(machine::needs_with_completion(&run).parts, story.needs());
 }
 
 #[test]

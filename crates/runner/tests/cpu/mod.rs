@@ -34,7 +34,7 @@ cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
 
 #[test]
 fn the_cpus_of_the_node_are_recorded_where_it_is_the_one_under_test() {
-    // Two CPUs that are always busy; threads wait half of the time.
+    // Two CPUs that are always busy. Threads wait all the time, also where a busy machine makes each step longer.
     let script = r#"
 mkdir -p "$DIR/proc/pressure" && mkdir -p "$DIR/sys/devices/system/node" && echo 0-1 >"$DIR/sys/devices/system/node/online"
 mkdir -p "$DIR/proc/sys/kernel" && echo 6.18.44 >"$DIR/proc/sys/kernel/osrelease"
@@ -42,7 +42,7 @@ for second in 1 2 3 4 5 6 7 8; do
   echo "cpu  ${second}90 0 10 8 0 0 0 0 0 0
 cpu0 1 0 0 1
 cpu1 1 0 0 1" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/stat"
-  echo "some avg10=90.00 total=${second}500000" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/pressure/cpu"
+  echo "some avg10=90.00 total=${second}5000000" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/pressure/cpu"
   sleep 1
 done
 cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;

@@ -1,10 +1,12 @@
-//! The Job controller: one pod a Job, and a condition when it is over.
+//! The Job controller: one pod a Job, and a status that it writes in the same steps as a real one.
 
 use serde_json::{Value, json};
 
 use super::{World, condition, leaves, owner, uid, whose};
 
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+/// The controller looks at a pod so long after its change (s).
+const LATER: i64 = 1;
 
 impl World {
     pub(super) fn run_jobs(&mut self) {
@@ -31,11 +33,10 @@ impl World {
             return self.end_job(job, "Failed", "DeadlineExceeded");
         }
         match pod {
-            Some(pod) if pod["status"]["phase"] == "Succeeded" => self.end_job(job, "Complete", "CompletionsReached"),
-            Some(pod) if pod["status"]["phase"] == "Failed" || leaves(pod) => {
-                self.end_job(job, "Failed", "BackoffLimitExceeded");
-            }
-            Some(_) => {}
+            Some(pod) if pod["status"]["phase"] == "Succeeded" => self.count_end(job, pod, "Complete"),
+            Some(pod) if pod["status"]["phase"] == "Failed" => self.count_end(job, pod, "Failed"),
+            Some(pod) if leaves(pod) => self.end_job(job, "Failed", "BackoffLimitExceeded"),
+            Some(pod) => self.count_ready(job, pod),
             None if has_begun => self.end_job(job, "Failed", "BackoffLimitExceeded"),
             None if !self.may_create(job) => {}
             None => {
@@ -45,9 +46,39 @@ impl World {
                 labels[JOB_NAME] = name.as_str().into();
                 self.create_pod(&namespace, &pod_name, &owner(job), &labels, &template["spec"]);
                 let now = self.by_controllers();
-                self.server
-                    .edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);
+                self.server.edit("jobs", &namespace, &name, |job| {
+                    job["status"] = json!({"startTime": now, "active": 1, "ready": 0, "uncountedTerminatedPods": {}});
+                });
             }
+        }
+    }
+
+    fn count_ready(&mut self, job: &Value, pod: &Value) {
+        let is_news = condition(pod, "Ready") == Some(true) && job["status"]["ready"] != 1;
+        if is_news && self.has_lasted(&uid(pod), "ready", LATER) {
+            let (namespace, name) = whose(job);
+            self.server
+                .edit("jobs", &namespace, &name, |job| job["status"]["ready"] = json!(1));
+        }
+    }
+
+    /// Counts a pod that has ended, and ends its Job in the next step.
+    fn count_end(&mut self, job: &Value, pod: &Value, ends: &str) {
+        let (counted, reason) = match ends {
+            "Complete" => ("succeeded", "CompletionsReached"),
+            _ => ("failed", "BackoffLimitExceeded"),
+        };
+        if self.has_lasted(&uid(pod), "over", 2 * LATER) {
+            return self.end_job(job, ends, reason);
+        }
+        if job["status"]["active"] != 0 && self.has_lasted(&uid(pod), "over", LATER) {
+            let (namespace, name) = whose(job);
+            let pod = uid(pod);
+            self.server.edit("jobs", &namespace, &name, |job| {
+                let status = &mut job["status"];
+                (status["active"], status["ready"]) = (json!(0), json!(0));
+                status["uncountedTerminatedPods"] = json!({counted: [pod]});
+            });
         }
     }
 

@@ -10,7 +10,7 @@ use crate::trial;
 
 /// Course of single pods. The same pod gets the same answers each time.
 pub trait Play: Send {
-    /// Time from the binding of a pod to the start of its container (s).
+    /// Time from the binding of a pod until its server is ready, or its program starts (s).
     fn starts_after(&self, pod: &Value) -> i64;
     /// Length of the trial of a load generator (s).
     fn trial_lasts(&self, pod: &Value) -> i64;

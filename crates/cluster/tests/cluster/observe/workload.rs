@@ -88,6 +88,24 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_for_all_pods
 }
 
 #[tokio::test]
+async fn no_warnings_are_read_for_pods_that_the_kubelet_has_prepared() {
+    let loads = json!({"containerStatuses": [{"name": MAIN, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"running": {}}}]});
+    let pulls = json!({"conditions": [{"type": "PodReadyToStartContainers", "status": "True"}]});
+    for (status, lists) in [(json!({}), 3), (loads, 2), (pulls, 2)] {
+        let world = World::new();
+        for pod in ["one", "two"] {
+            world.put_child("v1", "Pod", pod, &json!({"status": status}));
+        }
+        world.server.forget_calls();
+        let seen = world.observe(Need::Workload).await;
+        assert_eq!(seen.pod_events, Seen::Present(Vec::new()), "{status}");
+        // Two are for the pods that are missing.
+        assert_eq!(world.count_calls("events"), lists, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
     // Two lists are for the pods that are missing.
     for (strangers, lists) in [(0, 3), (300, 5)] {

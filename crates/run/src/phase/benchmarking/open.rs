@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::{build, patience, telemetry};
 
 /// Reads before a trial is opened, besides the pods.
-pub(super) fn before_trial(run: &Run<'_>) -> impl Iterator<Item = Need> {
+pub(in crate::phase) fn before_trial(run: &Run<'_>) -> impl Iterator<Item = Need> {
     [Need::Claims].into_iter().chain(telemetry::need(run))
 }
 

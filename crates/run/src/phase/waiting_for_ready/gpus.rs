@@ -23,6 +23,11 @@ pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
     status.state.gpu_check.is_some()
 }
 
+/// Returns true if it is not confirmed yet that each worker has a GPU of its own. Later they are looked at again before each trial.
+pub(super) fn are_unconfirmed(status: &PerfValidationStatus, plan: &PlacementStatus) -> bool {
+    plan.allocation == Allocation::Dra && status.state.ready_since.is_none()
+}
+
 /// Reason in the status while the scheduler finds no place for a worker.
 pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
     let refused = pods.workers.iter().any(|pod| race::is_unschedulable(pod));
@@ -46,8 +51,7 @@ pub(super) fn broken(
     claims: Option<&[ResourceClaim]>,
     plan: &PlacementStatus,
 ) -> Option<Step> {
-    // Looked at again before each trial.
-    if plan.allocation != Allocation::Dra || pass.status.state.ready_since.is_some() {
+    if !are_unconfirmed(&pass.status, plan) {
         return None;
     }
     let Some(claims) = claims else {
