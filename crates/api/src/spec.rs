@@ -25,10 +25,7 @@ pub use trials::{TrialRule, TrialsSpec};
 use workload::WorkloadMembers;
 pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
-/// Model, load and gates. A change of measured or judged settings ends an active run and starts another. After a run,
-/// the operator judges its saved trials again if gates change. Changes of `timeouts` and `onMissing` start a run only
-/// after Error or Skipped, those of `telemetry`, `resultsHistoryLimit`, `ttlSecondsAfterFinished` and
-/// `keptSecondsAfterFinished` never.
+/// Model, load and gates. For the effect of a change see docs/verdict.md.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",

@@ -62,10 +62,10 @@ mod tests {
 
     use super::*;
 
-    async fn echoes(stream: &mut TcpStream) -> bool {
+    async fn echoes(stream: &mut TcpStream, within: Duration) -> bool {
         stream.write_all(b"?").await.expect("it is open");
         let mut answer = [0];
-        timeout(Duration::from_millis(500), stream.read_exact(&mut answer))
+        timeout(within, stream.read_exact(&mut answer))
             .await
             .is_ok_and(|read| read.is_ok())
     }
@@ -84,9 +84,10 @@ mod tests {
         });
         let relay = Relay::to(target).await.expect("a relay");
         let mut old = TcpStream::connect(&relay.address).await.expect("it listens");
-        assert!(echoes(&mut old).await);
+        assert!(echoes(&mut old, Duration::from_mins(1)).await);
         relay.cut();
         let mut new = TcpStream::connect(&relay.address).await.expect("it listens");
-        assert!(!echoes(&mut old).await && !echoes(&mut new).await);
+        let brief = Duration::from_millis(500);
+        assert!(!echoes(&mut old, brief).await && !echoes(&mut new, brief).await);
     }
 }

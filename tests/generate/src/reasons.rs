@@ -15,7 +15,7 @@ const INTRODUCTION: &str = "\
 # Reasons and causes
 
 Words of `status.reason`, `status.diagnosis`, conditions and Events: meaning, *effect on the verdict* and remedy. Bullets are common cases; parentheses
-show text of an event, a condition or a log. The message in the status is more precise. [Troubleshoot](troubleshoot.md) starts from a symptom.
+show text of an event, a condition or a log. The message in the status is more precise.
 
 Without an effect a case is only reported, or the message shows whether the run waits or ends with Error.
 
@@ -25,13 +25,16 @@ Without an effect a case is only reported, or the message shows whether the run 
 * *Sizing*: the run counts free GPUs again.
 ";
 
-/// Cases that the page leaves out: they are rare, and their message, Event or alert has the remedy.
-const RARE: [&str; 10] = [
+/// Cases that the page leaves out: they are rare, and their status, Event or alert has the remedy.
+const RARE: [&str; 13] = [
+    "DeploymentUnanswered",
     "DiscoveryPanic",
     "Finalizer",
     "GPUChanged",
     "JobLost",
     "LateObject",
+    "LimitRangeViolated",
+    "NameTaken",
     "Orphaned",
     "PoolUnsettled",
     "SelectorNotEvaluable",

@@ -43,7 +43,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Permissions",
-        "Roles `perfvalidation-operator-…` under `config/rbac`, where comments give the reasons. They contain no Secrets and no wildcards. `system:basic-user` permits the SelfSubjectAccessReviews.",
+        "Roles `perfvalidation-operator-…` under `config/rbac`, where comments give the reasons. `system:basic-user` permits the SelfSubjectAccessReviews.",
         &["role", "verbs", "resources"],
         roles::table(),
     );

@@ -17,8 +17,7 @@ use crate::rules;
 #[x_kube(validation = Rule::new("!has(self.expectGPUs) || self.minGPUs <= self.expectGPUs")
     .message("write an expectGPUs of at least minGPUs"))]
 pub struct PlacementSpec {
-    /// Labels that a node must have. None: every node with GPUs. A cordoned node needs its `kubernetes.io/hostname`
-    /// here, and a toleration of `node.kubernetes.io/unschedulable`.
+    /// Labels that a node must have. None: every node with GPUs. A cordoned node: see docs/sizing.md.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Tolerations of the pods. The taints `nvidia.com/gpu`, `resourceName` and `sku=gpu` need none.

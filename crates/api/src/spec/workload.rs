@@ -76,8 +76,7 @@ pub struct Dynamo {
         .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
 )]
 pub struct DynamoWorker {
-    /// GPUs of each worker, in one pod (1–8). The default command splits the model over them
-    /// (`--tensor-parallel-size`); your own must too.
+    /// GPUs of each worker, in one pod (1–8). Your own command must split the model over them.
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 1, max = 8))]
     pub gpus: i32,

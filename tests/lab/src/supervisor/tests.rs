@@ -33,8 +33,8 @@ fn supervisor(folder: &Path, steps: Vec<Step>) -> StateDir {
     fs::write(state.plan(), serde_json::to_string(&plan).unwrap()).unwrap();
     let its = state.clone();
     thread::spawn(move || run(&its));
-    let listening = || state.socket().exists().then_some(());
-    within(listening);
+    // The file of the socket is there a moment before anybody listens.
+    within(|| client::status(&state).unwrap());
     state
 }
 

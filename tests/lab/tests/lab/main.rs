@@ -16,7 +16,12 @@ use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the
 fn a_pod_gets_its_gpu_faults_hit_it_and_down_leaves_nothing() {
     let lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
     start_pod();
-    let devices = kubectl(&["logs", "claimer"]);
+    // A container runs a moment before its output is in the log; `ls` prints this name last.
+    let mut devices = String::new();
+    within("it lists its devices", || {
+        devices = kubectl(&["logs", "claimer"]);
+        devices.lines().any(|line| line == "zero")
+    });
     let gpus = devices
         .lines()
         .filter(|line| line.starts_with("nvidia") && line.ends_with(char::is_numeric))

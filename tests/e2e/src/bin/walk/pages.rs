@@ -61,6 +61,7 @@ impl Pages {
         let install = Page::read(root, "docs/install.md")?;
         let upgrade = Page::read(root, "docs/upgrade.md")?;
         let first_run = Page::read(root, "docs/first-run.md")?;
+        let free = install.block("delete perfvalidationpolicies")?;
         Ok(Self {
             release: FirstPage {
                 helm: readme.block("helm upgrade --install")?,
@@ -76,10 +77,10 @@ impl Pages {
             wide: first_run.command("-o wide")?,
             dashboard: install.block("dashboard.enabled=true")?,
             scrape_configs: install.find("yaml", "scrape_configs")?.text,
-            remove: install.block("helm uninstall")?,
+            remove: [free.clone(), install.block("helm uninstall")?].concat(),
             allow: install.block("create rolebinding")?,
             apply: upgrade.block("apply --server-side -k config/default")?,
-            remove_applied: install.block("delete -k config/default")?,
+            remove_applied: [free, install.block("delete -k config/default")?].concat(),
         })
     }
 }
