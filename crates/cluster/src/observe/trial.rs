@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
@@ -120,7 +120,8 @@ fn has_no_pod(job: &Job) -> bool {
     let Some(status) = &job.status else { return true };
     let counts = [status.active, status.succeeded, status.failed, status.terminating];
     let is_none = counts.into_iter().flatten().all(|count| count == 0);
-    is_none && status.uncounted_terminated_pods.is_none() && !job::is_over(job)
+    let uncounted = status.uncounted_terminated_pods.as_ref();
+    is_none && uncounted.is_none_or(|pods| *pods == UncountedTerminatedPods::default()) && !job::is_over(job)
 }
 
 /// The record without the samples that came with it.

@@ -41,9 +41,9 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
     if store.wait_until_ready().await.is_err() {
         return;
     }
+    let mut former = Former::new(store.state());
     let mut is_behind = !catch_up(context, store).await;
     let mut own = OwnRecords::new();
-    let mut former = Former::default();
     let mut pause = FIRST_PAUSE;
     loop {
         if context.measured.take_doubt() || is_behind {
@@ -141,6 +141,7 @@ async fn write(
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));
     former.update(&all, Instant::now());
+    former.forget(&identity.uid);
     let present = all.iter().map(|object| &**object);
     let (object, outdated) = match node::decide(measured, &identity, present, former.list()) {
         NodeChange::Nothing => return context.measured.remove(measured),

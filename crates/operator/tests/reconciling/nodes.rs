@@ -160,6 +160,16 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     );
 }
 
+/// Lets the operator write another node. Once the watch shows the first object, that write forgets that it was an own one.
+async fn record_another_node(server: &ApiServer) {
+    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "creationTimestamp": "2026-11-20T09:00:00Z"}}));
+    put_run_on(server, ("other", "n2"), "CleaningUp", 1);
+    eventually(server, "the other node is recorded", |server| {
+        server.get("nodeperformances", "", "n2").is_some()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_gpu_keeps_its_past_although_its_node_and_its_object_were_deleted() {
     let server = ApiServer::new();
@@ -167,13 +177,7 @@ async fn a_gpu_keeps_its_past_although_its_node_and_its_object_were_deleted() {
     put_run(&server, "Completed", 1);
     let _operator = Operator::start(&server);
     eventually(&server, "the node is recorded", shows(1)).await;
-    // Once the watch shows the object, the next write forgets that it was an own one.
-    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "creationTimestamp": "2026-11-20T09:00:00Z"}}));
-    put_run_on(&server, ("other", "n2"), "CleaningUp", 1);
-    eventually(&server, "the other node is recorded", |server| {
-        server.get("nodeperformances", "", "n2").is_some()
-    })
-    .await;
+    record_another_node(&server).await;
 
     server.delete("nodes", "", NODE);
     server.delete("nodeperformances", "", NODE);
@@ -181,4 +185,46 @@ async fn a_gpu_keeps_its_past_although_its_node_and_its_object_were_deleted() {
     end_run(&server, 2);
     eventually(&server, "the new node is recorded", shows(2)).await;
     assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+}
+
+#[tokio::test]
+async fn a_gpu_keeps_its_past_although_a_new_leader_has_written_nothing_yet() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    operator.end().await;
+
+    // The leader looks for the node of this run, which is not there, once it knows the objects.
+    put_run_on(&server, ("other", "n2"), "Completed", 1);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the leader knows the objects", |server| {
+        let calls = server.calls().into_iter();
+        calls
+            .filter(|call| call.resource == "nodes")
+            .any(|call| call.name.as_deref() == Some("n2"))
+    })
+    .await;
+    server.delete("nodes", "", NODE);
+    server.delete("nodeperformances", "", NODE);
+    put_node_of(&server, "2026-11-20T11:01:30Z");
+    end_run(&server, 2);
+    eventually(&server, "the new node is recorded", shows(2)).await;
+    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+}
+
+#[tokio::test]
+async fn a_gpu_has_no_past_after_a_person_deleted_the_object_of_its_node() {
+    let server = ApiServer::new();
+    put_node(&server);
+    put_run(&server, "Completed", 1);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the node is recorded", shows(1)).await;
+    record_another_node(&server).await;
+
+    server.delete("nodeperformances", "", NODE);
+    end_run(&server, 2);
+    eventually(&server, "the node is recorded anew", shows(2)).await;
+    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], Value::Null);
 }

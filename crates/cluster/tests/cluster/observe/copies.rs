@@ -74,7 +74,7 @@ async fn a_job_that_was_just_created_is_not_read() {
 async fn pods_are_listed_by_the_name_of_a_job_that_counts_them() {
     for (status, lists) in [
         (json!({}), 0),
-        (json!({"active": 0, "ready": 0}), 0),
+        (json!({"active": 0, "ready": 0, "uncountedTerminatedPods": {}}), 0),
         (json!({"active": 1}), 1),
         (json!({"failed": 1}), 1),
         (json!({"terminating": 1}), 1),
