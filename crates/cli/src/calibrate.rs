@@ -114,9 +114,10 @@ pub async fn run(
         runs.push(measured);
     }
     let manifest = calibrated(text, &wanted.spec, load, &runs)?;
-    print(screen, args, &manifest, &runs)?;
-    clean_up(screen, session, &name, args).await?;
-    Ok(0)
+    let printed = print(screen, args, &manifest, &runs);
+    // The validation goes also if the file cannot be written.
+    let cleaned_up = clean_up(screen, session, &name, args).await;
+    printed.and(cleaned_up).map(|()| 0)
 }
 
 /// The manifest as it is written, and as the API server would store it.

@@ -60,7 +60,11 @@ fn json(answer: &impl Serialize) -> Result<String, Error> {
 
 /// Refuses a file that exists: it may have changes of the user. A pipe or a device has nothing to lose.
 pub fn check_new(path: &Path) -> Result<(), Error> {
-    if path.is_file() { Err(exists(path)) } else { Ok(()) }
+    let is_broken_link = path.is_symlink() && !path.exists();
+    if path.is_file() || is_broken_link {
+        return Err(exists(path));
+    }
+    Ok(())
 }
 
 /// Checks before a run that a new file can be written after it. It leaves no empty file.

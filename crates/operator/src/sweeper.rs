@@ -36,6 +36,13 @@ impl Orphans {
         self.0.insert(namespace.map(str::to_owned), (now, orphans));
     }
 
+    /// Keeps the number of a namespace that could be read, although the owners are unknown.
+    fn keep(&mut self, namespace: Option<&str>, now: Instant) {
+        if let Some((read, _)) = self.0.get_mut(&namespace.map(str::to_owned)) {
+            *read = now;
+        }
+    }
+
     fn count(&self, now: Instant) -> usize {
         let known = self.0.values();
         let recent = known.filter(|(read, _)| now.duration_since(*read) < REMEMBERED);
@@ -76,8 +83,12 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>, orphans: &mut 
     }
     let (all, owners_are_known) = judged(context, &found).await;
     let now = Instant::now();
-    // Without the owners no orphan is known.
-    for namespace in read.iter().copied().filter(|_| owners_are_known) {
+    for namespace in read.iter().copied() {
+        // Without the owners no orphan is known.
+        if !owners_are_known {
+            orphans.keep(namespace, now);
+            continue;
+        }
         let is_here = |stray: &Labelled| namespace.is_none_or(|namespace| stray.namespace == namespace);
         let here = all.iter().filter(|stray| stray.1 == Stray::Orphan && is_here(stray.0));
         orphans.record(namespace, here.count(), now);
@@ -189,5 +200,7 @@ mod tests {
         orphans.record(Some("perf"), 1, soon);
         assert_eq!(orphans.count(soon), 3, "they may be there");
         assert_eq!(orphans.count(begin + REMEMBERED), 1, "their namespace may be gone");
+        orphans.keep(Some("gone"), soon);
+        assert_eq!(orphans.count(begin + REMEMBERED), 3, "only their owners are unknown");
     }
 }

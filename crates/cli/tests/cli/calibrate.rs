@@ -212,6 +212,13 @@ async fn a_file_that_exists_is_not_replaced_and_no_manifest_is_lost() {
     answer.exits(2, "exists and is not replaced");
     answer.prints("# Measured by `kubectl perfval calibrate`");
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "mine");
+    assert_eq!(probe(&desk), None, "the validation is gone all the same");
+
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("missing"), &link).expect("a link");
+    let typed = format!("calibrate -f {MANIFEST} --output {}", link.display());
+    desk.types(&typed).await.exits(2, "exists and is not replaced");
+    assert!(!link.exists(), "its target is not made");
 }
 
 #[tokio::test]
