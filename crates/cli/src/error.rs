@@ -1,7 +1,6 @@
 //! Errors of a command, each as one sentence.
 
 mod call;
-mod cause;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use perfval_api::admission::SchemaError;
 
 pub use call::{READ_ALL, is_missing_kind};
-pub use cause::{WRONG_TOKEN, fault, innermost, without_secrets};
+pub use perfval_cluster::cause::{WRONG_TOKEN, fault, innermost, without_secrets};
 
 /// Command that installs the operator of this release. A build in development has no release of its own.
 pub const INSTALL: &str = if is_in_development(env!("CARGO_PKG_VERSION")) {

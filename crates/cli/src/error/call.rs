@@ -1,9 +1,9 @@
 //! Meaning of a call that failed: the obstacle, and the role or the command that removes it.
 
 use kube::core::Status;
+use perfval_cluster::cause::innermost;
 
 use super::Error;
-use super::cause::innermost;
 
 /// Role that allows reading, and role that allows writing.
 const VIEW: &str = "the cluster role perfvalidation-operator-view in this namespace";

@@ -9,7 +9,7 @@ use crate::call::{Read, Unread, read};
 use crate::shared_reads::Served;
 
 impl Cluster {
-    /// Absent where KAI's scheduler is not installed.
+    /// Absent where KAI's scheduler is not installed, and up to a minute after its installation.
     pub(crate) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
         if matches!(self.bind_requests.last(), Some(Served::Nowhere)) {
             return Err(Unread::Absent);

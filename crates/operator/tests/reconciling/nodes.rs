@@ -170,31 +170,42 @@ async fn record_another_node(server: &ApiServer) {
     .await;
 }
 
+/// Starts an operator that records the first run.
+async fn record_first_run(server: &ApiServer) -> Operator {
+    put_node(server);
+    put_run(server, "Completed", 1);
+    let operator = Operator::start(server);
+    eventually(server, "the node is recorded", shows(1)).await;
+    operator
+}
+
+/// Ends the second run, and returns the number of earlier runs that its GPU has.
+async fn record_second_run(server: &ApiServer) -> Value {
+    end_run(server, 2);
+    eventually(server, "the second run is recorded", shows(2)).await;
+    row(server)["status"]["gpus"][0]["operatorState"]["s"].clone()
+}
+
+/// Puts a new machine in place of the node, whose object goes with it.
+fn replace_node(server: &ApiServer) {
+    server.delete("nodes", "", NODE);
+    server.delete("nodeperformances", "", NODE);
+    put_node_of(server, "2026-11-20T11:01:30Z");
+}
+
 #[tokio::test]
 async fn a_gpu_keeps_its_past_although_its_node_and_its_object_were_deleted() {
     let server = ApiServer::new();
-    put_node(&server);
-    put_run(&server, "Completed", 1);
-    let _operator = Operator::start(&server);
-    eventually(&server, "the node is recorded", shows(1)).await;
+    let _operator = record_first_run(&server).await;
     record_another_node(&server).await;
-
-    server.delete("nodes", "", NODE);
-    server.delete("nodeperformances", "", NODE);
-    put_node_of(&server, "2026-11-20T11:01:30Z");
-    end_run(&server, 2);
-    eventually(&server, "the new node is recorded", shows(2)).await;
-    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+    replace_node(&server);
+    assert_eq!(record_second_run(&server).await, 1);
 }
 
 #[tokio::test]
 async fn a_gpu_keeps_its_past_although_a_new_leader_has_written_nothing_yet() {
     let server = ApiServer::new();
-    put_node(&server);
-    put_run(&server, "Completed", 1);
-    let operator = Operator::start(&server);
-    eventually(&server, "the node is recorded", shows(1)).await;
-    operator.end().await;
+    record_first_run(&server).await.end().await;
 
     // The leader looks for the node of this run, which is not there, once it knows the objects.
     put_run_on(&server, ("other", "n2"), "Completed", 1);
@@ -206,25 +217,15 @@ async fn a_gpu_keeps_its_past_although_a_new_leader_has_written_nothing_yet() {
             .any(|call| call.name.as_deref() == Some("n2"))
     })
     .await;
-    server.delete("nodes", "", NODE);
-    server.delete("nodeperformances", "", NODE);
-    put_node_of(&server, "2026-11-20T11:01:30Z");
-    end_run(&server, 2);
-    eventually(&server, "the new node is recorded", shows(2)).await;
-    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+    replace_node(&server);
+    assert_eq!(record_second_run(&server).await, 1);
 }
 
 #[tokio::test]
 async fn a_gpu_has_no_past_after_a_person_deleted_the_object_of_its_node() {
     let server = ApiServer::new();
-    put_node(&server);
-    put_run(&server, "Completed", 1);
-    let _operator = Operator::start(&server);
-    eventually(&server, "the node is recorded", shows(1)).await;
+    let _operator = record_first_run(&server).await;
     record_another_node(&server).await;
-
     server.delete("nodeperformances", "", NODE);
-    end_run(&server, 2);
-    eventually(&server, "the node is recorded anew", shows(2)).await;
-    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], Value::Null);
+    assert_eq!(record_second_run(&server).await, Value::Null);
 }
