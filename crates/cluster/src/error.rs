@@ -46,9 +46,9 @@ impl Error {
         Self::Failed { change, call, failure }
     }
 
-    /// The status of a validation could not be written.
-    pub(crate) fn unwritten_status(namespace: &str, name: &str, failure: CallFailure) -> Self {
-        let call = format!("patch the status of PerfValidation {namespace}/{name}");
+    /// The status of an object, such as `PerfValidation perf/h100`, could not be written.
+    pub(crate) fn unwritten_status(object: &str, failure: CallFailure) -> Self {
+        let call = format!("patch the status of {object}");
         Self::failed(&change::RECORD_STATUS, call, failure)
     }
 

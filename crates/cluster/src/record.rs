@@ -1,5 +1,5 @@
 use kube::api::{Api, ListParams};
-use kube::core::{ApiResource, DynamicObject, ObjectMeta, ResourceExt as _};
+use kube::core::{ApiResource, DynamicObject, ObjectMeta, Resource, ResourceExt as _};
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_run::Run;
 use serde_json::Value;
@@ -40,20 +40,29 @@ impl Cluster {
             Ok(same) if same.metadata.resource_version == meta.resource_version => Ok(StatusWrite::Unchanged),
             Ok(written) => Ok(StatusWrite::Written(Box::new(written))),
             Err(failure) if failure.is_too_late() => Ok(StatusWrite::Conflict),
-            Err(failure) => Err(Error::unwritten_status(run.namespace(), run.name(), failure)),
+            Err(failure) => {
+                let object = format!("PerfValidation {}/{}", run.namespace(), run.name());
+                Err(Error::unwritten_status(&object, failure))
+            }
         }
     }
 
-    /// Changes the status of an object that this version cannot parse. Other fields stay. Writes nothing if the edit changes nothing,
-    /// or if the object is gone or has changed since.
-    pub async fn edit_status(&self, object: &ObjectMeta, edit: impl FnOnce(&mut Value)) -> Result<(), Error> {
-        let (namespace, name) = (
-            object.namespace.as_deref().unwrap_or_default(),
-            object.name.as_deref().unwrap_or_default(),
-        );
-        let refused = |failure| Error::unwritten_status(namespace, name, failure);
-        let resource = ApiResource::erase::<PerfValidation>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+    /// Changes the status of an object of the kind `K` that this version cannot parse. Other fields stay. Writes nothing if the edit
+    /// changes nothing, or if the object is gone or has changed since.
+    pub async fn edit_status<K>(&self, object: &ObjectMeta, edit: impl FnOnce(&mut Value)) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let name = object.name.as_deref().unwrap_or_default();
+        let (client, resource) = (self.client.clone(), ApiResource::erase::<K>(&()));
+        let (api, place): (Api<DynamicObject>, String) = match &object.namespace {
+            Some(namespace) => (
+                Api::namespaced_with(client, namespace, &resource),
+                format!("{namespace}/{name}"),
+            ),
+            None => (Api::all_with(client, &resource), name.to_owned()),
+        };
+        let refused = |failure| Error::unwritten_status(&format!("{} {place}", resource.kind), failure);
         let found = self.list(&api, named(name)).await.map_err(refused)?.pop();
         let Some(found) = found.filter(|found| found.metadata.uid == object.uid) else {
             return Ok(());
@@ -64,7 +73,7 @@ impl Cluster {
             return Ok(());
         }
         let seen = &found.metadata;
-        let written = self.write_status::<PerfValidation, _>(&api, seen, &status).await;
+        let written = self.write_status::<K, _>(&api, seen, &status).await;
         unless_late(written).map(|_| ()).map_err(refused)
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod measured;
 mod memory;
 mod nodes;
 mod policy;
-mod stored_policies;
+mod stored_objects;
 mod survey;
 
 use std::fmt::Debug;
@@ -17,14 +17,14 @@ use futures::StreamExt as _;
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{store, store::Writer};
-use kube::runtime::watcher::{Event, watcher};
+use kube::runtime::watcher::watcher;
 use kube::{Client, Resource};
-use perfval_api::fleet::{NodePerformance, PerfBaseline};
+use perfval_api::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::stored_policies::{StoredPolicy, report_unreadable};
+use self::stored_objects::{FleetObject, report_unreadable};
 use crate::context::Context;
 use crate::metrics::OperatorMetrics;
 use crate::streams;
@@ -36,39 +36,39 @@ pub async fn work_until(context: Arc<Context>, client: Client, stop: Cancellatio
         return;
     }
     let metrics = &context.metrics;
-    let (measured, writer) = store::<NodePerformance>();
-    let watched = watch("NodePerformance", client.clone(), metrics, writer, |_| ());
+    let (measured, writer) = store::<FleetObject<NodePerformance>>();
+    let watched = watch("NodePerformance", client.clone(), metrics, writer, || ());
     let recorded = nodes::record(&context, &measured);
-    let (policies, writer) = store::<StoredPolicy>();
+    let (policies, writer) = store::<FleetObject<PerfValidationPolicy>>();
     let bell = Notify::new();
-    let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, |event| {
-        report_unreadable(event, metrics);
-        bell.notify_one();
-    });
-    let (baselines, writer) = store::<PerfBaseline>();
-    let approved = watch("PerfBaseline", client, metrics, writer, |_| bell.notify_one());
+    let ring = || bell.notify_one();
+    let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, ring);
+    let (baselines, writer) = store::<FleetObject<PerfBaseline>>();
+    let approved = watch("PerfBaseline", client, metrics, writer, ring);
     let followed = Box::pin(policy::follow(&context, &policies, &measured, &baselines, &bell));
     let all = async { futures::join!(watched, recorded, listed, approved, followed) };
     // It only ends when it is stopped.
     let _: Option<((), (), (), (), ())> = Box::pin(stop.run_until_cancelled(all)).await;
 }
 
-/// Fills a store.
+/// Fills a store, and reports objects that cannot be parsed.
 async fn watch<K>(
     kind: &'static str,
     client: Client,
     metrics: &Arc<OperatorMetrics>,
-    writer: Writer<K>,
-    changed: impl Fn(&Event<K>),
+    writer: Writer<FleetObject<K>>,
+    changed: impl Fn(),
 ) where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let strip = |object: &mut K| object.meta_mut().managed_fields = None;
-    let events = watcher(Api::<K>::all(client), streams::config())
+    let strip = |object: &mut FleetObject<K>| object.meta_mut().managed_fields = None;
+    let known = writer.as_reader();
+    let events = watcher(Api::<FleetObject<K>>::all(client), streams::config())
         .default_backoff()
         .modify(strip)
+        .inspect(|event| report_unreadable(kind, event, &known, metrics))
         .reflect(writer);
     streams::without_errors(metrics.clone(), kind, events)
-        .for_each(async |event| changed(&event))
+        .for_each(async |_| changed())
         .await;
 }

@@ -1,5 +1,6 @@
-//! An object that this version cannot parse: its conditions and an Event show it, and no other object is held up.
+//! Objects that this version cannot parse: their conditions show it, and for a run an Event too. No other object is held up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -7,6 +8,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
+use perfval_api::fleet::PerfValidationPolicy;
 use perfval_api::{PerfValidation, Reason, condition, text};
 use perfval_cluster::Cluster;
 use perfval_run::diagnosis::secret::Redactor;
@@ -18,26 +20,29 @@ use crate::metrics::OperatorMetrics;
 
 /// Pause after a status that could not be written.
 const AGAIN: Duration = Duration::from_secs(30);
+/// Conditions of a `PerfValidation`.
+const OF_VALIDATION: &[(&str, &str)] = &[
+    (condition::READY, "False"),
+    (condition::RECONCILING, "False"),
+    (condition::STALLED, "True"),
+];
+/// Conditions of a policy.
+const OF_POLICY: &[(&str, &str)] = &[(condition::READY, "False")];
 
 /// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.
 pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &OperatorMetrics) -> Option<Duration> {
     let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
-    error!(
-        namespace,
-        name,
-        error = invalid as &dyn std::error::Error,
-        "the object is not looked after"
-    );
-    metrics.failed(Reason::SpecUnreadable.as_str());
     // A parser quotes what it does not expect.
     let note = Redactor::default().redact(&invalid.error);
+    error!(namespace, name, error = note, "the object is not looked after");
+    metrics.failed(Reason::SpecUnreadable.as_str());
     let written = if invalid.metadata.deletion_timestamp.is_some() {
         Ok(())
     } else {
         let generation = invalid.metadata.generation.unwrap_or_default();
         let (message, now) = (text::bounded(&note), cluster.now());
         let edit = |status: &mut Value| mark(status, generation, &message, now);
-        cluster.edit_status(&invalid.metadata, edit).await
+        cluster.edit_status::<PerfValidation>(&invalid.metadata, edit).await
     };
     let (note, again) = match written {
         Ok(()) => (note, None),
@@ -68,10 +73,27 @@ pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &Operat
 /// Removes the conditions again, because the store has room for the object: the write makes the watch bring it. Returns the
 /// pause before another try, if the write failed.
 pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duration> {
-    let refused = cluster.edit_status(object, unmark).await.err()?;
+    let refused = cluster.edit_status::<PerfValidation>(object, unmark).await.err()?;
     let error = &refused as &dyn std::error::Error;
     warn!(error, "its conditions are still the old ones");
     Some(AGAIN)
+}
+
+/// Shows in the status of policies that the operator does not follow them. A status that shows it already is not written.
+pub async fn mark_policies(unreadable: &[Arc<InvalidObject>], cluster: &Cluster, metrics: &OperatorMetrics) {
+    for invalid in unreadable {
+        let generation = invalid.metadata.generation.unwrap_or_default();
+        let why = Redactor::default().redact(&invalid.error);
+        let message = text::bounded(&format!("this operator version cannot parse the policy: {why}"));
+        let now = cluster.now();
+        let edit = |status: &mut Value| set_conditions(status, OF_POLICY, (generation, message.as_str()), now);
+        let written = cluster.edit_status::<PerfValidationPolicy>(&invalid.metadata, edit);
+        if let Err(refused) = written.await {
+            let error = &refused as &dyn std::error::Error;
+            warn!(error, "the condition of the policy is still the old one");
+            metrics.failed(refused.change().name);
+        }
+    }
 }
 
 /// Removes what [`mark`] has set.
@@ -81,14 +103,20 @@ fn unmark(status: &mut Value) {
     }
 }
 
-/// Sets the conditions of a status that is not about the object as it is now. Every other field stays: a version that
-/// can read the object continues from there.
+/// Sets the conditions of a run. The message of a run that no operator has seen is from the CRD.
 fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) {
+    let is_unseen = status["observedGeneration"].as_i64().is_none_or(|seen| seen < 0);
+    set_conditions(status, OF_VALIDATION, (generation, message), now);
+    if is_unseen {
+        status["message"] = message.into();
+    }
+}
+
+/// Sets conditions of a status that is not about the object as it is now. Every other field stays: a version that
+/// can read the object continues from there.
+fn set_conditions(status: &mut Value, values: &[(&str, &str)], (generation, message): (i64, &str), now: DateTime<Utc>) {
     if !status.is_object() {
         *status = json!({});
-    }
-    if status["observedGeneration"].as_i64().is_none_or(|seen| seen < 0) {
-        status["message"] = message.into();
     }
     status["observedGeneration"] = generation.into();
     if !status["conditions"].is_array() {
@@ -97,11 +125,7 @@ fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) 
     let Some(conditions) = status["conditions"].as_array_mut() else {
         return;
     };
-    for (name, value) in [
-        (condition::READY, "False"),
-        (condition::RECONCILING, "False"),
-        (condition::STALLED, "True"),
-    ] {
+    for &(name, value) in values {
         let mut fresh = json!({
             "type": name,
             "status": value,

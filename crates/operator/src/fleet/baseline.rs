@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use kube::runtime::reflector::Store;
 use perfval_api::condition::APPROVED;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, PerfBaseline, PerfBaselineStatus, baselines_in_use};
 use perfval_fleet::baseline::Approved;
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::fingerprint::fingerprint;
+use super::stored_objects::{self, FleetStore};
 use crate::context::Context;
 
 /// Least time between two looks while no spec changes.
@@ -29,6 +29,8 @@ const FAILED: &str = "FollowBaseline";
 #[derive(Default)]
 pub(super) struct Baselines {
     list: Vec<Arc<PerfBaseline>>,
+    /// Names of those that cannot be parsed.
+    unreadable: Vec<String>,
     /// Fingerprints of the specs and the measurements at the last look, and its time.
     looked: Option<(u64, u64, Instant)>,
     /// True if a write was put off or failed.
@@ -39,8 +41,11 @@ pub(super) struct Baselines {
 
 impl Baselines {
     /// Reads the baselines. Before the first list of them, and where their kind is not installed, there are none.
-    pub(super) fn read(&mut self, store: &Store<PerfBaseline>) {
-        self.list = store.state();
+    pub(super) fn read(&mut self, store: &FleetStore<PerfBaseline>) {
+        let (list, unreadable) = stored_objects::read(store);
+        let unreadable = unreadable.iter();
+        self.unreadable = unreadable.filter_map(|invalid| invalid.metadata.name.clone()).collect();
+        self.list = list;
         self.list
             .retain(|baseline| baseline.metadata.deletion_timestamp.is_none());
         self.list.sort_by_key(|baseline| baseline.name_any());
@@ -89,7 +94,8 @@ impl Baselines {
             self.list
                 .iter()
                 .map(|baseline| (baseline.uid(), baseline.metadata.generation)),
-        );
+        )
+        .wrapping_add(fingerprint(&self.unreadable));
         let objects = measured.iter().map(|object| (object.uid(), object.resource_version()));
         let nodes = fingerprint(objects).wrapping_add(fingerprint(selected.iter()));
         if self.is_current(specs, nodes) {
@@ -100,9 +106,15 @@ impl Baselines {
             .filter_map(|object| Some((object.name_any(), object.status.as_ref()?)))
             .collect();
         let now = context.cluster.now();
-        let decision = decide(&self.refs(), &statuses, |node| selected.contains(node), now);
+        let mut decision = decide(&self.refs(), &statuses, |node| selected.contains(node), now);
         self.looked = Some((specs, nodes, Instant::now()));
         self.is_behind = false;
+        if !self.unreadable.is_empty() && !decision.create.is_empty() {
+            // One of them may be the baseline of the environment.
+            let unreadable = self.unreadable.join(", ");
+            warn!(unreadable, "no baseline is created until these can be parsed");
+            decision.create.clear();
+        }
         for baseline in &decision.create {
             match context.cluster.create_baseline(baseline).await {
                 Ok(()) => info!(name = baseline.name_any(), "baseline created"),

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::core::error_boundary::InvalidObject;
+use kube::runtime::reflector::ObjectRef;
 use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
 use perfval_fleet::measurement::{Measurement, is_measured};
@@ -22,6 +23,7 @@ use tracing::{debug, info, warn};
 
 use super::former::Former;
 use super::measured::{MeasurementKey, measurement_key};
+use super::stored_objects::{self, FleetStore};
 use crate::context::Context;
 
 /// Pause before the second attempt.
@@ -37,11 +39,12 @@ const OWN_LIFETIME: Duration = Duration::from_mins(5);
 type OwnRecords = HashMap<String, (Instant, NodePerformance)>;
 
 /// Writes measurements as they come.
-pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
+pub(super) async fn record(context: &Context, store: &FleetStore<NodePerformance>) {
     if store.wait_until_ready().await.is_err() {
         return;
     }
-    let mut former = Former::new(store.state());
+    let (present, _) = stored_objects::read(store);
+    let mut former = Former::new(present);
     let mut is_behind = !catch_up(context, store).await;
     let mut own = OwnRecords::new();
     let mut pause = FIRST_PAUSE;
@@ -68,7 +71,7 @@ pub(super) async fn record(context: &Context, store: &Store<NodePerformance>) {
 
 /// Looks for the preferred finished run of each node, if its object does not show that run yet. Returns false if it could not look at
 /// all of them.
-async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
+async fn catch_up(context: &Context, store: &FleetStore<NodePerformance>) -> bool {
     let mut is_complete = timeout(LIST_TIMEOUT, context.objects.wait_until_listed()).await.is_ok();
     if !is_complete {
         warn!("not all validations are listed, so some nodes keep the earlier numbers; it tries again");
@@ -97,7 +100,8 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
     }
     newest.retain(|_, (measured, _)| {
         let shown = store.get(&ObjectRef::new(&measured.node));
-        node::is_news(shown.as_ref().and_then(|object| object.status.as_ref()), measured)
+        let shown = shown.as_ref().and_then(|stored| stored.parsed()?.status.as_ref());
+        node::is_news(shown, measured)
     });
     for (_, object) in newest.into_values() {
         // The store keeps a part of a finished object.
@@ -119,7 +123,7 @@ async fn catch_up(context: &Context, store: &Store<NodePerformance>) -> bool {
 
 async fn write(
     context: &Context,
-    store: &Store<NodePerformance>,
+    store: &FleetStore<NodePerformance>,
     (own, former): (&mut OwnRecords, &mut Former),
     measured: &Measurement,
 ) {
@@ -136,7 +140,16 @@ async fn write(
             return;
         }
     };
-    let mut all = store.state();
+    let (mut all, unreadable) = stored_objects::read(store);
+    let is_of_node = |invalid: &Arc<InvalidObject>| invalid.metadata.name.as_ref() == Some(&measured.node);
+    if unreadable.iter().any(is_of_node) {
+        // It has the past of the GPUs, and a person may still correct it.
+        debug!(
+            node = measured.node,
+            "the object of the node cannot be parsed; the measurement waits"
+        );
+        return;
+    }
     forget_own(own, &all, Instant::now());
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));

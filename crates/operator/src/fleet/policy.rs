@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
-use kube::runtime::reflector::Store;
+use kube::core::error_boundary::InvalidObject;
 use kube::{Resource as _, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{
@@ -26,10 +26,11 @@ use tracing::{debug, error, info, warn};
 
 use super::fingerprint::fingerprint;
 use super::memory::Memory;
-use super::stored_policies::{self, StoredPolicy};
+use super::stored_objects::{self, FleetStore};
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
 use crate::context::Context;
+use crate::unreadable::mark_policies;
 
 /// Least time between two looks, and the further time until the next one without a change.
 const REST: Duration = Duration::from_secs(5);
@@ -51,9 +52,9 @@ const FAILED: &str = "FollowPolicy";
 /// Follows the policies until it is dropped.
 pub(super) async fn follow(
     context: &Context,
-    policies: &Store<StoredPolicy>,
-    measured: &Store<NodePerformance>,
-    baselines: &Store<PerfBaseline>,
+    policies: &FleetStore<PerfValidationPolicy>,
+    measured: &FleetStore<NodePerformance>,
+    baselines: &FleetStore<PerfBaseline>,
     bell: &Notify,
 ) {
     if policies.wait_until_ready().await.is_err() || measured.wait_until_ready().await.is_err() {
@@ -79,7 +80,11 @@ pub(super) async fn follow(
 /// Looks at the policies, and then at the baselines.
 async fn look(
     context: &Context,
-    (policies, measured, baselines): (&Store<StoredPolicy>, &Store<NodePerformance>, &Store<PerfBaseline>),
+    (policies, measured, baselines): (
+        &FleetStore<PerfValidationPolicy>,
+        &FleetStore<NodePerformance>,
+        &FleetStore<PerfBaseline>,
+    ),
     memory: &mut Memory,
 ) {
     memory.baselines.read(baselines);
@@ -90,19 +95,23 @@ async fn look(
     let nodes = memory.surveyed.as_ref().map(|surveyed| surveyed.nodes.clone());
     let selected = nodes.iter().flat_map(|nodes| nodes.iter().flatten());
     let selected: HashSet<&str> = selected.map(|node| node.name.as_str()).collect();
-    memory.baselines.follow(context, &measured.state(), &selected).await;
+    let (measured, _) = stored_objects::read(measured);
+    memory.baselines.follow(context, &measured, &selected).await;
 }
 
 async fn look_at_policies(
     context: &Context,
-    policies: &Store<StoredPolicy>,
-    measured: &Store<NodePerformance>,
+    policies: &FleetStore<PerfValidationPolicy>,
+    measured: &FleetStore<NodePerformance>,
     memory: &mut Memory,
 ) {
-    let (policies, unreadable) = stored_policies::read(policies);
+    let (mut policies, unreadable) = stored_objects::read(policies);
+    policies.retain(|policy| policy.metadata.deletion_timestamp.is_none());
+    policies.sort_by_key(|policy| policy.name_any());
     memory.retain(&policies, context.cluster.now());
-    let measured = measured.state();
-    export(context, (policies.as_slice(), unreadable), &measured);
+    let (measured, _) = stored_objects::read(measured);
+    export(context, (policies.as_slice(), unreadable.as_slice()), &measured);
+    Box::pin(mark_policies(&unreadable, &context.cluster, &context.metrics)).await;
     if policies.is_empty() {
         memory.surveyed = None;
         return;
@@ -126,7 +135,7 @@ async fn look_at_policies(
 /// Exports what the objects show. Their statuses are at most one look old.
 fn export(
     context: &Context,
-    (policies, unreadable): (&[Arc<PerfValidationPolicy>], Vec<String>),
+    (policies, unreadable): (&[Arc<PerfValidationPolicy>], &[Arc<InvalidObject>]),
     measured: &[Arc<NodePerformance>],
 ) {
     let nodes = measured.iter();
@@ -134,7 +143,8 @@ fn export(
     context.metrics.nodes(nodes);
     let policies = policies.iter();
     let policies = policies.filter_map(|policy| Some((policy.name_any(), Some(policy.status.as_ref()?))));
-    let unreadable = unreadable.into_iter().map(|name| (name, None));
+    let unreadable = unreadable.iter();
+    let unreadable = unreadable.filter_map(|invalid| Some((invalid.metadata.name.clone()?, None)));
     context.metrics.policies(policies.chain(unreadable));
 }
 

@@ -12,6 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use perfval_api::meta;
+use perfval_cluster::cause::innermost;
 use perfval_cluster::{Copied, Copies};
 use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
@@ -105,11 +106,7 @@ pub fn without_errors<T: Send>(
             if is_not_served(error) {
                 debug!(kind, "not served by this cluster");
             } else {
-                warn!(
-                    kind,
-                    error = error as &dyn std::error::Error,
-                    "watch broke; it starts again"
-                );
+                warn!(kind, error = innermost(error), "watch broke; it starts again");
             }
         }
         future::ready(item.ok())
@@ -132,7 +129,11 @@ fn is_not_served(error: &watcher::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use futures::stream;
     use k8s_openapi::api::core::v1::Pod;
+    use parking_lot::Mutex;
     use serde_json::{Value, json};
 
     use super::*;
@@ -159,5 +160,45 @@ mod tests {
     fn a_stranger_wakes_no_object() {
         assert!(owner(&child(Some("perf"), &json!({"app": "h100"}))).is_none());
         assert!(owner(&child(None, &json!({(meta::NAME_LABEL): "h100"}))).is_none());
+    }
+
+    /// Text of a log.
+    #[derive(Clone, Default)]
+    struct LogText(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for LogText {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_of_a_broken_watch_has_no_password_of_a_proxy() {
+        let log = LogText::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
+        let proxy_url: http::Uri = "http://me:t-secret@127.0.0.1:1".parse().expect("a URL");
+        let refused = kube::Error::ProxyProtocolDisabled {
+            proxy_url: Box::new(proxy_url),
+            protocol_feature: "kube/http-proxy",
+        };
+        let broken = stream::iter([Err::<(), _>(watcher::Error::WatchFailed(refused))]);
+        let metrics = Arc::new(OperatorMetrics::new(true));
+        let passed: Vec<()> = without_errors(metrics, "Pod", broken).collect().await;
+        assert!(passed.is_empty());
+        let text = String::from_utf8_lossy(&log.0.lock()).into_owned();
+        assert!(
+            text.contains("watch broke") && text.contains("cannot use a proxy") && !text.contains("t-secret"),
+            "{text}"
+        );
     }
 }

@@ -25,8 +25,12 @@ fn reason(server: &ApiServer, name: &str, type_: &str) -> String {
 
 /// A baseline that a person provides for an environment.
 fn put_contract(server: &ApiServer, environment: &str, approved: Option<i64>) {
+    put_provided(server, ("contract", environment), approved);
+}
+
+fn put_provided(server: &ApiServer, (name, environment): (&str, &str), approved: Option<i64>) {
     server.put(json!({
-        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "contract"},
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": name},
         "spec": {
             "environment": {"digest": environment}, "source": "Provided", "approvedRevision": approved,
             "metrics": [{"name": "DecodeSpeed", "centre": "125"}],
@@ -113,6 +117,38 @@ async fn nodes_of_no_policy_get_no_baseline_and_a_provided_one_is_read_all_the_s
     })
     .await;
     assert_eq!(server.objects("perfbaselines").len(), 1);
+}
+
+#[tokio::test]
+async fn a_baseline_that_cannot_be_parsed_holds_up_no_other_and_none_is_learned_in_its_place() {
+    let nodes = ["n1", "n2", "n3"];
+    let server = with_hardware(&Hardware::of_nodes(&nodes));
+    for node in nodes {
+        put_measurement(&server, node, 8000);
+    }
+    put_policy(&server, "p", &json!({}));
+    put_contract(&server, "0123456789ab", None);
+    server.edit("perfbaselines", "", "contract", |baseline| {
+        baseline["spec"]["source"] = json!("SourceOfAnotherVersion");
+    });
+    put_provided(&server, ("other", "ba9876543210"), None);
+    let _operator = Operator::start(&server);
+    eventually(&server, "the nodes are known", |server| {
+        policy(server, "p")["status"]["nodes"]["selected"] == 3
+    })
+    .await;
+    waits_for_approval(&server, "other").await;
+    approve(&server, "other", 1);
+    eventually(&server, "the other one is approved", |server| {
+        reason(server, "other", "Approved") == "Approved"
+    })
+    .await;
+    assert_eq!(server.objects("perfbaselines").len(), 2);
+    server.delete("perfbaselines", "", "contract");
+    eventually(&server, "one is learned", |server| {
+        server.get("perfbaselines", "", NAME).is_some()
+    })
+    .await;
 }
 
 #[tokio::test]

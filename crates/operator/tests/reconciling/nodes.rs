@@ -222,6 +222,29 @@ async fn a_gpu_keeps_its_past_although_a_new_leader_has_written_nothing_yet() {
 }
 
 #[tokio::test]
+async fn an_object_that_cannot_be_parsed_keeps_its_past_and_holds_up_no_other() {
+    let server = ApiServer::new();
+    record_first_run(&server).await.end().await;
+    let write_verdict = |verdict: &str| {
+        server.edit("nodeperformances", "", NODE, |object| {
+            object["status"]["verdict"] = json!(verdict);
+        })
+    };
+    let unreadable = write_verdict("VerdictOfAnotherVersion");
+    put_run(&server, "Completed", 2);
+    let operator = Operator::start(&server);
+    record_another_node(&server).await;
+    assert_eq!(row(&server), unreadable, "a person may still correct it");
+    let text = operator.metrics().text([]);
+    let reported = "perfvalidation_reconcile_errors_total{reason=\"SpecUnreadable\"} 1";
+    assert!(text.contains(reported), "{text}");
+
+    write_verdict("Passed");
+    eventually(&server, "the second run is recorded", shows(2)).await;
+    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+}
+
+#[tokio::test]
 async fn a_gpu_has_no_past_after_a_person_deleted_the_object_of_its_node() {
     let server = ApiServer::new();
     let _operator = record_first_run(&server).await;

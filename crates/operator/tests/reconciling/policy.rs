@@ -165,6 +165,56 @@ async fn a_policy_that_cannot_be_parsed_is_reported_and_holds_up_no_other() {
 }
 
 #[tokio::test]
+async fn a_policy_that_cannot_be_parsed_any_more_shows_it_and_its_node_has_one_validation() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    let of_n1 = json!({"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "n1"}}});
+    put_policy(&server, "older", &of_n1);
+    let operator = Operator::start(&server);
+    eventually(&server, "the older policy runs", |server| {
+        policy(server, "older")["status"]["nodes"]["running"] == 1
+    })
+    .await;
+    let write_budgets = |budgets: Value| {
+        server.edit("perfvalidationpolicies", "", "older", |policy| {
+            policy["spec"]["budgets"] = budgets;
+        });
+    };
+    write_budgets(json!("hf_abcdefghijklmnop"));
+    put_policy(&server, "p", &json!({}));
+    eventually(&server, "the status shows it", |server| {
+        reason(server, "older") == "SpecUnreadable"
+    })
+    .await;
+    let status = policy(&server, "older")["status"].clone();
+    let ready = &status["conditions"][0];
+    assert_eq!(
+        (&ready["type"], &ready["status"], &status["observedGeneration"]),
+        (&json!("Ready"), &json!("False"), &json!(2))
+    );
+    let message = message(&server, "older");
+    assert!(
+        message.contains("cannot parse") && !message.contains("hf_abc"),
+        "{message}"
+    );
+    assert_eq!(status["nodes"]["running"], 1, "the other fields stay");
+    assert_eq!(status["conditions"][1]["type"], "ComparisonReliable");
+    validates(&server, &["n2"]).await;
+    let text = operator.metrics().text([]);
+    let reported = "perfvalidation_reconcile_errors_total{reason=\"SpecUnreadable\"} 1";
+    assert!(text.contains(reported), "{text}");
+
+    write_budgets(json!([{"nodes": 10}]));
+    eventually(&server, "the older policy is followed again", |server| {
+        reason(server, "older") == "Reconciled" && reason(server, "p") == "Overlapping"
+    })
+    .await;
+    assert_eq!(
+        (validated(&server, "older"), validated(&server, "p")),
+        (vec!["n1".to_owned()], vec!["n2".to_owned()])
+    );
+}
+
+#[tokio::test]
 async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_policy(&server, "p", &json!({}));
