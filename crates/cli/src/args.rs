@@ -28,7 +28,7 @@ pub use target::Target;
 /// Begin with `kubectl perfval doctor`, then `presets`, then `run --preset h100-80gb`.
 ///
 /// Exit codes: 0 Passed or Skipped, or done; 1 Failed, or something is missing; 2 wrong flags or bad input; 3 Inconclusive,
-/// or not over yet; 4 Error, or the cluster cannot be read; 130 ended by Ctrl-C.
+/// or not over yet; 4 Error, or something cannot be read; 130 ended by Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-perfval",

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::args::{DoctorArgs, OPERATOR_NAMESPACE};
 use crate::draw::wrap_on;
 use crate::error::Error;
+use crate::exit::UNREADABLE;
 use crate::screen::Screen;
 use crate::session::{Session, common_namespace};
 use crate::shell::with_flags;
@@ -64,7 +65,12 @@ pub async fn run(
     }
     let count = |finding| checks.iter().filter(|check| check.found == finding).count();
     let (missing, unknown) = (count(CheckResult::Missing), count(CheckResult::Unknown));
-    let code = u8::from(missing > 0);
+    // A gap is certain, even if other checks have no answer.
+    let code = match (missing, unknown) {
+        (0, 0) => 0,
+        (0, _) => UNREADABLE,
+        _ => 1,
+    };
     let answer = DoctorAnswer {
         missing,
         unknown,

@@ -4,6 +4,8 @@ use perfval_api::Verdict;
 
 /// The run is not over yet.
 pub const NOT_OVER: u8 = 3;
+/// The cluster, or a part of it, cannot be read.
+pub const UNREADABLE: u8 = 4;
 /// Ctrl-C ended the command, as shells have it.
 pub const ENDED: u8 = 130;
 

@@ -4,7 +4,7 @@ use kube::ResourceExt as _;
 use perfval_api::condition::{self, CLEANED_UP};
 use perfval_api::text::number_of;
 use perfval_api::{PerfValidation, Phase, meta};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{NameArgs, RerunArgs};
 use crate::error::Error;
@@ -35,9 +35,19 @@ pub async fn ask_for_rerun(
     session: &Session,
     object: &PerfValidation,
 ) -> Result<PerfValidation, Error> {
+    ask_for_rerun_with(screen, session, object, json!({})).await
+}
+
+/// Sets a token that no run has had, and this metadata in the same call, so that the new run has it.
+pub async fn ask_for_rerun_with(
+    screen: &mut Screen,
+    session: &Session,
+    object: &PerfValidation,
+    mut metadata: Value,
+) -> Result<PerfValidation, Error> {
     let token = screen.now().timestamp_millis().to_string();
-    let change = json!({"metadata": {"annotations": {meta::RERUN: token}}});
-    let changed = session.patch(object, &change).await?;
+    metadata["annotations"][meta::RERUN] = token.into();
+    let changed = session.patch(object, &json!({"metadata": metadata})).await?;
     if object.spec.suspend {
         let name = object.name_any();
         let resume = session.command("resume", &name);

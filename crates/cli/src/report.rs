@@ -66,8 +66,18 @@ pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, direc
     write_all(screen, &report, directory)
 }
 
-/// Fails before a run whose report could not be written. It leaves no empty folder.
-pub fn check_directory(directory: &Path) -> Result<(), Error> {
+/// Removes an earlier report before a run, which may end without one: a pipeline must not take the old one for the new.
+/// Fails if the new one could not be written. No empty folder stays.
+pub fn remove_earlier(directory: &Path) -> Result<(), Error> {
+    check_directory(directory)?;
+    // A pipe or a device has nothing to lose.
+    let paths = RunReport::FILES.map(|name| directory.join(name)).into_iter();
+    paths
+        .filter(|path| path.is_file())
+        .try_for_each(|path| fs::remove_file(&path).map_err(Error::file(&path)))
+}
+
+fn check_directory(directory: &Path) -> Result<(), Error> {
     let new: Vec<&Path> = directory.ancestors().take_while(|folder| !folder.exists()).collect();
     let made = fs::create_dir_all(directory).map_err(Error::file(directory));
     let checked = made.and_then(|()| output::can_be_written(&directory.join("report.html")));

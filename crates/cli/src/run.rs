@@ -1,22 +1,26 @@
 //! `run`: creates a validation, follows it, and ends with its verdict.
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
-use perfval_api::PerfValidation;
-use serde_json::json;
+use perfval_api::{PerfValidation, meta};
+use serde_json::{Value, json};
 
 use crate::args::{CommonCase, RunCommandArgs};
 use crate::error::Error;
 use crate::exit::{ENDED, NOT_OVER};
 use crate::follow::{self, End};
 use crate::init;
-use crate::lifecycle::ask_for_rerun;
+use crate::lifecycle::ask_for_rerun_with;
 use crate::manifest;
 use crate::report;
 use crate::screen::Screen;
 use crate::session::{Session, check_name, common_namespace};
+
+/// Annotations of a manifest that are not the user's: the token of a run, and kubectl's record of its last apply.
+const RECORDS: [&str; 2] = [meta::RERUN, "kubectl.kubernetes.io/last-applied-configuration"];
 
 /// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(
@@ -25,12 +29,13 @@ pub async fn run(
     namespace: Option<&str>,
     open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
+    // First of all, because a mistake in the manifest ends the command too.
+    if let Some(directory) = &args.report {
+        report::remove_earlier(directory)?;
+    }
     let object = wanted(args)?;
     let session = &in_its_namespace(open().await?, &object, namespace)?;
     let name = object.name_any();
-    if let Some(directory) = &args.report {
-        report::check_directory(directory)?;
-    }
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
         screen.say(&format!("follow it with {}\n", session.command("watch", &name)))?;
@@ -120,7 +125,7 @@ pub fn in_its_namespace(mut session: Session, object: &PerfValidation, asked: Op
     Ok(session)
 }
 
-/// Creates it; an existing validation with the same spec is run again.
+/// Creates it; an existing validation with the same spec gets the labels and annotations of the manifest, and is run again.
 async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidation) -> Result<PerfValidation, Error> {
     let name = object.name_any();
     object.status = None;
@@ -146,7 +151,15 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
                     session.namespace
                 )));
             }
-            let again = ask_for_rerun(screen, session, &there).await?;
+            let metadata = changed_metadata(&there, &object);
+            let is_changed = metadata.is_some();
+            let again = ask_for_rerun_with(screen, session, &there, metadata.unwrap_or_default()).await?;
+            if is_changed {
+                screen.say(&format!(
+                    "{}/{name} exists; labels and annotations of the manifest are set\n",
+                    session.namespace
+                ))?;
+            }
             if !again.spec.suspend {
                 screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
             }
@@ -154,6 +167,23 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),
     }
+}
+
+/// Labels and annotations of the manifest that a validation lacks, or has with other values. Its others stay, because they
+/// may be of another program.
+fn changed_metadata(there: &PerfValidation, wanted: &PerfValidation) -> Option<Value> {
+    let labels = changed(there.labels(), wanted.labels());
+    let annotations = changed(there.annotations(), wanted.annotations());
+    let is_changed = !labels.is_empty() || !annotations.is_empty();
+    is_changed.then(|| json!({"labels": labels, "annotations": annotations}))
+}
+
+fn changed<'a>(
+    there: &BTreeMap<String, String>,
+    wanted: &'a BTreeMap<String, String>,
+) -> BTreeMap<&'a String, &'a String> {
+    let pairs = wanted.iter().filter(|(key, _)| !RECORDS.contains(&key.as_str()));
+    pairs.filter(|(key, value)| there.get(*key) != Some(*value)).collect()
 }
 
 /// Returns true if a validation differs from the wanted one only because it is suspended. `kubectl apply` would not change that.

@@ -9,14 +9,22 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A text whose commands reach the cluster of these flags, unless they have the flags already.
+/// A text whose commands reach the cluster of these flags. A command that has the flags already keeps them once.
 pub fn with_flags(text: &str, flags: &str) -> String {
-    if flags.is_empty() || text.contains(flags) {
-        return text.to_owned();
+    let mut parts = text.split("kubectl ");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // `kubectl` takes no flags before the name of a plug-in.
+        let (program, rest) = match part.strip_prefix("perfval ") {
+            Some(rest) => ("kubectl perfval", rest),
+            None => ("kubectl", part),
+        };
+        // A command ends at its closing quote, or where the next one begins.
+        let command = rest.split('`').next().unwrap_or_default();
+        let has_flags = format!(" {command}").contains(flags);
+        whole.extend([program, if has_flags { "" } else { flags }, " ", rest]);
     }
-    let text = text.replace("kubectl ", &format!("kubectl{flags} "));
-    // `kubectl` takes no flags before the name of a plug-in.
-    text.replace(&format!("kubectl{flags} perfval "), &format!("kubectl perfval{flags} "))
+    whole
 }
 
 #[cfg(test)]
@@ -51,6 +59,14 @@ mod tests {
             (
                 "`kubectl perfval watch a --context prod`",
                 "`kubectl perfval watch a --context prod`",
+            ),
+            (
+                "`kubectl perfval watch a --context prod`, `kubectl delete pod b`, `kubectl perfval get`",
+                "`kubectl perfval watch a --context prod`, `kubectl --context prod delete pod b`, `kubectl perfval --context prod get`",
+            ),
+            (
+                "kubectl get nodes, then kubectl --context prod get pods",
+                "kubectl --context prod get nodes, then kubectl --context prod get pods",
             ),
             ("write a name", "write a name"),
         ] {

@@ -46,6 +46,16 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Names of the files of a report, under which pipelines look for them.
+    pub const FILES: [&str; 6] = [
+        "report.html",
+        "junit.xml",
+        "ctrf-report.json",
+        "summary.md",
+        "metrics.openmetrics.txt",
+        STATEMENT,
+    ];
+
     /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
     /// there are only the numbers of the status, and the charts are placeholders.
     pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
@@ -94,17 +104,18 @@ impl RunReport {
         openmetrics::write(&self.facts)
     }
 
-    /// All of them, under the names that pipelines look for, and the statement with their digests.
+    /// All of them under the names of [`Self::FILES`], and the statement with their digests.
     pub fn files(&self) -> Vec<File> {
+        let [html, junit, ctrf, markdown, openmetrics, last] = Self::FILES;
         let file = |name, content| File { name, content };
         let mut files = vec![
-            file("report.html", self.html()),
-            file("junit.xml", self.junit()),
-            file("ctrf-report.json", self.ctrf()),
-            file("summary.md", self.markdown()),
-            file("metrics.openmetrics.txt", self.openmetrics()),
+            file(html, self.html()),
+            file(junit, self.junit()),
+            file(ctrf, self.ctrf()),
+            file(markdown, self.markdown()),
+            file(openmetrics, self.openmetrics()),
         ];
-        files.push(file(STATEMENT, statement::write(&self.facts, &files)));
+        files.push(file(last, statement::write(&self.facts, &files)));
         files
     }
 }

@@ -14,7 +14,8 @@ pub struct RunCommandArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
-    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics. An earlier one is replaced
+    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics. An earlier one is removed
+    /// at the start
     #[arg(long, value_name = "DIR", conflicts_with = "detach")]
     pub report: Option<PathBuf>,
     /// Create it and do not follow

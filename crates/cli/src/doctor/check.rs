@@ -7,7 +7,7 @@ use crate::draw::wrap;
 pub enum CheckResult {
     /// Available.
     Good,
-    /// Optional and missing.
+    /// Optional and missing, or not supported.
     Worse,
     /// Check failed.
     Unknown,

@@ -104,6 +104,8 @@ async fn definition(asked: &Asked<'_>) -> Check {
     }
     if !lacking.is_empty() {
         Check::missing(format!("the cluster does not serve {}", lacking.join(" and ")), INSTALL)
+    } else if let Some((error, kind)) = unread {
+        Check::unknown(format!("{kind}: {error}"), "kubectl get crd")
     } else if !differing.is_empty() {
         Check::worse(
             format!(
@@ -112,8 +114,6 @@ async fn definition(asked: &Asked<'_>) -> Check {
             ),
             format!("{INSTALL}, or take the program of that version"),
         )
-    } else if let Some((error, kind)) = unread {
-        Check::unknown(format!("{kind}: {error}"), "kubectl get crd")
     } else {
         Check::good("PerfValidations are known, as this program knows them")
     }
@@ -122,7 +122,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
 async fn rights(asked: &Asked<'_>) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<SelfSubjectAccessReview> = Api::all(asked.session.client.clone());
-    let (mut lacking, mut roles) = (Vec::new(), BTreeSet::new());
+    let (mut lacking, mut roles, mut unread) = (Vec::new(), BTreeSet::new(), None);
     for (verb, group, resource, what) in RIGHTS {
         let (resource, subresource) = resource
             .split_once('/')
@@ -145,16 +145,21 @@ async fn rights(asked: &Asked<'_>) -> Check {
                     "view"
                 });
             }
-            Err(error) => {
-                return Check::unknown(
-                    format!("your rights: {}", Error::from_call("ask for your rights", error)),
-                    format!("kubectl auth can-i --list -n {namespace}"),
-                );
-            }
+            Err(error) => unread = Some(Error::from_call("ask for your rights", error)),
         }
     }
-    if lacking.is_empty() {
-        return Check::good(format!("you may run, watch and read results in {namespace}"));
+    match unread {
+        // A right that is missing is a gap, even if another could not be asked for.
+        Some(error) if lacking.is_empty() => {
+            return Check::unknown(
+                format!("your rights: {error}"),
+                format!("kubectl auth can-i --list -n {namespace}"),
+            );
+        }
+        None if lacking.is_empty() => {
+            return Check::good(format!("you may run, watch and read results in {namespace}"));
+        }
+        _ => {}
     }
     Check::missing(
         format!("in {namespace} you may not {}", lacking.join(", not ")),

@@ -7,6 +7,7 @@ use perfval_api::{ModelCache, Reason};
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
 use perfval_run::dynamo::compatibility;
+use perfval_run::dynamo::version::Version;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::{NodeObstacle, Seen, Sizing, explain};
@@ -57,7 +58,9 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
             );
         }
     };
+    let known = api.operator_version.as_deref().and_then(Version::parse);
     let version = api.operator_version.as_deref().unwrap_or("of an unknown version");
+    let supported = compatibility::SUPPORTED;
     // Without a manifest of the user's there is no image to compare with, but a namespace and a way to route.
     match compatibility::refusal(run, api) {
         Some(why) => Check::missing(
@@ -68,7 +71,18 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
                 _ => "install Dynamo's operator 1.1 to 1.6",
             },
         ),
-        None => Check::good(format!("Dynamo {version}, {}", api.resource.api_version)),
+        None if known.is_some_and(|known| supported.contains(&known)) => {
+            Check::good(format!("Dynamo {version}, {}", api.resource.api_version))
+        }
+        None => Check::worse(
+            format!(
+                "Dynamo {version}, {}; this release supports {} to {}",
+                api.resource.api_version,
+                supported.start(),
+                supported.end()
+            ),
+            "docs/compatibility.md (a run goes on all the same)",
+        ),
     }
 }
 
@@ -171,7 +185,8 @@ async fn exporter(asked: &Asked<'_>) -> Check {
             }
             Ok(_) => {}
             Err(error) => {
-                return Check::unknown(
+                // It is optional: users without this right still get the exit code 0.
+                return Check::worse(
                     format!(
                         "it is not known whether a DCGM exporter runs: {}",
                         Error::from_call("read Pods of all namespaces", error)

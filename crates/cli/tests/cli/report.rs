@@ -1,5 +1,6 @@
 //! Reports of runs, and of what AIPerf wrote.
 
+use perfval_testkit::api_server::Fault;
 use serde_json::Value;
 
 use super::desk::Desk;
@@ -123,6 +124,29 @@ fn a_file_with_the_name_of_a_validation_hides_no_run() {
     let mut report = program(PROGRAM, "report run -o markdown", file.path());
     let output = report.current_dir(folder.path()).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "its verdict: {output:?}");
+}
+
+#[tokio::test]
+async fn a_run_without_a_report_leaves_no_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().display();
+    std::fs::write(folder.path().join("notes.txt"), "mine").expect("written");
+    let desk = Desk::with("failed");
+    desk.server.fail(Fault::refuse("create", "perfvalidations", 503));
+    for (manifest, code, said) in [
+        ("../../config/samples/quick.yaml", 4, "the cluster answered 503"),
+        ("absent.yaml", 2, "absent.yaml"),
+    ] {
+        let earlier = desk.types(&format!("report run --directory {directory}")).await;
+        assert_eq!(earlier.code, 1, "its verdict: {}", earlier.err);
+        let run = format!("run -f {manifest} --report {directory}");
+        desk.types(&run).await.exits(code, said);
+        let left = std::fs::read_dir(folder.path()).expect("a folder");
+        let left: Vec<_> = left
+            .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(left, ["notes.txt"], "{manifest}");
+    }
 }
 
 #[tokio::test]

@@ -72,6 +72,32 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
 }
 
 #[tokio::test]
+async fn changed_labels_and_annotations_are_set_before_it_runs_again() {
+    let desk = Desk::new();
+    let run = async |metadata: &str| {
+        let metadata = format!("name: quick\n  {metadata}\n");
+        let file = edited_sample(&[("name: quick\n", metadata.as_str())]);
+        let answer = desk.types(&format!("run -f {} --detach", file.path().display())).await;
+        let metadata = object(&desk, "quick").expect("there")["metadata"].clone();
+        (answer.out, metadata)
+    };
+    let (out, _) = run("labels: {team: a, tier: x}").await;
+    assert!(out.contains("perf/quick created"), "{out}");
+    let (out, metadata) = run("labels: {team: b}\n  annotations: {build: \"7\"}").await;
+    let both = "perf/quick exists; labels and annotations of the manifest are set\nperf/quick exists; it runs again\n";
+    assert!(out.contains(both), "{out}");
+    assert_eq!(metadata["labels"], json!({"team": "b", "tier": "x"}));
+    let token = metadata["annotations"]["perfvalidation.dev/rerun"].clone();
+    assert!(token.is_string(), "{metadata}");
+    assert_eq!(metadata["annotations"]["build"], "7");
+    // As in a manifest that kubectl printed.
+    let records = "annotations: {perfvalidation.dev/rerun: old, kubectl.kubernetes.io/last-applied-configuration: old}";
+    let (out, again) = run(records).await;
+    assert!(!out.contains("are set"), "{out}");
+    assert_eq!(again["annotations"], metadata["annotations"]);
+}
+
+#[tokio::test]
 async fn ctrl_c_asks_and_does_what_is_answered() {
     for (answer, code) in [("l\n", 3), ("", 3), ("suspend\n", 130), ("d\n", 130)] {
         let mut desk = Desk::new();

@@ -1,5 +1,7 @@
 //! Requirements of a run that its Dynamo cannot meet.
 
+use std::ops::RangeInclusive;
+
 use perfval_api::{Dynamo, Reason, RouterMode, Why};
 
 use super::version::Version;
@@ -10,6 +12,9 @@ use crate::run::Run;
 const LONGEST_NAMESPACE: usize = 51;
 /// First Dynamo version with least-loaded, power-of-two and device-aware routing; 1.0.2 silently does round-robin.
 const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
+
+/// Supported versions of Dynamo. No run is refused for another one alone, because it may work.
+pub const SUPPORTED: RangeInclusive<Version> = Version { major: 1, minor: 1 }..=Version { major: 1, minor: 6 };
 
 /// Reason why Dynamo cannot serve the run; no waiting changes it.
 pub fn refusal(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {

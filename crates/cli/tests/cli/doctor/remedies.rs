@@ -43,3 +43,22 @@ async fn what_dynamo_refuses_for_any_image_is_a_gap_without_a_manifest_too() {
     old.prints("✗  Dynamo 1.0.2: Dynamo 1.0 does not know router mode");
     old.prints("→ install Dynamo's operator 1.1 to 1.6");
 }
+
+#[tokio::test]
+async fn a_dynamo_that_this_release_does_not_support_is_a_note() {
+    let desk = healthy();
+    for (version, shown) in [
+        (
+            Some("1.7.0"),
+            "•  Dynamo 1.7.0, nvidia.com/v1beta1; this release supports 1.1 to 1.6",
+        ),
+        (Some("2.0.0"), "•  Dynamo 2.0.0, "),
+        (None, "•  Dynamo of an unknown version, "),
+        (Some("1.6.9"), "✓  Dynamo 1.6.9, nvidia.com/v1beta1\n"),
+    ] {
+        desk.server.install_dynamo(&["v1beta1"], version);
+        let answer = desk.types("doctor").await;
+        assert_eq!(answer.code, 0, "{answer:?}");
+        answer.prints(shown);
+    }
+}

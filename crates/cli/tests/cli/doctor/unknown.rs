@@ -1,0 +1,62 @@
+//! Checks that cannot be made: neither a success nor a gap.
+
+use perfval_testkit::api_server::Fault;
+
+use super::{QUICK, healthy};
+
+#[tokio::test]
+async fn whatever_cannot_be_looked_at_says_what_to_type() {
+    for verb in ["list", "get", "create"] {
+        let desk = healthy();
+        desk.server.fail(Fault::refuse(verb, "*", 403));
+        let answer = desk.types(QUICK).await;
+        let lines: Vec<_> = answer.out.lines().collect();
+        let mut unknown = 0;
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("  ? ")) {
+            unknown += 1;
+            // The rest of a long line is under its beginning.
+            let next = lines[at + 1..]
+                .iter()
+                .find(|line| !line.starts_with("     ") || line.contains('→'));
+            assert!(
+                next.is_some_and(|next| next.starts_with("       → kubectl ")),
+                "{line}: {}",
+                answer.out
+            );
+        }
+        assert!(unknown > 0, "{verb}: {}", answer.out);
+        assert_ne!(answer.code, 0, "{verb}: {}", answer.out);
+    }
+}
+
+#[tokio::test]
+async fn a_check_without_an_answer_is_no_success_and_hides_no_gap() {
+    let desk = healthy();
+    desk.server.fail(Fault::refuse("list", "nodes", 403));
+    let unknown = desk.types("doctor -o json").await;
+    assert_eq!((unknown.code, unknown.json()["missing"].as_i64()), (4, Some(0)));
+
+    desk.server.fail(Fault::refuse("create", "perfvalidations", 403));
+    // The API server answers about the first right only.
+    let others = Fault::refuse("create", "selfsubjectaccessreviews", 503).skip(1);
+    desk.server.fail(others);
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 1, "{}", answer.out);
+    answer.prints("✗  in perf you may not run\n");
+    answer.prints("?  the GPUs:");
+}
+
+#[tokio::test]
+async fn a_definition_that_cannot_be_read_is_not_hidden_by_one_of_another_version() {
+    let desk = healthy();
+    let name = "perfvalidations.perfvalidation.dev";
+    desk.server.edit("customresourcedefinitions", "", name, |crd| {
+        crd["spec"]["versions"][0]["schema"] = serde_json::json!({"openAPIV3Schema": {"type": "object"}});
+    });
+    let unread = Fault::refuse("get", "customresourcedefinitions", 503);
+    desk.server
+        .fail(unread.named("perfvalidationpolicies.perfvalidation.dev"));
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 4, "{}", answer.out);
+    answer.prints("?  PerfValidationPolicy: the cluster answered 503");
+}
