@@ -64,6 +64,27 @@ fn a_value_of_the_wrong_type_is_named() {
     refused(&json!({"aiperf": {"image": null}}), &["schema", "aiperf", "image"]);
 }
 
+/// Null removes the default. Without ports the network policy would open all of them, and the operator ends at an empty variable.
+#[test]
+fn a_default_that_the_chart_needs_cannot_be_removed() {
+    for value in ["objectMetrics", "workers", "clusterDomain"] {
+        refused(&json!({(value): null}), &["schema", value]);
+    }
+    let tag = json!({"aiperf": {"image": {"tag": null}}});
+    refused(&tag, &["schema", "aiperf", "tag"]);
+    for (group, value) in [
+        ("networkPolicy", "apiServerPorts"),
+        ("rbac", "create"),
+        ("crds", "enabled"),
+        ("crds", "keep"),
+        ("log", "level"),
+        ("log", "format"),
+        ("prometheusRule", "ruleLabels"),
+    ] {
+        refused(&json!({(group): {(value): null}}), &["schema", group, value]);
+    }
+}
+
 #[test]
 fn a_value_out_of_its_bounds_is_named() {
     refused(&json!({"replicas": -1}), &["replicas"]);
@@ -166,6 +187,19 @@ fn values_that_contradict_each_other_are_refused() {
         &json!({"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}}),
         &["scraped twice"],
     );
+}
+
+/// Server-side apply, which Helm 4 and Argo CD use, refuses a list with a name twice.
+#[test]
+fn a_variable_is_set_once() {
+    let values = |names: &[&str]| {
+        let variables: Vec<Value> = names.iter().map(|name| json!({"name": name, "value": "x"})).collect();
+        json!({"log": {"level": "debug"}, "extraEnv": variables})
+    };
+    refused(&values(&["PERFVAL_IDENTITY"]), &["extraEnv sets PERFVAL_IDENTITY"]);
+    refused(&values(&["PERFVAL_LOG"]), &["extraEnv sets PERFVAL_LOG"]);
+    refused(&values(&["A", "B", "A"]), &["extraEnv sets A"]);
+    render::chart(&values(&["PERFVAL_LOG_FORMAT", "A"])).expect("the chart sets neither");
 }
 
 #[test]

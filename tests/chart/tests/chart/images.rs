@@ -1,6 +1,6 @@
 //! Which images are used.
 
-use perfval_chart::object::id;
+use perfval_chart::object::{id, unknown_fields};
 use perfval_chart::render;
 use serde_json::{Value, json};
 
@@ -169,6 +169,14 @@ fn two_releases_share_no_object_and_no_lease() {
     };
     assert_eq!(lease(&first).as_deref(), Some("one-perfvalidation-operator"));
     assert_eq!(lease(&second).as_deref(), Some("two-perfvalidation-operator"));
+}
+
+/// YAML takes them for numbers, which no label and no namespace may be.
+#[test]
+fn names_of_digits_stay_text() {
+    for object in render::release("123", "gpu", &json!({"runNamespaces": ["456"]})).expect("well-formed") {
+        assert_eq!(unknown_fields(&object), Vec::<String>::new(), "{}", id(&object));
+    }
 }
 
 #[test]
