@@ -10,10 +10,12 @@
 //! | how a shape is read | `shape` |
 //! | what goes into the container `main` | `defaults` |
 //! | Deployment, Service, service account | `deployment`, `service`, `discovery` |
+//! | when they are written | `children` |
 //! | state, conditions, counts | `status` |
 //! | faults on demand | `faults` |
 //! | deletion | `delete` |
 
+mod children;
 mod controller;
 mod crd;
 mod defaults;
@@ -31,6 +33,7 @@ mod v1alpha1;
 mod v1beta1;
 
 use std::pin::pin;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -117,6 +120,7 @@ fn context(client: &Client, args: &Args, version: &str) -> controller::Context {
         resource: controller::resource(version),
         dynamo_version: args.dynamo_version.clone(),
         delete_delay: Duration::from_secs(args.delete_delay_seconds),
+        written: Mutex::default(),
     }
 }
 

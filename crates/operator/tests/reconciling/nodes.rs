@@ -241,6 +241,9 @@ async fn an_object_that_cannot_be_parsed_keeps_its_past_and_holds_up_no_other() 
 
     write_verdict("Passed");
     eventually(&server, "the second run is recorded", shows(2)).await;
+    let calls = server.calls().into_iter();
+    let created = calls.filter(|call| (call.verb, call.resource.as_str()) == ("create", "nodeperformances"));
+    assert_eq!(created.count(), 2, "one for each node");
     assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
 }
 

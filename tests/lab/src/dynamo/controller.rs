@@ -1,29 +1,25 @@
 //! The reconcile loop: a DynamoGraphDeployment in, Deployments and Services out, a status back.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::runtime::controller::{self, Action};
 use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
-use kube::{Client, Resource, ResourceExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use super::defaults::{self, Workers};
+use super::children;
 use super::error::Error;
 use super::faults::{self, Faults};
 use super::shape::Graph;
 use super::status::{GraphStatus, Pass};
-use super::{FIELD_MANAGER, delete, deployment, discovery, service};
+use super::{FIELD_MANAGER, delete};
 
 /// Keeps a graph until its pods are gone.
 pub const FINALIZER: &str = "nvidia.com/finalizer";
@@ -31,8 +27,6 @@ pub const FINALIZER: &str = "nvidia.com/finalizer";
 pub const ORIGIN_VERSION: &str = "nvidia.com/dynamo-operator-origin-version";
 
 const PASS_LIMIT: Duration = Duration::from_secs(30);
-/// Seconds that Dynamo gives its pods to end.
-const GRACE_SECONDS: i64 = 60;
 const RETRY: Duration = Duration::from_secs(5);
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
@@ -46,6 +40,8 @@ pub struct Context {
     pub dynamo_version: String,
     /// Seconds a deletion lasts at least.
     pub delete_delay: Duration,
+    /// Fingerprints of the children of each graph as they were last written, by the graph's name.
+    pub written: Mutex<HashMap<String, u64>>,
 }
 
 impl Context {
@@ -101,7 +97,7 @@ fn drop_errors<K>(events: impl Stream<Item = Result<K, watcher::Error>>) -> impl
 }
 
 async fn reconcile(dgd: Arc<DynamicObject>, ctx: Arc<Context>) -> Result<Action, Error> {
-    let object = format!("{}/{}", dgd.namespace().unwrap_or_default(), dgd.name_any());
+    let object = object_name(&dgd);
     tokio::time::timeout(PASS_LIMIT, pass(&dgd, &ctx))
         .await
         .map_err(|_| Error::Timeout {
@@ -110,17 +106,26 @@ async fn reconcile(dgd: Arc<DynamicObject>, ctx: Arc<Context>) -> Result<Action,
         })?
 }
 
+/// Namespace and name.
+pub fn object_name(dgd: &DynamicObject) -> String {
+    format!("{}/{}", dgd.namespace().unwrap_or_default(), dgd.name_any())
+}
+
 async fn pass(dgd: &DynamicObject, ctx: &Context) -> Result<Action, Error> {
     let namespace = dgd.namespace().unwrap_or_default();
     let faults = read_faults(ctx, &namespace).await?;
     if dgd.metadata.deletion_timestamp.is_some() {
+        ctx.written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&object_name(dgd));
         let delay = faults.delete_seconds.map_or(ctx.delete_delay, Duration::from_secs);
         return delete::step(ctx, dgd, delay).await;
     }
     adopt(ctx, dgd).await?;
     let graph = Graph::read(dgd)?;
-    let applied = apply_children(ctx, dgd, &graph, &faults).await;
-    let deployments = deployments(ctx, &graph).await?;
+    let mut deployments = children::deployments(ctx, &graph).await?;
+    let applied = children::write(ctx, dgd, &graph, (&mut deployments, &faults)).await;
     let previous = dgd.data.get("status").cloned().unwrap_or_default();
     let previous: GraphStatus = serde_json::from_value(previous).unwrap_or_default();
     let age_seconds = dgd.creation_timestamp().as_ref().map_or(0, delete::seconds_since);
@@ -182,61 +187,6 @@ async fn adopt(ctx: &Context, dgd: &DynamicObject) -> Result<(), Error> {
         .patch(&name, &merge_params(), &Patch::Merge(&patch))
         .await
         .map_err(Error::api("patch DynamoGraphDeployment", &name))?;
-    Ok(())
-}
-
-async fn apply_children(ctx: &Context, dgd: &DynamicObject, graph: &Graph, faults: &Faults) -> Result<(), Error> {
-    let Some(owner) = dgd.controller_owner_ref(&ctx.resource) else {
-        return Ok(());
-    };
-    let (account, role, binding) = discovery::build(graph, &owner);
-    apply(ctx, graph, &account).await?;
-    apply(ctx, graph, &role).await?;
-    apply(ctx, graph, &binding).await?;
-    let known = deployments(ctx, graph).await?;
-    for component in &graph.components {
-        apply(ctx, graph, &service::build(graph, component, owner.clone())).await?;
-        let gpu_speed = match known.get(&graph.child_name(component)) {
-            Some(deployment) => deployment::gpu_speed(deployment),
-            None => faults.gpu_speed.as_deref(),
-        };
-        let (liveness_failures, canaries) = defaults::of_release(&ctx.dynamo_version);
-        let workers = Workers {
-            gpu_speed,
-            liveness_failures: faults.liveness_failures.unwrap_or(liveness_failures),
-            canaries: canaries || faults.canaries,
-            grace_seconds: faults
-                .grace_seconds
-                .and_then(|seconds| seconds.try_into().ok())
-                .unwrap_or(GRACE_SECONDS),
-        };
-        apply(ctx, graph, &deployment::build(graph, component, owner.clone(), workers)).await?;
-    }
-    Ok(())
-}
-
-async fn deployments(ctx: &Context, graph: &Graph) -> Result<BTreeMap<String, Deployment>, Error> {
-    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &graph.namespace);
-    let of_graph = kube::api::ListParams::default().labels(&format!("{}={}", deployment::GRAPH_LABEL, graph.name));
-    let found = api
-        .list(&of_graph)
-        .await
-        .map_err(Error::api("list Deployments of", &graph.name))?;
-    Ok(found
-        .into_iter()
-        .map(|deployment| (deployment.name_any(), deployment))
-        .collect())
-}
-
-async fn apply<K>(ctx: &Context, graph: &Graph, child: &K) -> Result<(), Error>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
-{
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), &graph.namespace);
-    let name = child.name_any();
-    api.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(child))
-        .await
-        .map_err(Error::api("apply child", &name))?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 
 use super::super::shape::{Graph, Shape};
-use super::super::{deployment, service};
+use super::super::{children, deployment, service};
 use super::{component, graph, made, v1alpha1, v1beta1};
 
 fn pod(deployment: &Deployment) -> &PodSpec {
@@ -212,4 +212,21 @@ fn a_change_of_the_workers_changes_their_hash_and_nothing_else_does() {
     changed.components[1].pod.containers[0].image = Some("d:2".to_owned());
     assert_eq!(hash(&before), hash(&scaled));
     assert_ne!(hash(&before), hash(&changed));
+}
+
+#[test]
+fn children_are_written_again_once_they_or_their_deployments_differ() {
+    let fingerprint = |children: &str, deployments: &[(&str, i64)]| {
+        let deployment = |(name, generation): &(&str, i64)| {
+            let mut deployment = Deployment::default();
+            deployment.metadata.generation = Some(*generation);
+            ((*name).to_owned(), deployment)
+        };
+        children::fingerprint(&children, &deployments.iter().map(deployment).collect())
+    };
+    let written = fingerprint("a", &[("frontend", 1), ("worker", 1)]);
+    assert_eq!(fingerprint("a", &[("frontend", 1), ("worker", 1)]), written);
+    assert_ne!(fingerprint("b", &[("frontend", 1), ("worker", 1)]), written);
+    assert_ne!(fingerprint("a", &[("frontend", 1), ("worker", 2)]), written);
+    assert_ne!(fingerprint("a", &[("frontend", 1)]), written);
 }
