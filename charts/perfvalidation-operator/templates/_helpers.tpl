@@ -87,7 +87,7 @@ rules:
 subjects:
   - kind: ServiceAccount
     name: {{ include "perfval.serviceAccount" . }}
-    namespace: {{ include "perfval.namespace" . }}
+    namespace: {{ include "perfval.namespace" . | quote }}
 {{- end }}
 
 {{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy: pods of every release in this namespace. */}}
@@ -196,7 +196,7 @@ subjects:
 {{- $variables := list }}
 {{- range concat (include "perfval.env" . | fromYamlArray) (.Values.extraEnv | default list) }}
 {{- if has .name $variables }}
-{{- fail (printf "extraEnv sets %s, which is set already: server-side apply refuses a variable that is there twice" .name) }}
+{{- fail (printf "extraEnv sets %s, which is set already, and server-side apply refuses a variable that is there twice: remove it from extraEnv" .name) }}
 {{- end }}
 {{- $variables = append $variables .name }}
 {{- end }}

@@ -166,12 +166,19 @@ pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
 pub fn is_over(object: &PerfValidation) -> bool {
     let Some(status) = &object.status else { return false };
     let settings = Settings::default();
-    let run = Run::new(object, &settings);
-    let handled = status.run.as_ref().and_then(|run| run.rerun_token.as_deref());
     status.phase == Some(Phase::Completed)
         && condition::is_true(status, condition::COMPLETE)
-        && status.observed_generation == run.generation()
-        && (run.rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
+        && status.observed_generation == Run::new(object, &settings).generation()
+        && has_begun(object)
+}
+
+/// Returns true if the run that was last requested has begun.
+pub fn has_begun(object: &PerfValidation) -> bool {
+    let settings = Settings::default();
+    let run = object.status.as_ref().and_then(|status| status.run.as_ref());
+    let handled = run.and_then(|run| run.rerun_token.as_deref());
+    run.is_some()
+        && (Run::new(object, &settings).rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
 }
 
 /// Returns true if it is stopped. A requested run leaves the phase of a completed one as it is.

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::io::{BufReader, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use perfval_api::PerfValidation;
 use perfval_api::admission::is_label;
-use perfval_report::{Export, RequestTimes, RunReport};
+use perfval_report::{Export, RequestTimes, RunReport, STATEMENT};
 use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
+use crate::follow::has_begun;
 use crate::judge::{RecordedTrial, given_once, is_of_another_kind, share};
 use crate::screen::Screen;
 use crate::session::Session;
@@ -62,6 +63,9 @@ fn is_run(what: &str) -> bool {
 
 /// Every file of the report of the last run, after `run --report`.
 pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
+    if !has_begun(&session.pick(Some(name)).await?) {
+        return Err(results::not_run(session, name));
+    }
     let (report, _) = run_report(session, Some(name)).await?;
     write_all(screen, &report, directory)
 }
@@ -70,10 +74,13 @@ pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, direc
 /// Fails if the new one could not be written. No empty folder stays.
 pub fn remove_earlier(directory: &Path) -> Result<(), Error> {
     check_directory(directory)?;
-    // A pipe or a device has nothing to lose.
+    // Without the statement the files are the user's own.
+    let is_report = directory.join(STATEMENT).is_file();
     let paths = RunReport::FILES.map(|name| directory.join(name)).into_iter();
+    // A link, such as one to a page of the pipeline, is written through later.
+    let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     paths
-        .filter(|path| path.is_file())
+        .filter(|path| is_report && is_own(path))
         .try_for_each(|path| fs::remove_file(&path).map_err(Error::file(&path)))
 }
 

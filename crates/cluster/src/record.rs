@@ -64,7 +64,8 @@ impl Cluster {
         };
         let refused = |failure| Error::unwritten_status(&format!("{} {place}", resource.kind), failure);
         let found = self.list(&api, named(name)).await.map_err(refused)?.pop();
-        let Some(found) = found.filter(|found| found.metadata.uid == object.uid) else {
+        let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
+        let Some(found) = found.filter(|found| version(&found.metadata) == version(object)) else {
             return Ok(());
         };
         let mut status = found.data["status"].clone();

@@ -1,5 +1,7 @@
 //! Objects that this version cannot parse: their conditions show it, and for a run an Event too. No other object is held up.
 
+use std::collections::HashSet;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,21 +81,38 @@ pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duratio
     Some(AGAIN)
 }
 
-/// Shows in the status of policies that the operator does not follow them. A status that shows it already is not written.
-pub async fn mark_policies(unreadable: &[Arc<InvalidObject>], cluster: &Cluster, metrics: &OperatorMetrics) {
-    for invalid in unreadable {
-        let generation = invalid.metadata.generation.unwrap_or_default();
-        let why = Redactor::default().redact(&invalid.error);
-        let message = text::bounded(&format!("this operator version cannot parse the policy: {why}"));
-        let now = cluster.now();
-        let edit = |status: &mut Value| set_conditions(status, OF_POLICY, (generation, message.as_str()), now);
-        let written = cluster.edit_status::<PerfValidationPolicy>(&invalid.metadata, edit);
-        if let Err(refused) = written.await {
-            let error = &refused as &dyn std::error::Error;
-            warn!(error, "the condition of the policy is still the old one");
-            metrics.failed(refused.change().name);
+/// Versions of policies that show that they cannot be parsed: uid and resource version.
+#[derive(Default)]
+pub struct MarkedPolicies(HashSet<(Option<String>, Option<String>)>);
+
+impl MarkedPolicies {
+    /// Shows in the status of policies that the operator does not follow them. Each version is read once.
+    pub async fn mark(&mut self, unreadable: &[Arc<InvalidObject>], cluster: &Cluster, metrics: &OperatorMetrics) {
+        let known = mem::take(&mut self.0);
+        for invalid in unreadable {
+            let version = (invalid.metadata.uid.clone(), invalid.metadata.resource_version.clone());
+            if known.contains(&version) || mark_policy(invalid, cluster, metrics).await {
+                self.0.insert(version);
+            }
         }
     }
+}
+
+/// Returns false if the status could not be written.
+async fn mark_policy(invalid: &InvalidObject, cluster: &Cluster, metrics: &OperatorMetrics) -> bool {
+    let generation = invalid.metadata.generation.unwrap_or_default();
+    let why = Redactor::default().redact(&invalid.error);
+    let message = text::bounded(&format!(
+        "correct the policy, or install the operator version that wrote it; this version cannot parse it: {why}"
+    ));
+    let now = cluster.now();
+    let edit = |status: &mut Value| set_conditions(status, OF_POLICY, (generation, message.as_str()), now);
+    let written = cluster.edit_status::<PerfValidationPolicy>(&invalid.metadata, edit);
+    let Err(refused) = written.await else { return true };
+    let error = &refused as &dyn std::error::Error;
+    warn!(error, "the condition of the policy is still the old one");
+    metrics.failed(refused.change().name);
+    false
 }
 
 /// Removes what [`mark`] has set.

@@ -130,8 +130,14 @@ fn a_file_with_the_name_of_a_validation_hides_no_run() {
 async fn a_run_without_a_report_leaves_no_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().display();
-    std::fs::write(folder.path().join("notes.txt"), "mine").expect("written");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("notes.txt"), "mine").expect("written");
     let desk = Desk::with("failed");
+    // It is no report, but has the name of one of its files.
+    std::fs::write(path("summary.md"), "mine").expect("written");
+    let run = format!("run -f absent.yaml --report {directory}");
+    desk.types(&run).await.exits(2, "absent.yaml");
+    assert!(path("summary.md").exists());
     desk.server.fail(Fault::refuse("create", "perfvalidations", 503));
     for (manifest, code, said) in [
         ("../../config/samples/quick.yaml", 4, "the cluster answered 503"),

@@ -184,6 +184,22 @@ async fn a_report_is_written_at_the_time_out_too() {
 }
 
 #[tokio::test]
+async fn the_run_before_is_not_reported_for_one_that_has_not_begun() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::new();
+    let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
+    let run = desk.start(&typed);
+    run.shows("not looked at yet").await;
+    desk.becomes("mine", "failed");
+    assert_eq!(run.ends().await.code, 1);
+    assert!(directory.join("junit.xml").exists());
+    let again = desk.types(&format!("{typed} --timeout 1s")).await;
+    again.exits(3, "report is not written");
+    assert!(!directory.join("junit.xml").exists(), "{}", again.err);
+}
+
+#[tokio::test]
 async fn a_report_that_cannot_be_written_hides_no_verdict() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().join("report");

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::baseline::Baselines;
 use super::fingerprint::fingerprint;
 use super::survey::Surveyed;
+use crate::unreadable::MarkedPolicies;
 
 /// Time for which the watch may be behind a creation.
 const BEHIND: Duration = Duration::from_mins(5);
@@ -37,6 +38,8 @@ pub(super) struct Memory {
     policies: HashMap<String, OfPolicy>,
     /// Baselines.
     pub(super) baselines: Baselines,
+    /// Policies that cannot be parsed and show it.
+    pub(super) marked: MarkedPolicies,
     /// Fingerprint of the norms of the last comparisons.
     norms: u64,
 }

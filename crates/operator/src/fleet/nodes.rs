@@ -54,10 +54,15 @@ pub(super) async fn record(context: &Context, store: &FleetStore<NodePerformance
             sleep(FIRST_PAUSE).await;
             is_behind = !catch_up(context, store).await;
         }
-        for measured in context.measured.list() {
-            write(context, store, (&mut own, &mut former), &measured).await;
+        let waiting = context.measured.list();
+        for measured in &waiting {
+            write(context, store, (&mut own, &mut former), measured).await;
         }
-        if context.measured.list().is_empty() && !is_behind {
+        let left = context.measured.list().len();
+        if left < waiting.len() {
+            pause = FIRST_PAUSE;
+        }
+        if left == 0 && !is_behind {
             pause = FIRST_PAUSE;
             context.measured.wait_for_news().await;
         } else {
@@ -127,6 +132,16 @@ async fn write(
     (own, former): (&mut OwnRecords, &mut Former),
     measured: &Measurement,
 ) {
+    let (mut all, unreadable) = stored_objects::read(store);
+    let is_of_node = |invalid: &Arc<InvalidObject>| invalid.metadata.name.as_ref() == Some(&measured.node);
+    if unreadable.iter().any(is_of_node) {
+        // It has the past of the GPUs, and a person may still correct it.
+        debug!(
+            node = measured.node,
+            "the object of the node cannot be parsed; the measurement waits"
+        );
+        return;
+    }
     let identity = match context.cluster.node_identity(&measured.node).await {
         Seen::Present(identity) => identity,
         // The node is gone, so Kubernetes deletes its object too.
@@ -140,16 +155,6 @@ async fn write(
             return;
         }
     };
-    let (mut all, unreadable) = stored_objects::read(store);
-    let is_of_node = |invalid: &Arc<InvalidObject>| invalid.metadata.name.as_ref() == Some(&measured.node);
-    if unreadable.iter().any(is_of_node) {
-        // It has the past of the GPUs, and a person may still correct it.
-        debug!(
-            node = measured.node,
-            "the object of the node cannot be parsed; the measurement waits"
-        );
-        return;
-    }
     forget_own(own, &all, Instant::now());
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));

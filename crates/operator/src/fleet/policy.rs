@@ -30,7 +30,6 @@ use super::stored_objects::{self, FleetStore};
 use super::survey::survey;
 use crate::boundary::{Panicked, catch};
 use crate::context::Context;
-use crate::unreadable::mark_policies;
 
 /// Least time between two looks, and the further time until the next one without a change.
 const REST: Duration = Duration::from_secs(5);
@@ -89,6 +88,10 @@ async fn look(
 ) {
     memory.baselines.read(baselines);
     look_at_policies(context, policies, measured, memory).await;
+    let (_, mut unreadable) = stored_objects::read(policies);
+    unreadable.retain(|invalid| invalid.metadata.deletion_timestamp.is_none());
+    let marking = memory.marked.mark(&unreadable, &context.cluster, &context.metrics);
+    Box::pin(marking).await;
     if baselines.wait_until_ready().now_or_never().is_none() {
         return;
     }
@@ -105,13 +108,13 @@ async fn look_at_policies(
     measured: &FleetStore<NodePerformance>,
     memory: &mut Memory,
 ) {
-    let (mut policies, unreadable) = stored_objects::read(policies);
+    let (mut policies, mut unreadable) = stored_objects::read(policies);
+    unreadable.retain(|invalid| invalid.metadata.deletion_timestamp.is_none());
     policies.retain(|policy| policy.metadata.deletion_timestamp.is_none());
     policies.sort_by_key(|policy| policy.name_any());
     memory.retain(&policies, context.cluster.now());
     let (measured, _) = stored_objects::read(measured);
     export(context, (policies.as_slice(), unreadable.as_slice()), &measured);
-    Box::pin(mark_policies(&unreadable, &context.cluster, &context.metrics)).await;
     if policies.is_empty() {
         memory.surveyed = None;
         return;
