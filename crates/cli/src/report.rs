@@ -64,7 +64,10 @@ fn is_run(what: &str) -> bool {
 /// Every file of the report of the last run, after `run --report`.
 pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
     if !has_begun(&session.pick(Some(name)).await?) {
-        return Err(results::not_run(session, name));
+        return Err(Error::BadInput(format!(
+            "the run has not begun: {} shows the reason",
+            session.command("describe", name)
+        )));
     }
     let (report, _) = run_report(session, Some(name)).await?;
     write_all(screen, &report, directory)
@@ -77,7 +80,7 @@ pub fn remove_earlier(directory: &Path) -> Result<(), Error> {
     // Without the statement the files are the user's own.
     let is_report = directory.join(STATEMENT).is_file();
     let paths = RunReport::FILES.map(|name| directory.join(name)).into_iter();
-    // A link, such as one to a page of the pipeline, is written through later.
+    // A link stays, such as one to a page of the pipeline: the new report is written to its target.
     let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     paths
         .filter(|path| is_report && is_own(path))

@@ -86,7 +86,7 @@ pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duratio
 pub struct MarkedPolicies(HashSet<(Option<String>, Option<String>)>);
 
 impl MarkedPolicies {
-    /// Shows in the status of policies that the operator does not follow them. Each version is read once.
+    /// Shows in the status of policies that the operator does not follow them. A version that shows it is not read again.
     pub async fn mark(&mut self, unreadable: &[Arc<InvalidObject>], cluster: &Cluster, metrics: &OperatorMetrics) {
         let known = mem::take(&mut self.0);
         for invalid in unreadable {

@@ -148,18 +148,15 @@ async fn rights(asked: &Asked<'_>) -> Check {
             Err(error) => unread = Some(Error::from_call("ask for your rights", error)),
         }
     }
-    match unread {
-        // A right that is missing is a gap, even if another could not be asked for.
-        Some(error) if lacking.is_empty() => {
-            return Check::unknown(
+    // A right that is missing is a gap, even if another could not be asked for.
+    if lacking.is_empty() {
+        return match unread {
+            None => Check::good(format!("you may run, watch and read results in {namespace}")),
+            Some(error) => Check::unknown(
                 format!("your rights: {error}"),
                 format!("kubectl auth can-i --list -n {namespace}"),
-            );
-        }
-        None if lacking.is_empty() => {
-            return Check::good(format!("you may run, watch and read results in {namespace}"));
-        }
-        _ => {}
+            ),
+        };
     }
     Check::missing(
         format!("in {namespace} you may not {}", lacking.join(", not ")),

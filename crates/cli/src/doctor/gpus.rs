@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use perfval_api::{ModelCache, Reason};
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
-use perfval_run::dynamo::compatibility;
+use perfval_run::dynamo::compatibility::{self, SUPPORTED};
 use perfval_run::dynamo::version::Version;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
@@ -48,7 +48,7 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
         Seen::Absent | Seen::NotAsked => {
             return Check::missing(
                 "Dynamo is not installed: nothing serves DynamoGraphDeployments",
-                "install Dynamo's operator 1.1 to 1.6; a waiting run picks it up",
+                format!("{}; a waiting run picks it up", install_dynamo()),
             );
         }
         Seen::Unknown(why) => {
@@ -60,30 +60,33 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
     };
     let known = api.operator_version.as_deref().and_then(Version::parse);
     let version = api.operator_version.as_deref().unwrap_or("of an unknown version");
-    let supported = compatibility::SUPPORTED;
     // Without a manifest of the user's there is no image to compare with, but a namespace and a way to route.
     match compatibility::refusal(run, api) {
         Some(why) => Check::missing(
             format!("Dynamo {version}: {}", why.message),
             match why.reason {
-                Reason::Refused => "kubectl create namespace NAME, with a shorter name",
-                _ if asked.given() => "correct the image in the manifest",
-                _ => "install Dynamo's operator 1.1 to 1.6",
+                Reason::Refused => "kubectl create namespace NAME, with a shorter name".to_owned(),
+                _ if asked.given() => "correct the image in the manifest".to_owned(),
+                _ => install_dynamo(),
             },
         ),
-        None if known.is_some_and(|known| supported.contains(&known)) => {
+        None if known.is_some_and(|known| SUPPORTED.contains(&known)) => {
             Check::good(format!("Dynamo {version}, {}", api.resource.api_version))
         }
         None => Check::worse(
             format!(
                 "Dynamo {version}, {}; this release supports {} to {}",
                 api.resource.api_version,
-                supported.start(),
-                supported.end()
+                SUPPORTED.start(),
+                SUPPORTED.end()
             ),
             "docs/compatibility.md (a run goes on all the same)",
         ),
     }
+}
+
+fn install_dynamo() -> String {
+    format!("install Dynamo's operator {} to {}", SUPPORTED.start(), SUPPORTED.end())
 }
 
 fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {

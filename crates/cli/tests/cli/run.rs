@@ -195,7 +195,7 @@ async fn the_run_before_is_not_reported_for_one_that_has_not_begun() {
     assert_eq!(run.ends().await.code, 1);
     assert!(directory.join("junit.xml").exists());
     let again = desk.types(&format!("{typed} --timeout 1s")).await;
-    again.exits(3, "report is not written");
+    again.exits(3, "is not written: the run has not begun");
     assert!(!directory.join("junit.xml").exists(), "{}", again.err);
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use kube::core::error_boundary::InvalidObject;
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::fleet::NodePerformance;
 use perfval_api::{PerfValidation, Phase};
@@ -132,9 +131,8 @@ async fn write(
     (own, former): (&mut OwnRecords, &mut Former),
     measured: &Measurement,
 ) {
-    let (mut all, unreadable) = stored_objects::read(store);
-    let is_of_node = |invalid: &Arc<InvalidObject>| invalid.metadata.name.as_ref() == Some(&measured.node);
-    if unreadable.iter().any(is_of_node) {
+    let stored = store.get(&ObjectRef::new(&measured.node));
+    if stored.is_some_and(|stored| stored.parsed().is_none()) {
         // It has the past of the GPUs, and a person may still correct it.
         debug!(
             node = measured.node,
@@ -155,6 +153,7 @@ async fn write(
             return;
         }
     };
+    let (mut all, _) = stored_objects::read(store);
     forget_own(own, &all, Instant::now());
     all.retain(|known| !own.contains_key(&known.name_any()));
     all.extend(own.values().map(|(_, mine)| Arc::new(mine.clone())));

@@ -87,9 +87,11 @@ async fn look(
     memory: &mut Memory,
 ) {
     memory.baselines.read(baselines);
-    look_at_policies(context, policies, measured, memory).await;
-    let (_, mut unreadable) = stored_objects::read(policies);
+    let (mut policies, mut unreadable) = stored_objects::read(policies);
     unreadable.retain(|invalid| invalid.metadata.deletion_timestamp.is_none());
+    policies.retain(|policy| policy.metadata.deletion_timestamp.is_none());
+    policies.sort_by_key(|policy| policy.name_any());
+    look_at_policies(context, (&policies, &unreadable), measured, memory).await;
     let marking = memory.marked.mark(&unreadable, &context.cluster, &context.metrics);
     Box::pin(marking).await;
     if baselines.wait_until_ready().now_or_never().is_none() {
@@ -104,31 +106,27 @@ async fn look(
 
 async fn look_at_policies(
     context: &Context,
-    policies: &FleetStore<PerfValidationPolicy>,
+    (policies, unreadable): (&[Arc<PerfValidationPolicy>], &[Arc<InvalidObject>]),
     measured: &FleetStore<NodePerformance>,
     memory: &mut Memory,
 ) {
-    let (mut policies, mut unreadable) = stored_objects::read(policies);
-    unreadable.retain(|invalid| invalid.metadata.deletion_timestamp.is_none());
-    policies.retain(|policy| policy.metadata.deletion_timestamp.is_none());
-    policies.sort_by_key(|policy| policy.name_any());
-    memory.retain(&policies, context.cluster.now());
+    memory.retain(policies, context.cluster.now());
     let (measured, _) = stored_objects::read(measured);
-    export(context, (policies.as_slice(), unreadable.as_slice()), &measured);
+    export(context, (policies, unreadable), &measured);
     if policies.is_empty() {
         memory.surveyed = None;
         return;
     }
-    if !is_current(memory, &policies, SURVEY) && !read_nodes(context, memory, &policies).await {
+    if !is_current(memory, policies, SURVEY) && !read_nodes(context, memory, policies).await {
         return;
     }
-    let mut decisions = decide_all(context, memory, &policies, &measured);
+    let mut decisions = decide_all(context, memory, policies, &measured);
     let creates = decisions.iter().any(|decision| !decision.create.is_empty());
-    if creates && !is_current(memory, &policies, CURRENT) {
-        if !read_nodes(context, memory, &policies).await {
+    if creates && !is_current(memory, policies, CURRENT) {
+        if !read_nodes(context, memory, policies).await {
             return;
         }
-        decisions = decide_all(context, memory, &policies, &measured);
+        decisions = decide_all(context, memory, policies, &measured);
     }
     for (policy, decision) in policies.iter().zip(decisions) {
         act(context, memory, policy, decision).await;
