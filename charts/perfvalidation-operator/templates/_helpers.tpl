@@ -86,7 +86,7 @@ rules:
 {{- define "perfval.subjects" -}}
 subjects:
   - kind: ServiceAccount
-    name: {{ include "perfval.serviceAccount" . }}
+    name: {{ include "perfval.serviceAccount" . | quote }}
     namespace: {{ include "perfval.namespace" . | quote }}
 {{- end }}
 
@@ -135,7 +135,7 @@ subjects:
 {{- end }}
 {{- with .Values.refusedNamespaces }}
 - name: PERFVAL_REFUSED_NAMESPACES
-  value: {{ join "," . | quote }}
+  value: {{ concat (list "kube-system" (include "perfval.namespace" $)) . | uniq | join "," | quote }}
 {{- end }}
 {{- if .Values.nameForeignPods }}
 - name: PERFVAL_NAME_FOREIGN_PODS
@@ -185,6 +185,15 @@ subjects:
 {{- end }}
 {{- end }}
 
+{{/* Seconds of a duration, such as 1m30s. */}}
+{{- define "perfval.seconds" -}}
+{{- $sum := 0 }}
+{{- range regexFindAll "[0-9]+[smh]" . -1 }}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" .) (index (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]" .))) }}
+{{- end }}
+{{- $sum }}
+{{- end }}
+
 {{/* Mistakes that the schema cannot see: they concern two values at once. */}}
 {{- define "perfval.check" -}}
 {{- $refusedByVariable := false }}
@@ -205,8 +214,8 @@ subjects:
 {{- if has . $.Values.refusedNamespaces }}
 {{- fail (printf "%s and refusedNamespaces both name %s: no run would ever begin there" $value .) }}
 {{- end }}
-{{- if and (not (or $.Values.refusedNamespaces $refusedByVariable)) (has . (list "kube-system" (include "perfval.namespace" $))) }}
-{{- fail (printf "%s names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" $value .) }}
+{{- if and (not $refusedByVariable) (has . (list "kube-system" (include "perfval.namespace" $))) }}
+{{- fail (printf "%s names %s, which the operator refuses (see refusedNamespaces): use a namespace of its own for validations" $value .) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -221,6 +230,11 @@ subjects:
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}
+{{- end }}
+{{- range list .Values.serviceMonitor .Values.podMonitor }}
+{{- if and .enabled .scrapeTimeout (gt (include "perfval.seconds" .scrapeTimeout | int) (include "perfval.seconds" .interval | int)) }}
+{{- fail (printf "scrapeTimeout is %s and interval %s: Prometheus refuses a monitor whose timeout is the longer one" .scrapeTimeout .interval) }}
+{{- end }}
 {{- end }}
 {{- $alerts := list }}
 {{- range (.Files.Get "files/alerts.yaml" | fromYaml).spec.groups }}
@@ -262,7 +276,7 @@ tlsConfig:
   serverName: {{ include "perfval.fullname" $context }}-metrics.{{ include "perfval.namespace" $context }}.svc
   ca:
     secret:
-      name: {{ $secure.secretName }}
+      name: {{ $secure.secretName | quote }}
       key: ca.crt
   {{- end }}
 {{- if $secure.authorization }}

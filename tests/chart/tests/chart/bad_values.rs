@@ -168,6 +168,10 @@ fn values_that_contradict_each_other_are_refused() {
         &json!({"runNamespaces": ["kube-system"]}),
         &["runNamespaces names kube-system", "refusedNamespaces"],
     );
+    refused(
+        &json!({"runNamespaces": ["kube-system"], "refusedNamespaces": ["prod"]}),
+        &["runNamespaces names kube-system"],
+    );
     let none = json!([{"name": "PERFVAL_REFUSED_NAMESPACES", "value": ""}]);
     render::chart(&json!({"runNamespaces": ["kube-system"], "extraEnv": none})).expect("no namespace is refused");
     refused(
@@ -187,6 +191,11 @@ fn values_that_contradict_each_other_are_refused() {
         &json!({"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}}),
         &["scraped twice"],
     );
+    for monitor in ["serviceMonitor", "podMonitor"] {
+        let longest = |timeout: &str| json!({monitor: {"enabled": true, "interval": "90s", "scrapeTimeout": timeout}});
+        refused(&longest("1m31s"), &["scrapeTimeout is 1m31s", "interval 90s"]);
+        render::chart(&longest("1m30s")).expect("Prometheus accepts two equal durations");
+    }
 }
 
 /// Server-side apply, which Helm 4 and Argo CD use, refuses a list with a name twice.

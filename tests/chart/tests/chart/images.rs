@@ -174,7 +174,14 @@ fn two_releases_share_no_object_and_no_lease() {
 /// YAML takes them for numbers, which no label and no namespace may be.
 #[test]
 fn names_of_digits_stay_text() {
-    for object in render::release("123", "789", &json!({"runNamespaces": ["456"]})).expect("well-formed") {
+    let values = json!({
+        "runNamespaces": ["456"],
+        "serviceAccount": {"name": "12"},
+        "priorityClassName": "34",
+        "secureMetrics": {"enabled": true, "secretName": "56"},
+        "serviceMonitor": {"enabled": true},
+    });
+    for object in render::release("123", "789", &values).expect("well-formed") {
         assert_eq!(unknown_fields(&object), Vec::<String>::new(), "{}", id(&object));
     }
 }

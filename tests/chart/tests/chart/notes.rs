@@ -39,6 +39,16 @@ fn they_name_the_namespace_that_is_looked_after() {
     }
 }
 
+/// The plug-in looks in `perfvalidation-system`, unless it is told otherwise.
+#[test]
+fn they_name_the_operators_namespace_where_it_is_another() {
+    let here = notes(&json!({}));
+    assert!(here.contains("kubectl perfval doctor -n perf\n"), "{here}");
+    let elsewhere = notes(&json!({"namespaceOverride": "gpu-ops"}));
+    let doctor = "kubectl perfval doctor -n perf --operator-namespace gpu-ops\n";
+    assert!(elsewhere.contains(doctor), "{elsewhere}");
+}
+
 #[test]
 fn they_say_what_uninstalling_leaves() {
     assert!(notes(&json!({})).contains("kubectl delete crd"));

@@ -131,7 +131,7 @@ fn values_reach_the_pod() {
     for (name, value) in [
         ("PERFVAL_BENCHMARK_IMAGES", "registry.example/team,localhost/aiperf:1"),
         ("PERFVAL_WATCH_NAMESPACES", "a,b"),
-        ("PERFVAL_REFUSED_NAMESPACES", "prod"),
+        ("PERFVAL_REFUSED_NAMESPACES", "kube-system,perfvalidation-system,prod"),
         ("PERFVAL_NAME_FOREIGN_PODS", "true"),
         ("PERFVAL_DCGM_EXPORTER_NAMESPACES", "monitoring,gpu"),
         ("PERFVAL_OBJECT_METRICS", "false"),
