@@ -23,6 +23,15 @@ pub fn number_of(count: impl Into<i64>, one: &str) -> String {
     }
 }
 
+/// A word as a shell takes it: in quotes if a character has another meaning there.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Cuts a text at a character's edge.
 pub fn cut(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
@@ -42,5 +51,18 @@ mod tests {
         let kept = cut(&"ä".repeat(600), 1024); // 1,200 bytes
         assert!(kept.len() <= 1024 && kept.len() > 1020, "{}", kept.len());
         assert!(kept.ends_with("ä…"));
+    }
+
+    #[test]
+    fn a_word_with_a_meaning_for_a_shell_is_quoted() {
+        for (word, typed) in [
+            ("perf-1.yaml", "perf-1.yaml"),
+            ("arn:aws:eks:eu/c@1", "arn:aws:eks:eu/c@1"),
+            ("my file", "'my file'"),
+            ("it's; rm", r"'it'\''s; rm'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), typed);
+        }
     }
 }

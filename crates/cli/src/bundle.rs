@@ -4,10 +4,8 @@
 mod archive;
 mod objects;
 
-use std::io::Read as _;
 use std::path::PathBuf;
 
-use flate2::read::GzDecoder;
 use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
 use perfval_run::build::LOG;
@@ -28,8 +26,6 @@ use objects::EventSubject;
 
 /// Lines of each log.
 const LINES: i64 = 5000;
-/// Unpacked results of a trial.
-const TRIAL: u64 = 64 << 20;
 
 /// Writes the archive.
 pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> Result<u8, Error> {
@@ -59,9 +55,10 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         &object,
     );
     add_children(session, &object, subject, &mut archive).await;
-    add_results(session, &object, &mut archive).await;
     add_logs(session, &object, args, &mut archive).await?;
     Box::pin(add_size(session, &object, &mut archive)).await;
+    // Last, because they may leave no room.
+    add_results(session, &object, &mut archive).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
     if is_printed {
@@ -81,7 +78,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
 fn add(archive: &mut Archive, file: &str, what: &str, mut value: Value, object: &PerfValidation) {
     Redactor::new(&object.spec).redact_object(&mut value);
     match serde_saphyr::to_string(&value) {
-        Ok(text) => archive.add(file, what, text.into_bytes()),
+        Ok(text) => archive.add(file, what, text),
         Err(error) => archive.leave_out(what, &error.to_string()),
     }
 }
@@ -92,11 +89,7 @@ async fn add_versions(session: &Session, archive: &mut Archive) {
         Err(error) => Error::from_call("read the version of the cluster", error).to_string(),
     };
     let text = format!("kubectl-perfval {}\nKubernetes {server}\n", env!("CARGO_PKG_VERSION"));
-    archive.add(
-        "versions.txt",
-        "versions of this program and of the cluster",
-        text.into_bytes(),
-    );
+    archive.add("versions.txt", "versions of this program and of the cluster", text);
 }
 
 async fn add_children(session: &Session, object: &PerfValidation, subject: EventSubject, archive: &mut Archive) {
@@ -159,17 +152,16 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
             if key.ends_with(LOG) {
                 let settings = Settings::default();
                 let text = clean(&Run::new(object, &settings), &text);
-                archive.add(&file, &what, text.into_bytes());
+                archive.add(&file, &what, text);
             } else {
                 add_json(archive, &file, &what, text.as_bytes(), object);
             }
         }
         for (key, packed) in saved.binary_data.into_iter().flatten() {
-            let mut text = Vec::new();
             let key = key.trim_end_matches(".gz");
-            match GzDecoder::new(packed.0.as_slice()).take(TRIAL).read_to_end(&mut text) {
-                Ok(_) => add_json(archive, &format!("results/{run}/{key}"), &what, &text, object),
-                Err(error) => archive.leave_out(&format!("{what}, {key}"), &error.to_string()),
+            match archive.unpack(&packed.0) {
+                Ok(text) => add_json(archive, &format!("results/{run}/{key}"), &what, &text, object),
+                Err(why) => archive.leave_out(&format!("{what}, {key}"), &why),
             }
         }
     }
@@ -180,7 +172,7 @@ fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: 
     match serde_json::from_slice::<Value>(text) {
         Ok(mut value) => {
             Redactor::new(&object.spec).redact_object(&mut value);
-            archive.add(file, what, format!("{value:#}\n").into_bytes());
+            archive.add(file, what, format_args!("{value:#}\n"));
         }
         Err(error) => archive.leave_out(&format!("{what}, {file}"), &error.to_string()),
     }
@@ -215,7 +207,7 @@ async fn add_logs(
                 archive.add(
                     &format!("logs/{}-{}{previous}.txt", source.pod, source.container),
                     &what,
-                    text.into_bytes(),
+                    text,
                 );
             }
             Err(why) => archive.leave_out(&what, &why),
@@ -230,11 +222,7 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
     sized.status = None;
     let answer = size::size_object(&sized, session.client.clone(), session.namespace.clone());
     match Box::pin(answer).await {
-        Ok(report) => archive.add(
-            "size.txt",
-            "what sizing makes of the cluster now",
-            report.to_string().into_bytes(),
-        ),
+        Ok(report) => archive.add("size.txt", "what sizing makes of the cluster now", report),
         Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
     }
     let what = "nodes, pods without their containers' settings, resource slices and claims, for `size --from`";
@@ -245,7 +233,7 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
                 redactor.redact_object(item);
             }
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-            archive.add("size-dump.json", what, format!("{list}\n").into_bytes());
+            archive.add("size-dump.json", what, format_args!("{list}\n"));
         }
         Err(why) => archive.leave_out(what, &why),
     }

@@ -4,6 +4,7 @@ mod knee;
 mod outcome;
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,15 +12,15 @@ use futures::StreamExt as _;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{self, await_condition};
-use perfval_api::{PerfValidation, TrialRule, Verdict};
+use perfval_api::{PerfValidation, TrialRule, Verdict, meta};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use self::knee::{LoadPoint, SearchStep, whole};
 use self::outcome::{MeasuredRun, calibrated, line, measured, print};
 use crate::args::{CalibrateArgs, CommonCase};
 use crate::error::Error;
 use crate::follow;
-use crate::lifecycle::ask_for_rerun;
 use crate::output::can_be_created;
 use crate::run::{in_its_namespace, with_flags};
 use crate::screen::Screen;
@@ -30,7 +31,7 @@ use crate::{exit, manifest};
 const BELOW_THE_KNEE: f64 = 0.8;
 /// Trials of each run at the recommended load.
 const TRIALS: i32 = 2;
-/// Pause between two attempts to watch the validation.
+/// Pause between two attempts to change or watch the validation.
 const PAUSE: Duration = Duration::from_secs(2);
 const SUFFIX: &str = "-calibrate";
 
@@ -78,11 +79,9 @@ pub async fn run(
                 return no_knee(screen, session, &name, args, why).await;
             }
         };
-        if !points.is_empty() {
-            let change = json!({"spec": {"benchmark": {"concurrencyPerGPU": load}}});
-            session.patch(&object, &change).await?;
-        }
-        let Some(measured) = measure(screen, session, &name, load).await? else {
+        let change = json!({"spec": {"benchmark": {"concurrencyPerGPU": load}}});
+        let change = (!points.is_empty()).then_some(&change);
+        let Some(measured) = measure(screen, session, &object, change, load).await? else {
             return Ok(interrupted(screen, session, &name));
         };
         points.push(LoadPoint {
@@ -96,18 +95,18 @@ pub async fn run(
     screen.say(&format!(
         "knee: {knee} requests in flight per GPU; measuring {load}, below it\n"
     ))?;
-    let change = json!({"spec": {
+    let mut change = json!({"spec": {
         "benchmark": {"concurrencyPerGPU": load},
         // A minimum of the user's rule may be above this maximum.
         "trials": {"rule": "All", "min": null, "max": TRIALS},
     }});
-    session.patch(&object, &change).await?;
     let mut runs = Vec::new();
     for number in 0..args.runs {
         if number > 0 {
-            ask_for_rerun(screen, session, &object).await?;
+            let token = screen.now().timestamp_millis().to_string();
+            change = json!({"metadata": {"annotations": {meta::RERUN: token}}});
         }
-        let Some(measured) = measure(screen, session, &name, load).await? else {
+        let Some(measured) = measure(screen, session, &object, Some(&change), load).await? else {
             return Ok(interrupted(screen, session, &name));
         };
         note_nodes(screen, &mut nodes, &measured.node);
@@ -175,9 +174,26 @@ fn note_nodes(screen: &mut Screen, nodes: &mut BTreeSet<String>, node: &str) {
     }
 }
 
-/// Waits for the end of the run that was requested last, and prints its numbers; `None` after Ctrl-C.
-async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) -> Result<Option<MeasuredRun>, Error> {
+/// Requests a run by this change, waits for its end, and prints its numbers; `None` after Ctrl-C. Without a change the
+/// new object requests it.
+async fn measure(
+    screen: &mut Screen,
+    session: &Session,
+    object: &PerfValidation,
+    change: Option<&Value>,
+    load: i32,
+) -> Result<Option<MeasuredRun>, Error> {
+    let name = &object.name_any();
     let mut is_noted = false;
+    if let Some(change) = change {
+        // The runs before took hours.
+        while let Err(error) = session.patch(object, change).await {
+            let why = follow::note_retry(error)?;
+            if !pause(screen, Some(why), &mut is_noted).await {
+                return Ok(None);
+            }
+        }
+    }
     let object = loop {
         // An object that is gone ends the wait too.
         let is_over = |object: Option<&PerfValidation>| object.is_none_or(follow::is_over);
@@ -186,12 +202,9 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
             waited = over => match waited {
                 Ok(object) => break object,
                 Err(wait::Error::ProbeFailed(error)) => {
-                    let why = follow::retried(error)?.filter(|_| !is_noted);
-                    if let Some(why) = why {
-                        screen.note(&format!("{why}."));
-                        is_noted = true;
+                    if !pause(screen, follow::retried(error)?, &mut is_noted).await {
+                        return Ok(None);
                     }
-                    tokio::time::sleep(PAUSE).await;
                 }
             },
             Some(()) = screen.interrupts.next() => return Ok(None),
@@ -220,6 +233,17 @@ async fn measure(screen: &mut Screen, session: &Session, name: &str, load: i32) 
     let measured = measured(&status)?;
     screen.say(&line(load, &measured))?;
     Ok(Some(measured))
+}
+
+/// Waits before a call is tried again, and notes the first reason. Returns false after Ctrl-C.
+async fn pause(screen: &mut Screen, why: Option<String>, is_noted: &mut bool) -> bool {
+    if let Some(why) = why.filter(|_| !mem::replace(is_noted, true)) {
+        screen.note(&format!("{why}."));
+    }
+    tokio::select! {
+        () = sleep(PAUSE) => true,
+        Some(()) = screen.interrupts.next() => false,
+    }
 }
 
 async fn no_knee(

@@ -12,7 +12,7 @@ mod pod_security;
 
 use serde::Serialize;
 
-use crate::args::{DoctorArgs, OPERATOR_NAMESPACE};
+use crate::args::DoctorArgs;
 use crate::draw::wrap_on;
 use crate::error::Error;
 use crate::exit::UNREADABLE;
@@ -84,7 +84,7 @@ pub async fn run(
     for check in &checks {
         screen.answer(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
-    let again = asked.command("doctor") + &elsewhere(&args.operator_namespace);
+    let again = asked.doctor(&args.operator_namespace);
     let run = asked.command("run");
     let next = if asked.given() {
         run
@@ -102,12 +102,4 @@ pub async fn run(
     let said = wrap_on(&said, screen.columns(), "");
     screen.answer(&format!("\n{said}"))?;
     Ok(code)
-}
-
-/// Flag of an operator that is not in its usual namespace.
-fn elsewhere(operator_namespace: &str) -> String {
-    match operator_namespace {
-        OPERATOR_NAMESPACE => String::new(),
-        other => format!(" --operator-namespace {other}"),
-    }
 }

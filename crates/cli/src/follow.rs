@@ -149,16 +149,24 @@ async fn until(deadline: Option<Instant>) {
 ///
 /// A watch that is not allowed is not tried again.
 pub fn retried(error: watcher::Error) -> Result<Option<String>, Error> {
-    let error = match error {
+    match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Error::from_call("read PerfValidations", error),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(None),
-    };
+        | watcher::Error::WatchFailed(error) => note_retry(Error::from_call("read PerfValidations", error)).map(Some),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => Ok(None),
+    }
+}
+
+/// Note about a call that is tried again.
+///
+/// # Errors
+///
+/// A call that is refused is not tried again.
+pub fn note_retry(error: Error) -> Result<String, Error> {
     match error {
-        Error::Unreachable { why, .. } => Ok(Some(format!("The cluster does not answer ({why}); trying again"))),
-        Error::Overloaded { code, why, .. } => Ok(Some(format!("The cluster answered {code} ({why}); trying again"))),
-        fatal => Err(fatal),
+        Error::Unreachable { why, .. } => Ok(format!("The cluster does not answer ({why}); trying again")),
+        Error::Overloaded { code, why, .. } => Ok(format!("The cluster answered {code} ({why}); trying again")),
+        refused => Err(refused),
     }
 }
 
@@ -207,16 +215,17 @@ impl Shown {
 
     fn show(&mut self, screen: &mut Screen, object: &PerfValidation, live: &Live) -> Result<(), Error> {
         let now = screen.now();
-        let text = match self {
+        match self {
             Self::Picture(picture, muted) => {
                 if screen.echoes {
                     muted.get_or_insert_with(Muted::start).again();
                 }
-                picture.draw((screen.size)(), object, live, now)
+                // It moves the cursor.
+                let drawn = picture.draw((screen.size)(), object, live, now);
+                screen.write(drawn.as_bytes())
             }
-            Self::Lines(lines) => lines.changed(object, now),
-        };
-        screen.say(&text)
+            Self::Lines(lines) => screen.say(&lines.changed(object, now)),
+        }
     }
 
     /// Leaves the picture in place; the next text goes below it, and typed keys are visible again.

@@ -15,25 +15,25 @@ use crate::table::Table;
 
 /// Lists validations.
 pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Result<u8, Error> {
-    let objects = match &args.name {
-        Some(name) => vec![session.get(name).await?],
-        None => session.list(args.all_namespaces).await?,
+    let (objects, code) = match &args.name {
+        Some(name) => (vec![session.get(name).await?], 0),
+        None => session.list(screen, args.all_namespaces).await?,
     };
     if let Some(text) = output::objects(&objects, args.name.is_none(), args.output)? {
         screen.say(&text)?;
-    } else if objects.is_empty() {
+    } else if !objects.is_empty() {
+        let wide = args.output == Output::Wide;
+        let table = table(&objects, wide, args.all_namespaces, screen.now())?;
+        screen.say(&table.on(screen.columns()))?;
+    } else if code == 0 {
         let of = if args.all_namespaces {
             "any namespace".to_owned()
         } else {
             format!("namespace {}", session.namespace)
         };
         screen.note(&format!("No PerfValidations in {of}."));
-    } else {
-        let wide = args.output == Output::Wide;
-        let table = table(&objects, wide, args.all_namespaces, screen.now())?;
-        screen.say(&table.on(screen.columns()))?;
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// One row for each object.

@@ -21,6 +21,7 @@ mod input;
 mod judge;
 pub mod keys;
 mod lifecycle;
+mod listed;
 mod logs;
 mod manifest;
 mod nodes;

@@ -12,10 +12,28 @@ use crate::follow;
 use crate::screen::Screen;
 use crate::session::Session;
 
+/// The validation of this name, or the only one.
+async fn pick(session: &Session, name: Option<&str>) -> Result<PerfValidation, Error> {
+    let object = session.pick(name).await?;
+    check_not_deleted(session, &object)?;
+    Ok(object)
+}
+
+/// Refuses a validation that is being deleted: the API server still takes changes, but the operator only cleans up.
+pub fn check_not_deleted(session: &Session, object: &PerfValidation) -> Result<(), Error> {
+    if object.metadata.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    let (namespace, name) = (&session.namespace, object.name_any());
+    Err(Error::BadInput(format!(
+        "{namespace}/{name} is being deleted: `kubectl wait --for=delete perfvalidation/{name} -n {namespace} --timeout=10m`, then try again"
+    )))
+}
+
 /// Requests another run.
 pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
-    let object = ask_for_rerun(screen, session, &object).await?;
+    let object = pick(session, args.name.as_deref()).await?;
+    let object = ask_for_rerun(screen, session, &object, json!({})).await?;
     let name = object.name_any();
     if args.watch {
         return Box::pin(follow::to_the_end(screen, session, object, args.timeout)).await;
@@ -29,17 +47,8 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
     Ok(0)
 }
 
-/// Sets a token that no run has had.
-pub async fn ask_for_rerun(
-    screen: &mut Screen,
-    session: &Session,
-    object: &PerfValidation,
-) -> Result<PerfValidation, Error> {
-    ask_for_rerun_with(screen, session, object, json!({})).await
-}
-
 /// Sets a token that no run has had, and this metadata in the same call, so that the new run has it.
-pub async fn ask_for_rerun_with(
+pub async fn ask_for_rerun(
     screen: &mut Screen,
     session: &Session,
     object: &PerfValidation,
@@ -58,7 +67,7 @@ pub async fn ask_for_rerun_with(
 
 /// Stops it.
 pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
+    let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if object.spec.suspend {
         screen.say(&format!("{name} is suspended already\n"))?;
@@ -77,7 +86,7 @@ pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) ->
 
 /// Lets it run.
 pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
+    let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if !object.spec.suspend {
         screen.say(&format!(
@@ -96,7 +105,7 @@ pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> 
 
 /// Keeps everything of its runs.
 pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
+    let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}});
     session.patch(&object, &change).await?;
@@ -122,7 +131,7 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
 
 /// Removes the objects that were kept.
 pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
+    let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if !object.annotations().contains_key(meta::NO_CLEANUP) {
         screen.say(&format!(

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::args::{LogsArgs, RunPart};
 use crate::error::Error;
-use crate::follow::{is_over, is_suspended};
+use crate::follow::{is_over, is_suspended, note_retry};
 use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -56,13 +56,14 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     while args.follow && !(ends(&object) && there == 0) {
         let over = ends(&object);
         sleep(PAUSE).await;
-        object = match session.get(&name).await {
-            Err(Error::NoSuchObject { .. }) => {
-                return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
+        (object, there) = match look_again(screen, session, &name, args, &mut new).await {
+            Ok(seen) => seen,
+            Err(error) => {
+                let why = note_retry(error)?;
+                new.note(screen, &format!("{why}."));
+                continue;
             }
-            read => read?,
         };
-        there = look(screen, session, &object, args, &mut new).await?;
         if over && ends(&object) {
             break;
         }
@@ -104,6 +105,24 @@ async fn saved(session: &Session, object: &PerfValidation) -> Option<String> {
     };
     let texts: Vec<String> = logs.map(of_trial).collect();
     (!texts.is_empty()).then(|| texts.concat())
+}
+
+/// Reads the validation again, and looks.
+async fn look_again(
+    screen: &mut Screen,
+    session: &Session,
+    name: &str,
+    args: &LogsArgs,
+    new: &mut New,
+) -> Result<(PerfValidation, usize), Error> {
+    let object = match session.get(name).await {
+        Err(Error::NoSuchObject { .. }) => {
+            return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
+        }
+        read => read?,
+    };
+    let there = look(screen, session, &object, args, new).await?;
+    Ok((object, there))
 }
 
 /// Prints the lines that are new, and returns the number of the run's containers that it read.

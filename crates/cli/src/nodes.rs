@@ -9,6 +9,7 @@ use std::fs;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
+use kube::core::DeserializeGuard;
 use perfval_api::Verdict;
 use perfval_api::fleet::{NodePerformance, NodePerformanceStatus, OutlierConfidence};
 use perfval_fleet::margin::own_past_margin;
@@ -20,20 +21,21 @@ use policies::Policies;
 use crate::args::{NodesArgs, Output};
 use crate::draw::age;
 use crate::error::Error;
+use crate::listed::keep_readable;
 use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::table::{Table, dash};
 
+const READ: &str = "read NodePerformances";
+
 /// Lists nodes.
 pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Result<u8, Error> {
     let client = &session.client;
     let selected = ListParams::default().labels(args.selector.as_deref().unwrap_or_default());
-    let measured: Api<NodePerformance> = Api::all(client.clone());
+    let measured: Api<DeserializeGuard<NodePerformance>> = Api::all(client.clone());
     let measured = measured.list(&ListParams::default()).await;
-    let mut rows = measured
-        .map_err(|error| Error::from_call("read NodePerformances", error))?
-        .items;
+    let mut listed = measured.map_err(|error| Error::from_call(READ, error))?.items;
     let nodes = Api::<Node>::all(client.clone()).list(&selected).await;
     let nodes = match nodes.map_err(|error| Error::from_call("read Nodes", error)) {
         Ok(nodes) => Some(nodes.items),
@@ -46,7 +48,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     // Other outputs show no outliers.
     let shows_outliers = matches!(args.output, Output::Table | Output::Wide);
     let mut policies = if shows_outliers {
-        Policies::read(screen, client).await
+        Policies::read(screen, session).await
     } else {
         Policies::default()
     };
@@ -54,9 +56,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     if let Some(nodes) = &nodes {
         let known: BTreeSet<String> = nodes.iter().map(kube::ResourceExt::name_any).collect();
         // The garbage collector is some seconds behind a node that went.
-        rows.retain(|row| known.contains(&row.name_any()));
+        listed.retain(|row| known.contains(&row.name_any()));
         policies.retain(&known);
     }
+    let unparsed = listed.iter().filter(|row| row.0.is_err());
+    let unparsed: BTreeSet<String> = unparsed.map(kube::ResourceExt::name_any).collect();
+    let (mut rows, code) = keep_readable(screen, READ, &session.flags, listed);
+    let code = code.max(policies.code);
     rows.sort_by_cached_key(|row| {
         (
             rank(row.status.as_ref(), policies.confidence(&row.name_any())),
@@ -65,25 +71,29 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     });
     if let Some(text) = output::objects(&rows, true, args.output)? {
         screen.say(&text)?;
-        return Ok(0);
+        return Ok(code);
     }
-    let never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
+    let mut never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
+    never.retain(|node, _| !unparsed.contains(node));
     if let Some(path) = &args.html {
         let page = FleetReport::new(&rows, never, screen.now())
             .with_policies(&policies.all)
             .with_nodes(nodes.as_deref().unwrap_or_default())
+            .with_unparsed(unparsed.len())
             .html();
         fs::write(path, page).map_err(Error::file(path))?;
         screen.say(&format!("{} is written\n", path.display()))?;
-        return Ok(0);
+        return Ok(code);
     }
     if rows.is_empty() && never.is_empty() {
-        screen.note("No node has GPUs or a measurement.");
-        return Ok(0);
+        if unparsed.is_empty() {
+            screen.note("No node has GPUs or a measurement.");
+        }
+        return Ok(code);
     }
     let table = table((&rows, &policies), &never, args.output == Output::Wide, screen);
     screen.say(&table.on(screen.columns()))?;
-    Ok(0)
+    Ok(code)
 }
 
 /// Place of a node: misses first, then confirmed outliers, nodes without a reliable result, and suspected outliers. In each group the

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exit::{ENDED, NOT_OVER};
 use crate::follow::{self, End};
 use crate::init;
-use crate::lifecycle::ask_for_rerun_with;
+use crate::lifecycle::{ask_for_rerun, check_not_deleted};
 use crate::manifest;
 use crate::report;
 use crate::screen::Screen;
@@ -138,6 +138,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
         }
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
             let there = session.get(&name).await?;
+            check_not_deleted(session, &there)?;
             if is_only_suspended(&there, &object) {
                 return Err(Error::BadInput(format!(
                     "{}/{name} exists and is suspended: let it run with {}",
@@ -153,7 +154,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
             }
             let metadata = changed_metadata(&there, &object);
             let is_changed = metadata.is_some();
-            let again = ask_for_rerun_with(screen, session, &there, metadata.unwrap_or_default()).await?;
+            let again = ask_for_rerun(screen, session, &there, metadata.unwrap_or_default()).await?;
             if is_changed {
                 screen.say(&format!(
                     "{}/{name} exists; labels and annotations of the manifest are set\n",

@@ -49,10 +49,16 @@ pub struct Screen {
     pub clock: fn() -> DateTime<Utc>,
 }
 
+/// A text without characters that reorder the line around them, and with a space for each control character of a terminal.
+pub fn harmless(text: &str) -> String {
+    let controls = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    text.replace(reorders, "").replace(controls, " ")
+}
+
 impl Screen {
-    /// Prints a text, without the characters that reorder the line around them.
+    /// Prints a text without harmful characters.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
-        self.write(text.replace(reorders, "").as_bytes())
+        self.write(harmless(text).as_bytes())
     }
 
     /// Prints an answer. Its exit code is valid also if the reader leaves before the end.
@@ -75,42 +81,38 @@ impl Screen {
     /// Prints a line for people on standard error, where it does not disturb programs that read the output.
     pub fn note(&mut self, text: &str) {
         // There is no place to report a standard error that cannot be written.
-        let _ = writeln!(self.err, "{}", text.replace(reorders, ""));
+        let _ = writeln!(self.err, "{}", harmless(text));
     }
 
     /// Asks; `None` without a person who answers.
     pub fn ask(&mut self, question: &str) -> Option<String> {
-        if !self.asks {
-            return None;
-        }
-        let _ = write!(self.err, "{question} ");
-        let _ = self.err.flush();
-        let mut line = String::new();
-        match self.input.read_line(&mut line) {
-            Ok(1..) => Some(line.trim().to_owned()),
-            _ => None,
-        }
+        self.prompt(question).then(|| read_answer(&mut self.input)).flatten()
     }
 
     /// Asks, if a person answers; a Ctrl-C is an answer too: none.
     pub async fn ask_unless_interrupted(&mut self, question: &str) -> Option<String> {
-        if !self.asks {
+        if !self.prompt(question) {
             return None;
         }
-        let _ = write!(self.err, "{question} ");
-        let _ = self.err.flush();
-        let mut input = mem::replace(&mut self.input, Box::new(io::empty()));
+        let input = mem::replace(&mut self.input, Box::new(io::empty()));
         let (answer, answered) = oneshot::channel();
         // Reading cannot be given up; a thread that reads ends with the program.
         thread::spawn(move || {
-            let mut line = String::new();
-            let read = input.read_line(&mut line);
-            let _ = answer.send(read.is_ok_and(|read| read > 0).then(|| line.trim().to_owned()));
+            let _ = answer.send(read_answer(input));
         });
         tokio::select! {
             answer = answered => answer.ok().flatten(),
             Some(()) = self.interrupts.next() => None,
         }
+    }
+
+    /// Shows a question, if a person answers. Returns true if it did.
+    fn prompt(&mut self, question: &str) -> bool {
+        if self.asks {
+            let _ = write!(self.err, "{} ", harmless(question));
+            let _ = self.err.flush();
+        }
+        self.asks
     }
 
     /// Listens for Ctrl-C from now on. Other signals end the program as ever, but leave no muted terminal.
@@ -143,6 +145,15 @@ impl Screen {
     /// The time of day.
     pub fn now(&self) -> DateTime<Utc> {
         (self.clock)()
+    }
+}
+
+/// A typed line; `None` at the end of the input.
+fn read_answer(mut input: impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    match input.read_line(&mut line) {
+        Ok(1..) => Some(line.trim().to_owned()),
+        _ => None,
     }
 }
 

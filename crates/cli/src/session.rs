@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::DeserializeGuard;
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::admission::is_name;
@@ -14,9 +15,13 @@ use tokio::time::timeout;
 
 use crate::args::Target;
 use crate::error::{Error, READ_ALL, WRONG_TOKEN, is_missing_kind, without_secrets};
+use crate::listed::{keep_readable, unreadable};
+use crate::screen::Screen;
 
 /// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Call that lists the validations of a namespace.
+const READ: &str = "read PerfValidations";
 /// Time that a person who pressed the tab key waits.
 const TAB: Duration = Duration::from_secs(3);
 /// Names in a message.
@@ -40,7 +45,7 @@ pub struct Session {
 /// Names of the validations, for completions; none where the cluster does not answer at once.
 pub async fn names(target: &Target) -> Vec<String> {
     let list = async {
-        let objects = Session::open(target).await?.list(false).await?;
+        let objects = Session::open(target).await?.list_guarded(READ).await?;
         Ok::<_, Error>(objects.iter().map(kube::ResourceExt::name_any).collect())
     };
     match timeout(TAB, Box::pin(list)).await {
@@ -174,17 +179,24 @@ impl Session {
     pub async fn get(&self, name: &str) -> Result<PerfValidation, Error> {
         check_name(name)?;
         let read = self.validations().get(name).await;
-        read.map_err(|error| self.missing(name, "read PerfValidations", error))
+        read.map_err(|error| self.missing(name, READ, error))
     }
 
-    /// All validations of the namespace, or of all.
-    pub async fn list(&self, all: bool) -> Result<Vec<PerfValidation>, Error> {
-        let api = if all {
-            Api::all(self.client.clone())
+    /// Validations of the namespace, or of all, and the exit code. A note names each that cannot be parsed.
+    pub async fn list(&self, screen: &mut Screen, all: bool) -> Result<(Vec<PerfValidation>, u8), Error> {
+        let call = if all { READ_ALL } else { READ };
+        let listed = self.list_guarded(call).await?;
+        Ok(keep_readable(screen, call, &self.flags, listed))
+    }
+
+    /// Validations of the namespace, or of all if the call is `READ_ALL`, each parsed on its own.
+    async fn list_guarded(&self, call: &str) -> Result<Vec<DeserializeGuard<PerfValidation>>, Error> {
+        let client = self.client.clone();
+        let api: Api<DeserializeGuard<PerfValidation>> = if call == READ_ALL {
+            Api::all(client)
         } else {
-            self.validations()
+            Api::namespaced(client, &self.namespace)
         };
-        let call = if all { READ_ALL } else { "read PerfValidations" };
         let list = api.list(&ListParams::default()).await;
         Ok(list.map_err(|error| Error::from_call(call, error))?.items)
     }
@@ -194,13 +206,16 @@ impl Session {
         if let Some(name) = name {
             return self.get(name).await;
         }
-        let mut all = self.list(false).await?;
+        let mut all = self.list_guarded(READ).await?;
         let namespace = &self.namespace;
         match all.len() {
             0 => Err(Error::BadInput(format!(
                 "there is no PerfValidation in namespace {namespace}: `kubectl perfval get -A` lists all"
             ))),
-            1 => Ok(all.remove(0)),
+            1 => {
+                let DeserializeGuard(only) = all.remove(0);
+                only.map_err(|invalid| unreadable(READ, &invalid))
+            }
             count => {
                 let names: Vec<_> = all.iter().take(NAMED).map(kube::ResourceExt::name_any).collect();
                 let more = if count > NAMED { ", …" } else { "" };

@@ -1,13 +1,6 @@
 //! Commands that a person types next.
 
-/// A word as a shell takes it: in quotes if a character has another meaning there.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
+pub use perfval_api::text::quoted;
 
 /// A text whose commands reach the cluster of these flags. A command that has the flags already keeps them once.
 pub fn with_flags(text: &str, flags: &str) -> String {
@@ -30,19 +23,6 @@ pub fn with_flags(text: &str, flags: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_with_a_meaning_for_a_shell_is_quoted() {
-        for (word, typed) in [
-            ("perf-1.yaml", "perf-1.yaml"),
-            ("arn:aws:eks:eu/c@1", "arn:aws:eks:eu/c@1"),
-            ("my file", "'my file'"),
-            ("it's; rm", r"'it'\''s; rm'"),
-            ("", "''"),
-        ] {
-            assert_eq!(quoted(word), typed);
-        }
-    }
 
     #[test]
     fn the_commands_of_a_text_get_the_flags_once() {

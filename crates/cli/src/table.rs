@@ -31,9 +31,10 @@ impl Table {
         Self::default()
     }
 
-    /// Adds a row.
+    /// Adds a row. A cell with a line break would break it.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let in_line = |cell: String| cell.replace(char::is_control, " ");
+        self.rows.push(cells.into_iter().map(in_line).collect());
     }
 
     /// Its lines: on a terminal within its columns; elsewhere as long as they are, one for each row, for what reads them.

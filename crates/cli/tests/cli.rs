@@ -23,4 +23,5 @@ mod cli {
     pub mod sessions;
     pub mod socket;
     pub mod terminal;
+    pub mod unreadable;
 }

@@ -38,7 +38,7 @@ impl Cluster {
             Effect::EnsureFinalizer => return self.ensure_finalizer(run).await,
             Effect::ReleaseFinalizer => return self.release_finalizer(run).await,
             Effect::CreateClaimTemplate(template) => self.create(run, &**template).await,
-            Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
+            Effect::CreateCacheClaim(claim) => self.create_cache_claim(run, claim).await,
             Effect::CreateCacheJob(job) => self.create(run, job.as_ref()).await,
             Effect::CreateTrialJob(job) => self.create_trial_job(run, job).await,
             Effect::CreateWorkersService(service) => self.create(run, service.as_ref()).await,

@@ -21,11 +21,13 @@ pub enum Error {
         /// The answer.
         failure: CallFailure,
     },
-    /// An object of the same name belongs to another owner.
-    #[error("create {object}: it exists and belongs to another owner; remove or rename it, then rerun")]
+    /// An object of the same name is in the way.
+    #[error("create {object}: it exists and {fault}")]
     NameTaken {
         /// Its kind and `namespace/name`.
         object: String,
+        /// The reason why the run cannot use it, and the remedy.
+        fault: String,
     },
 }
 
@@ -44,6 +46,12 @@ impl Error {
     /// A change whose call failed, such as `create Job perf/pv-1-t1`.
     pub(crate) fn failed(change: &'static Change, call: String, failure: CallFailure) -> Self {
         Self::Failed { change, call, failure }
+    }
+
+    /// An object of the same name belongs to another owner.
+    pub(crate) fn owned_by_another(object: String) -> Self {
+        let fault = "belongs to another owner; remove or rename it, then rerun".to_owned();
+        Self::NameTaken { object, fault }
     }
 
     /// The status of an object, such as `PerfValidation perf/h100`, could not be written.

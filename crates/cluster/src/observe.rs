@@ -18,7 +18,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
-use kube::core::ResourceExt as _;
+use kube::core::{DeserializeGuard, ResourceExt as _};
 use parking_lot::Mutex;
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
@@ -32,7 +32,7 @@ pub use permission::own_right;
 use workload::WorkloadSeen;
 
 use crate::Cluster;
-use crate::call::{Read, one_look, read, seen};
+use crate::call::{Read, Unread, one_look, read, seen};
 use crate::copies::RunCopies;
 
 impl Cluster {
@@ -222,9 +222,20 @@ impl Cluster {
         read("list StorageClasses", self.list(&api, ListParams::default()).await)
     }
 
+    /// Unknown if one of them cannot be parsed: it may be that of this environment.
     async fn baselines(&self) -> Read<Vec<PerfBaseline>> {
-        let api: Api<PerfBaseline> = Api::all(self.client.clone());
-        read("list PerfBaselines", self.list(&api, ListParams::default()).await)
+        let api: Api<DeserializeGuard<PerfBaseline>> = Api::all(self.client.clone());
+        let listed = read("list PerfBaselines", self.list(&api, ListParams::default()).await)?;
+        let parsed = listed.into_iter().map(|DeserializeGuard(baseline)| {
+            baseline.map_err(|invalid| {
+                let name = invalid.metadata.name.unwrap_or_default();
+                let why = invalid.error;
+                Unread::Unknown(format!(
+                    "this version cannot parse PerfBaseline {name}: {why}; correct or delete it"
+                ))
+            })
+        });
+        parsed.collect()
     }
 
     async fn job(&self, run: &Run<'_>, name: &str) -> Read<Job> {

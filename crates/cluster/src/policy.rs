@@ -1,7 +1,7 @@
 //! Writes for a `PerfValidationPolicy`.
 
 use kube::api::Api;
-use kube::core::{ObjectMeta, ResourceExt as _};
+use kube::core::{DeserializeGuard, ObjectMeta, Resource as _, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfValidationPolicy, PerfValidationPolicyStatus};
 
@@ -17,6 +17,8 @@ pub enum Creation {
     Done(Box<PerfValidation>),
     /// An object of the same name has another owner.
     Taken,
+    /// An earlier attempt created it, but this version cannot parse it.
+    Unreadable,
     /// No administrator allows runs in its namespace.
     NotAllowed,
 }
@@ -33,12 +35,13 @@ impl Cluster {
             Ok(_) if !is_allowed => Ok(Creation::NotAllowed),
             Ok(created) => Ok(Creation::Done(Box::new(created))),
             Err(failure) if failure.is_already_exists() => {
+                let api: Api<DeserializeGuard<PerfValidation>> = Api::namespaced(self.client.clone(), &namespace);
                 let known = self.bounded(api.get(&object.name_any())).await?;
-                Ok(if controller(&known) == controller(object) {
-                    Creation::Done(Box::new(known))
-                } else {
-                    Creation::Taken
-                })
+                if controller(known.meta()) != controller(&object.metadata) {
+                    return Ok(Creation::Taken);
+                }
+                let DeserializeGuard(known) = known;
+                Ok(known.map_or(Creation::Unreadable, |known| Creation::Done(Box::new(known))))
             }
             Err(failure) => Err(failure),
         }
@@ -74,8 +77,8 @@ impl Cluster {
 }
 
 /// Uid of the object's controller.
-fn controller(object: &PerfValidation) -> Option<&str> {
-    let mut owners = object.owner_references().iter();
+fn controller(metadata: &ObjectMeta) -> Option<&str> {
+    let mut owners = metadata.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true));
     owner.map(|owner| owner.uid.as_str())
 }

@@ -37,7 +37,7 @@ pub struct Baseline {
     pub nodes: usize,
     /// GPUs of these nodes.
     pub gpus: usize,
-    /// Nodes that were left out: they missed a gate, are far from the others, or may be cold.
+    /// Nodes that were left out: they did not pass, are far from the others, or may be cold.
     pub excluded: usize,
     /// Normal decode speed.
     pub norm: SpeedNorm,
@@ -52,8 +52,6 @@ pub struct SpeedNorm {
     pub node_percent: Option<f64>,
     /// Nodes behind it; `None` if the centre is exact.
     pub nodes: Option<usize>,
-    /// GPUs of these nodes.
-    pub gpus: Option<usize>,
 }
 
 impl Baseline {
@@ -61,22 +59,13 @@ impl Baseline {
     /// known: values beyond 2.5 standard deviations are left out until none is. `None` without a usable node.
     pub fn learn(passes: &BTreeMap<String, NodePass>) -> Option<Self> {
         let read = |pass: &&'_ NodePass| NodeSummary::new(pass, Average::Mean).is_some();
-        let measured: Vec<&NodePass> = passes.values().filter(read).collect();
-        // The first run after a boot may be slow. In a new fleet there are only such runs.
-        let sound = measured.iter().filter(|pass| !pass.is_unsound);
-        let warm: Vec<&&NodePass> = sound.clone().filter(|pass| !pass.is_cold).collect();
-        let is_enough = warm.len() >= NODES && warm.iter().map(|pass| pass.gpus.len()).sum::<usize>() >= GPUS;
-        let healthy = sound.filter(|pass| !(pass.is_cold && is_enough));
-        let norm = SpeedNorm::learn(
-            healthy
-                .filter_map(|pass| NodeSummary::new(pass, Average::Mean))
-                .collect(),
-        )?;
-        let nodes = norm.nodes?;
+        let measured = passes.values().filter(read).count();
+        let learned = list_normal(passes);
+        let norm = SpeedNorm::learn(&learned)?;
         Some(Self {
-            nodes,
-            gpus: norm.gpus.unwrap_or_default(),
-            excluded: measured.len() - nodes,
+            nodes: learned.len(),
+            gpus: learned.iter().map(|node| node.gpus.len()).sum(),
+            excluded: measured - learned.len(),
             norm,
         })
     }
@@ -87,17 +76,32 @@ impl Baseline {
     }
 }
 
+/// Nodes from which a baseline learns, without those far from the others.
+fn list_normal(passes: &BTreeMap<String, NodePass>) -> Vec<NodeSummary<'_>> {
+    let sound = passes.values().filter(|pass| !pass.is_unsound);
+    let sound = sound.filter_map(|pass| Some((pass.is_cold, NodeSummary::new(pass, Average::Mean)?)));
+    let sound: Vec<(bool, NodeSummary<'_>)> = sound.collect();
+    // The first run after a boot may be slow. In a new fleet there are only such runs.
+    let warm = sound.iter().filter(|(is_cold, _)| !is_cold);
+    let warm: Vec<usize> = warm.map(|(_, node)| node.gpus.len()).collect();
+    let is_enough = warm.len() >= NODES && warm.iter().sum::<usize>() >= GPUS;
+    let healthy = sound.into_iter().filter(|(is_cold, _)| !(*is_cold && is_enough));
+    let mut nodes: Vec<NodeSummary<'_>> = healthy.map(|(_, node)| node).collect();
+    // Among nodes a slow one stands out more than its GPUs do among all GPUs.
+    let whole: Vec<f64> = nodes.iter().map(|node| node.whole.mean).collect();
+    if let Some(range) = normal_range(&whole, NORMAL) {
+        nodes.retain(|node| range.contains(node.whole.mean));
+    }
+    nodes
+}
+
 impl SpeedNorm {
-    /// Norm of healthy passes, most of them normal; `None` without any.
-    fn learn(mut summaries: Vec<NodeSummary>) -> Option<Self> {
-        // Among nodes a slow one stands out more than its GPUs do among all GPUs.
-        let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
-        let range = normal_range(&whole, NORMAL)?;
-        summaries.retain(|summary| range.contains(summary.whole.mean));
-        let whole: Vec<f64> = summaries.iter().map(|summary| summary.whole.mean).collect();
+    /// Norm of normal nodes; `None` without any.
+    fn learn(nodes: &[NodeSummary<'_>]) -> Option<Self> {
+        let whole: Vec<f64> = nodes.iter().map(|node| node.whole.mean).collect();
         let core = normal_range(&whole, CORE)?;
-        let core = summaries.iter().filter(|summary| core.contains(summary.whole.mean));
-        let gpus = core.flat_map(|summary| summary.gpus.iter().map(|(_, value)| value.mean));
+        let core = nodes.iter().filter(|node| core.contains(node.whole.mean));
+        let gpus = core.flat_map(|node| node.gpus.iter().map(|(_, value)| value.mean));
         let mut gpus: Vec<f64> = gpus.collect();
         let range = normal_range(&gpus, NORMAL)?;
         gpus.retain(|value| range.contains(*value));
@@ -105,7 +109,6 @@ impl SpeedNorm {
             centre: round(hodges_lehmann(&gpus)?.exp()),
             node_percent: trimmed_deviation(&whole).map(|deviation| round(100.0 * deviation)),
             nodes: Some(whole.len()),
-            gpus: Some(summaries.iter().map(|summary| summary.gpus.len()).sum()),
         })
     }
 
@@ -176,6 +179,11 @@ impl SpeedNorm {
         // A change that makes all nodes miss a gate is a shift too.
         let summaries = passes.values().filter_map(|pass| NodeSummary::new(pass, Average::Mean));
         self.shift(&summaries.collect::<Vec<_>>(), spread)
+    }
+
+    /// Common shift of the nodes from which a baseline would learn now.
+    pub fn compare_learned(&self, passes: &BTreeMap<String, NodePass>, spread: &PriorSpread) -> CommonShift {
+        self.shift(&list_normal(passes), spread)
     }
 }
 

@@ -17,8 +17,8 @@ use perfval_api::fleet::{
 
 use self::condition::{BaselineSituation, conditions};
 use self::stored::{norm, provided, revision};
-use crate::baseline::{Approved, Baseline};
-use crate::prior::prior;
+use crate::baseline::{Approved, Baseline, SpeedNorm};
+use crate::prior::{PriorSpread, prior};
 use crate::reading::NodePass;
 use crate::shift::CommonShift;
 use crate::strata::strata;
@@ -46,8 +46,8 @@ struct MeasuredEnvironment<'a> {
     learned: Option<Baseline>,
 }
 
-/// Decides the next steps of all baselines. `is_selected` accepts the nodes of policies: only for their environments a baseline
-/// is created.
+/// Decides the next steps of all baselines. `is_selected` accepts the nodes of policies. A baseline is created only for environments
+/// of runs of policies on them.
 pub fn decide(
     baselines: &[&PerfBaseline],
     measured: &BTreeMap<String, &NodePerformanceStatus>,
@@ -112,7 +112,10 @@ fn revise(
         BaselineSource::Provided => next_provided(baseline, &known, now),
     };
     let approved = baseline.spec.approved_revision.and_then(|approved| {
-        let mut revisions = [&known.approved, &known.newest, &newest].into_iter().flatten();
+        // An import may replace a learned baseline. Its approval is not for the revision that this operator learned.
+        let is_expected = baseline.spec.source == BaselineSource::Learned;
+        let shown = known.newest.as_ref().filter(|shown| is_learned(shown) == is_expected);
+        let mut revisions = [known.approved.as_ref(), shown, newest.as_ref()].into_iter().flatten();
         let found = revisions.find(|revision| revision.revision == approved);
         // With a wrong number no revision is in use, but the earlier one is not lost.
         found.or(known.approved.as_ref()).cloned()
@@ -138,7 +141,7 @@ fn decide_status(
     let revised = baseline.status.clone().unwrap_or_default();
     let environment = environments.get(baseline.spec.environment.digest.as_str());
     let shift = match (baseline.approved(), environment) {
-        (Some(approved), Some(environment)) => Some(shift(approved, environment)),
+        (Some(approved), Some(environment)) => Some(shift(approved, environment, SpeedNorm::compare)),
         _ => None,
     };
     let learned = environment.and_then(|environment| environment.learned.as_ref());
@@ -155,7 +158,7 @@ fn decide_status(
     PerfBaselineStatus { conditions, ..revised }
 }
 
-/// Newest revision of a learned baseline: a new one if the nodes have shifted, or if there are twice as many.
+/// Newest revision of a learned baseline: a new one if the nodes that it learns have shifted, or if there are twice as many.
 fn next_learned(
     baseline: &PerfBaseline,
     known: &PerfBaselineStatus,
@@ -170,11 +173,11 @@ fn next_learned(
         return newest.cloned();
     }
     let is_current = newest.is_some_and(|newest| {
-        // A provided revision excludes nothing.
-        let is_learned = newest.excluded_nodes.is_some();
         let nodes = i64::try_from(learned.nodes).unwrap_or(i64::MAX);
         let has_grown = newest.nodes.is_some_and(|known| nodes >= GROWTH * known);
-        is_learned && !has_grown && !shift(newest, environment).is_environment
+        // A shift of other nodes would make one revision after another, all of them with the same numbers.
+        let shift = shift(newest, environment, SpeedNorm::compare_learned);
+        is_learned(newest) && !has_grown && !shift.is_environment
     });
     if is_current {
         return newest.cloned();
@@ -199,11 +202,19 @@ fn last(known: &PerfBaselineStatus) -> i64 {
     revisions.map(|revision| revision.revision).max().unwrap_or_default()
 }
 
-/// Shift of the nodes against a revision.
-fn shift(revision: &BaselineRevision, environment: &MeasuredEnvironment<'_>) -> CommonShift {
-    let spread = prior(environment.product);
+/// Returns true if nodes are behind it. A provided revision excludes nothing.
+fn is_learned(revision: &BaselineRevision) -> bool {
+    revision.excluded_nodes.is_some()
+}
+
+/// Shift of the nodes that `compare` takes against a revision.
+fn shift(
+    revision: &BaselineRevision,
+    environment: &MeasuredEnvironment<'_>,
+    compare: fn(&SpeedNorm, &BTreeMap<String, NodePass>, &PriorSpread) -> CommonShift,
+) -> CommonShift {
     let norm = norm(&revision.metrics);
-    norm.map(|norm| norm.compare(&environment.passes, &spread))
+    norm.map(|norm| compare(&norm, &environment.passes, &prior(environment.product)))
         .unwrap_or_default()
 }
 
@@ -214,9 +225,14 @@ fn create(
     environments: &BTreeMap<&str, MeasuredEnvironment<'_>>,
     is_selected: impl Fn(&str) -> bool,
 ) -> Vec<PerfBaseline> {
+    // The runs of users could have any number of environments.
+    let is_of_policy = |node: &String| {
+        let run = measured.get(node).map(|status| &status.validation);
+        is_selected(node) && run.is_some_and(|run| run.policy.is_some())
+    };
     let mut seen: Vec<(&str, &MeasuredEnvironment<'_>)> = environments
         .iter()
-        .filter(|(digest, environment)| is_digest(digest) && environment.passes.keys().any(|node| is_selected(node)))
+        .filter(|(digest, environment)| is_digest(digest) && environment.passes.keys().any(is_of_policy))
         .map(|(digest, environment)| (*digest, environment))
         .collect();
     seen.sort_by_key(|(digest, environment)| (std::cmp::Reverse(environment.passes.len()), *digest));

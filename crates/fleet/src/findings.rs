@@ -18,7 +18,6 @@ use crate::evidence::{DetectionLimits, NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
 use crate::prior::PriorSpread;
 use crate::reading::NodePass;
-use crate::shift::CommonShift;
 
 /// p-value of the screen at or below which a node counts as slow before its confirmation, so that a bad rack is found.
 const ODD: f64 = 0.01;
@@ -122,8 +121,6 @@ pub struct NodeAssessment {
 pub struct Assessment {
     /// By name of the node.
     pub nodes: BTreeMap<String, NodeAssessment>,
-    /// Common shift of the nodes. If it is the environment's, no node is blamed.
-    pub shift: CommonShift,
     /// Losses that nine of ten passes report.
     pub detectable: DetectableLoss,
     /// Check of the p-values. While it is poor, no loss is `Actionable`.
@@ -225,7 +222,6 @@ pub fn assess(
     };
     Assessment {
         nodes: names.iter().enumerate().map(node).collect(),
-        shift: compared.shift,
         detectable: DetectableLoss::new(&compared.samples, limits),
         calibration,
         too_many,

@@ -5,7 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource as _;
 use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
 use perfval_api::meta::DUE_REASON;
-use perfval_api::{GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Trigger, Verdict};
+use perfval_api::{
+    EnvironmentStatus, GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Trigger, Verdict,
+};
 
 use crate::centre::mean;
 
@@ -33,7 +35,7 @@ pub struct Measurement {
     pub reason: Option<String>,
     /// End of the run.
     pub ended_at: DateTime<Utc>,
-    /// Digest of the environment.
+    /// Digest of the environment; `None` if no trial left a report.
     pub environment: Option<String>,
     /// Product name of the GPUs.
     pub product: Option<String>,
@@ -57,18 +59,7 @@ impl Measurement {
         let (run, placement) = (status.run.as_ref()?, status.placement.as_ref()?);
         let verdict = status.verdict.filter(|_| is_measured(status))?;
         let metadata = &object.metadata;
-        // The published workers begin with those that measured, in the same order.
-        let times = status
-            .workers
-            .iter()
-            .zip(&status.state.workers)
-            .filter_map(|(worker, load)| {
-                let mut times = load.token_microseconds();
-                times.drain(..times.len().saturating_sub(MOST_TRIALS));
-                let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
-                (is_known && !times.is_empty()).then(|| (one_name(&worker.gpus), times))
-            });
-        let mut gpus: Vec<(String, Vec<i64>)> = times.collect();
+        let mut gpus: Vec<(String, Vec<i64>)> = gpu_times(status).collect();
         gpus.sort_by(|(a, of_a), (b, of_b)| mean_time(of_b).cmp(&mean_time(of_a)).then_with(|| a.cmp(b)));
         gpus.dedup_by(|a, b| a.0 == b.0);
         let owner = policy_of(metadata);
@@ -89,10 +80,7 @@ impl Measurement {
             verdict,
             reason: status.reason.clone(),
             ended_at: run.completed_at?,
-            environment: status
-                .environment
-                .as_ref()
-                .and_then(|environment| environment.digest.clone()),
+            environment: reported_environment(status).and_then(|known| known.digest.clone()),
             product: placement.product.clone(),
             gpu_count: placement.gpus,
             output_tokens_per_second: status
@@ -104,6 +92,38 @@ impl Measurement {
             gpus,
         })
     }
+
+    /// The same measurement as a user's run.
+    #[must_use]
+    pub fn without_policy(mut self) -> Self {
+        self.validation.policy = None;
+        self.is_confirmation = false;
+        self
+    }
+}
+
+/// Environment of a run. Without a report AIPerf's version is unknown. The digest is then that of no other run, and no speed can be
+/// compared.
+fn reported_environment(status: &PerfValidationStatus) -> Option<&EnvironmentStatus> {
+    status.environment.as_ref().filter(|known| known.aiperf.is_some())
+}
+
+/// UUIDs of the GPUs of each worker with its times from one token to the next in the last trials (µs).
+fn gpu_times(status: &PerfValidationStatus) -> impl Iterator<Item = (String, Vec<i64>)> {
+    let has_report = reported_environment(status).is_some();
+    // The published workers begin with those that measured, in the same order.
+    let workers = status.workers.iter().zip(&status.state.workers);
+    workers.filter_map(move |(worker, load)| {
+        let mut times = load.token_microseconds();
+        times.drain(..times.len().saturating_sub(MOST_TRIALS));
+        let is_known = !worker.gpus.is_empty() && worker.gpus.iter().all(|name| name.starts_with("GPU-"));
+        (has_report && is_known && !times.is_empty()).then(|| (one_name(&worker.gpus), times))
+    })
+}
+
+/// Returns true if a run measured the speed of a GPU.
+pub(crate) fn has_speeds(status: &PerfValidationStatus) -> bool {
+    gpu_times(status).next().is_some()
 }
 
 /// Returns true if a user requested the run. The operator begins the others by itself, also after a preemption.
@@ -144,7 +164,7 @@ fn one_name(uuids: &[String]) -> String {
 }
 
 /// Returns true if a run is over that measured its node.
-pub fn is_measured(status: &PerfValidationStatus) -> bool {
+fn is_measured(status: &PerfValidationStatus) -> bool {
     let measured = [Verdict::Passed, Verdict::Failed, Verdict::Inconclusive];
     status.phase == Some(Phase::Completed) && status.verdict.is_some_and(|verdict| measured.contains(&verdict))
 }

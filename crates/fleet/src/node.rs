@@ -135,10 +135,8 @@ fn measure<'a>(
         let Some(past) = stored.and_then(|stored| Running::read(stored, environment)) else {
             continue;
         };
-        // A GPU that moved is in two objects. The newer one has more runs.
         let known = pasts.get(gpu.uuid.as_str());
-        let order = |past: &Running| (past.count_runs(), past.confirmations());
-        if known.is_none_or(|known| order(&past) > order(known)) {
+        if known.is_none_or(|known| is_newer(&past, known)) {
             pasts.insert(&gpu.uuid, past);
         }
     }
@@ -150,7 +148,9 @@ fn measure<'a>(
     let known: Vec<(Running, Vec<f64>)> = measured.gpus.iter().map(&mut known).collect();
     let stored = shown.and_then(|shown| shown.operator_state.as_ref());
     let mut shared = SharedPast::read(stored, environment);
-    let states = statuses.filter_map(|status| Some((status.measured_at, status.operator_state.as_ref()?)));
+    let states = statuses
+        .clone()
+        .filter_map(|status| Some((status.measured_at, status.operator_state.as_ref()?)));
     let common = || common_residual(states, environment, shown?.measured_at);
     let next = add(
         measured,
@@ -170,13 +170,19 @@ fn measure<'a>(
             operator_state: statistics.to_text(),
         })
         .collect();
-    // GPUs that this run did not use keep their past.
+    // A run without speeds neither shows nor refutes a loss. The rows before it stay whole, with the facts that belong to them.
+    let kept = shown.filter(|_| measured.gpus.is_empty());
+    // GPUs that this run did not use keep their past, unless it went on elsewhere: a person may delete it there.
     let absent = shown.into_iter().flat_map(|shown| &shown.gpus);
     let absent = absent.filter(|gpu| measured.gpus.iter().all(|(uuid, _)| *uuid != gpu.uuid));
-    gpus.extend(absent.map(|gpu| GpuPerformance {
-        uuid: gpu.uuid.clone(),
-        operator_state: gpu.operator_state.clone(),
-        ..GpuPerformance::default()
+    let absent = absent.filter(|gpu| !has_moved(gpu, statuses.clone()));
+    gpus.extend(absent.map(|gpu| match kept {
+        Some(_) => gpu.clone(),
+        None => GpuPerformance {
+            uuid: gpu.uuid.clone(),
+            operator_state: gpu.operator_state.clone(),
+            ..GpuPerformance::default()
+        },
     }));
     gpus.truncate(MOST_GPUS);
     NodePerformanceStatus {
@@ -184,23 +190,56 @@ fn measure<'a>(
         reason: measured.reason.clone(),
         measured_at: measured.ended_at,
         validation: measured.validation.clone(),
-        environment: measured.environment.clone(),
-        boot_id: node.boot_id.clone().or_else(|| shown?.boot_id.clone()),
-        product: measured.product.clone(),
+        environment: kept
+            .and_then(|kept| kept.environment.clone())
+            .or_else(|| measured.environment.clone()),
+        // The next run with speeds may be the first one since the boot.
+        boot_id: kept
+            .and_then(|kept| kept.boot_id.clone())
+            .or_else(|| node.boot_id.clone())
+            .or_else(|| shown?.boot_id.clone()),
+        product: kept
+            .and_then(|kept| kept.product.clone())
+            .or_else(|| measured.product.clone()),
         gpu_count: Some(measured.gpu_count),
         output_tokens_per_second: measured.output_tokens_per_second,
         percent_of_gate: measured.percent_of_gate,
         percent_of_own_past: gpus.iter().filter_map(|gpu| gpu.percent_of_own_past).min(),
         percent_of_peers: measured.percent_of_peers,
         gpus,
-        operator_state: shared.to_text(),
+        // A run that measured no GPU adds nothing.
+        operator_state: if measured.gpus.is_empty() {
+            stored.cloned()
+        } else {
+            shared.to_text()
+        },
         conditions: vec![perf_validated(measured, shown)],
     }
 }
 
-/// Returns true if no earlier run of the machine is known since its boot or in its environment. Two boots differ only if both are known.
+/// Compares the pasts of a GPU that moved, which is in two objects. The newer one has more runs.
+fn is_newer(past: &Running, other: &Running) -> bool {
+    let order = |past: &Running| (past.count_runs(), past.confirmations());
+    order(past) > order(other)
+}
+
+/// Returns true if some node has a newer past of a GPU than this row, in the same environment.
+fn has_moved<'a>(row: &GpuPerformance, mut statuses: impl Iterator<Item = &'a NodePerformanceStatus>) -> bool {
+    statuses.any(|status| {
+        let environment = status.environment.as_deref();
+        let read = |row: &GpuPerformance| Running::read(row.operator_state.as_ref()?, environment);
+        let other = status.gpus.iter().find(|other| other.uuid == row.uuid);
+        let pasts = other.and_then(read).zip(read(row));
+        pasts.is_some_and(|(other, own)| is_newer(&other, &own))
+    })
+}
+
+/// Returns true if no earlier run with speeds is known since the machine's boot or in its environment. Two boots differ only if both
+/// are known.
 fn is_cold(measured: &Measurement, node: &NodeIdentity, shown: Option<&NodePerformanceStatus>) -> bool {
-    let Some(shown) = shown else { return true };
+    let Some(shown) = shown.filter(|shown| !shown.gpus.is_empty()) else {
+        return true;
+    };
     let boots = shown.boot_id.as_ref().zip(node.boot_id.as_ref());
     boots.is_some_and(|(shown, now)| shown != now) || measured.environment != shown.environment
 }

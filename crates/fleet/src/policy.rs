@@ -32,12 +32,21 @@ pub use self::snapshot::{PolicyFacts, Snapshot};
 /// Decides the next steps of every policy, in the order of the policies.
 pub fn decide(snapshot: &Snapshot<'_>) -> Vec<PolicyDecision> {
     let shares = share(snapshot.policies);
+    let namespaces: HashMap<&str, &str> = snapshot
+        .policies
+        .iter()
+        .filter_map(|facts| {
+            let template = &facts.policy.spec.validation_template.metadata;
+            Some((facts.policy.metadata.uid.as_deref()?, template.namespace.as_str()))
+        })
+        .collect();
     let active: HashSet<&str> = snapshot
         .validations
         .iter()
         .filter(|validation| {
             // A foreign validation has no GPUs while it waits, and the queue keeps the two apart.
-            let is_foreign = validation.policy.is_none() && validation.outline.state == RunState::Waiting;
+            let is_foreign =
+                policy_of(validation, &namespaces).is_none() && validation.outline.state == RunState::Waiting;
             validation.outline.node.is_some() || (validation.is_active() && !is_foreign)
         })
         .flat_map(|validation| [validation.hostname(), validation.outline.node.as_deref()])
@@ -45,7 +54,7 @@ pub fn decide(snapshot: &Snapshot<'_>) -> Vec<PolicyDecision> {
         .collect();
     let mut children: HashMap<&str, Vec<&ValidationFacts>> = HashMap::new();
     for validation in snapshot.validations {
-        if let Some(policy) = &validation.policy {
+        if let Some(policy) = policy_of(validation, &namespaces) {
             children.entry(policy).or_default().push(validation);
         }
     }
@@ -55,4 +64,15 @@ pub fn decide(snapshot: &Snapshot<'_>) -> Vec<PolicyDecision> {
         Planner::new(snapshot, facts, &share, own).decide(&active)
     });
     decided.collect()
+}
+
+/// Uid of the policy that created a validation. `namespaces` has the namespace of each policy's template by the policy's uid. A user of
+/// another namespace may write the same owner there. If the template changes its namespace, earlier validations end by their own
+/// time-outs, and their results stay until somebody deletes them or the policy.
+fn policy_of<'a>(validation: &'a ValidationFacts, namespaces: &HashMap<&str, &str>) -> Option<&'a str> {
+    let policy = validation.policy.as_deref()?;
+    let is_elsewhere = namespaces
+        .get(policy)
+        .is_some_and(|namespace| *namespace != validation.namespace);
+    (!is_elsewhere).then_some(policy)
 }

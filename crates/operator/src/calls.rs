@@ -74,7 +74,7 @@ where
             let answer = answer.await?;
             pending.code = Some(answer.status().as_u16());
             if answer.status() == StatusCode::FORBIDDEN {
-                rights.doubt();
+                rights.doubt(verb, resource);
             }
             Ok(answer)
         }
@@ -131,7 +131,7 @@ fn asked(method: &Method, uri: &Uri) -> (&'static str, &'static str) {
         Method::DELETE => "delete",
         _ => "other",
     };
-    (verb, rbac::known_resource(&resource).unwrap_or("other"))
+    (verb, rbac::known_resource(&resource).unwrap_or(rbac::OTHER_RESOURCE))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use k8s_openapi::api::networking::v1::NetworkPolicyIngressRule;
-use perfval_run::{Settings, settings};
+use perfval_run::Settings;
+use perfval_run::settings::{self, names};
 
 use crate::version;
 
@@ -44,11 +45,11 @@ pub struct ReadyArgs {
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// Image with AIPerf, if spec.benchmark.image is empty
-    #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
+    #[arg(long, env = settings::AIPERF_IMAGE, value_parser = non_empty)]
     pub aiperf_image: Option<String>,
 
     /// Other permitted values of spec.benchmark.image, or path prefixes, comma-separated
-    #[arg(long, env = "PERFVAL_BENCHMARK_IMAGES", value_delimiter = ',', num_args = 0..)]
+    #[arg(long, env = settings::BENCHMARK_IMAGES, value_delimiter = ',', num_args = 0..)]
     pub benchmark_images: Vec<String>,
 
     /// Image with /perfval-runner: the operator's own
@@ -64,11 +65,11 @@ pub struct RunArgs {
     pub endpoint_access: FrontendAccess,
 
     /// Watched namespaces, comma-separated; all when empty
-    #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
+    #[arg(long, env = settings::WATCH_NAMESPACES, value_delimiter = ',', num_args = 0..)]
     pub watch_namespaces: Vec<String>,
 
     /// Namespaces without runs, comma-separated; by default kube-system and the operator's own; none when empty
-    #[arg(long, env = "PERFVAL_REFUSED_NAMESPACES", value_delimiter = ',', num_args = 0..)]
+    #[arg(long, env = settings::REFUSED_NAMESPACES, value_delimiter = ',', num_args = 0..)]
     pub refused_namespaces: Option<Vec<String>>,
 
     /// Show pods and claims of other namespaces in messages, not only their number
@@ -171,11 +172,7 @@ impl RunArgs {
     pub fn settings(&self, own_namespace: Option<&str>) -> Settings {
         let refused_namespaces = match &self.refused_namespaces {
             Some(given) => names(given),
-            None => [settings::KUBE_SYSTEM]
-                .into_iter()
-                .chain(own_namespace)
-                .map(str::to_owned)
-                .collect(),
+            None => settings::refused_by_default(own_namespace),
         };
         Settings {
             refused_namespaces,
@@ -201,12 +198,6 @@ impl RunArgs {
             named.into_iter().map(Some).collect()
         }
     }
-}
-
-/// The names of a comma-separated list.
-fn names(list: &[String]) -> Vec<String> {
-    let trimmed = list.iter().map(|name| name.trim());
-    trimmed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// The namespace of this process' pod, as the manifests set it; else of its service account.

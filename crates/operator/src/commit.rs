@@ -24,9 +24,10 @@ pub(crate) async fn commit(run: &Run<'_>, context: &Context, decision: &Decision
         ControlFlow::Continue(written) => written,
         ControlFlow::Break(action) => return Ok(action),
     };
-    let acted = act(run, context, decision).await;
-    announce(run, context, decision);
+    // Later calls need the version that this write made.
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
+    let acted = context.cluster.act(&current, &decision.effects).await;
+    announce(run, context, decision);
     record_whether_blocked(&current, context, acted.as_ref().err()).await;
     remember(&current, context, acted?);
     Ok(schedule(decision, written.is_some()))
@@ -69,16 +70,6 @@ async fn record(
     }
 }
 
-/// Carries out the effects; the metadata of the object, if an effect changed it.
-async fn act(run: &Run<'_>, context: &Context, decision: &Decision) -> Result<Option<ObjectMeta>, Error> {
-    // The finalizer can wait for the next pass: no object is created before it is there. Of a thousand objects
-    // created at once the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just
-    // bench-line`).
-    let others_wait = run.status().phase.is_none() && context.newcomers.any();
-    let effects = if others_wait { &[][..] } else { &decision.effects };
-    context.cluster.act(run, effects).await
-}
-
 /// Publishes the Events of the decision, and the rights that the run lacks.
 fn announce(run: &Run<'_>, context: &Context, decision: &Decision) {
     context.announce(run, decision.events.iter().cloned());
@@ -91,11 +82,7 @@ fn announce(run: &Run<'_>, context: &Context, decision: &Decision) {
 /// refused (230 times for a thousand objects), or tears down once more what has gone (891 times).
 fn remember(current: &Run<'_>, context: &Context, metadata: Option<ObjectMeta>) {
     if let Some(metadata) = metadata {
-        let newest = PerfValidation {
-            metadata,
-            ..current.object.clone()
-        };
-        context.own_writes.add(current.object, newest);
+        context.own_writes.add_metadata(current.object, metadata);
     }
     context.setbacks.over(current.uid());
 }

@@ -32,21 +32,17 @@ pub struct Tenure(Arc<Mutex<Option<Moment>>>);
 impl Tenure {
     /// Records a renewal of the lease, by a record whose writing began then.
     pub(crate) fn renewed(&self, began: Moment) {
-        self.set(Some(began));
+        *self.0.lock() = Some(began);
     }
 
     /// Records the loss of the lease.
     pub(crate) fn end(&self) {
-        self.set(None);
+        *self.0.lock() = None;
     }
 
     /// Time of the last sure renewal; `None` without the lease.
     pub(crate) fn renewed_at(&self) -> Option<Moment> {
         *self.0.lock()
-    }
-
-    fn set(&self, renewed: Option<Moment>) {
-        *self.0.lock() = renewed;
     }
 }
 

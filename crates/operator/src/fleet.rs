@@ -38,13 +38,13 @@ pub async fn work_until(context: Arc<Context>, client: Client, stop: Cancellatio
     let metrics = &context.metrics;
     let (measured, writer) = store::<FleetObject<NodePerformance>>();
     let watched = watch("NodePerformance", client.clone(), metrics, writer, || ());
-    let recorded = nodes::record(&context, &measured);
     let (policies, writer) = store::<FleetObject<PerfValidationPolicy>>();
     let bell = Notify::new();
     let ring = || bell.notify_one();
     let listed = watch("PerfValidationPolicy", client.clone(), metrics, writer, ring);
     let (baselines, writer) = store::<FleetObject<PerfBaseline>>();
     let approved = watch("PerfBaseline", client, metrics, writer, ring);
+    let recorded = nodes::record(&context, &measured, &policies);
     let followed = Box::pin(policy::follow(&context, &policies, &measured, &baselines, &bell));
     let all = async { futures::join!(watched, recorded, listed, approved, followed) };
     // It only ends when it is stopped.

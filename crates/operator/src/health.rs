@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
+use crate::listen::IdleListener;
 use crate::metrics::OperatorMetrics;
 use crate::objects::Objects;
 use crate::planner::apart;
@@ -74,7 +75,7 @@ pub async fn serve(
         .route("/readyz", get(ready))
         .route("/metrics", metrics)
         .with_state(health);
-    axum::serve(listener, router)
+    axum::serve(IdleListener(listener), router)
         .with_graceful_shutdown(end.cancelled_owned())
         .await
         .map_err(Error::Serve)

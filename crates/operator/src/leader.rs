@@ -140,7 +140,15 @@ impl Candidate {
     /// Gives the lease back, so that a successor need not wait for its expiry.
     pub async fn release(&mut self) {
         self.tenure.end();
-        let Some((mut released, _)) = self.seen.take().filter(|(lease, _)| holder(lease) == Some(&self.me)) else {
+        let known = match self.written.take() {
+            Some(written) => Some(written),
+            // The last attempt may have been cut off between its write and the answer.
+            None => match timeout(RETRY, self.api.get_opt(&self.name)).await {
+                Ok(Ok(current)) => current,
+                _ => None,
+            },
+        };
+        let Some(mut released) = known.filter(|lease| holder(lease) == Some(&self.me)) else {
             return;
         };
         self.suspects.annotate(&mut released.metadata);

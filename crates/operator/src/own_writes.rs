@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use kube::api::ObjectMeta;
 use parking_lot::Mutex;
 use perfval_api::PerfValidation;
 
@@ -35,6 +36,18 @@ impl OwnWrites {
         });
         written.replaced.push(version);
         written.newest = newest;
+    }
+
+    /// Records a write of the operator that replaced only the metadata. If another client has changed the spec since, the new spec
+    /// is unknown here, and the watch brings it.
+    pub fn add_metadata(&self, replaced: &PerfValidation, metadata: ObjectMeta) {
+        if metadata.generation == replaced.metadata.generation {
+            let newest = PerfValidation {
+                metadata,
+                ..replaced.clone()
+            };
+            self.add(replaced, newest);
+        }
     }
 
     /// The operator's write after the watched version; `None` if the watch has caught up.
@@ -105,6 +118,19 @@ mod tests {
             writes.0.lock().is_empty(),
             "nothing is kept once the watch has caught up"
         );
+    }
+
+    #[test]
+    fn new_metadata_counts_only_with_the_spec_that_belongs_to_it() {
+        let versioned = |version: &str, generation: i64| {
+            let metadata = json!({"uid": "a", "resourceVersion": version, "generation": generation});
+            test_object::object::<PerfValidation>(&metadata, &json!(null))
+        };
+        let writes = OwnWrites::default();
+        writes.add_metadata(&versioned("7", 1), versioned("9", 2).metadata);
+        assert_eq!(newer(&writes, "a", "7"), None, "another client changed the spec");
+        writes.add_metadata(&versioned("7", 1), versioned("9", 1).metadata);
+        assert_eq!(newer(&writes, "a", "7").as_deref(), Some("9"));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use perfval_cluster::{Permission, dynamo};
 
 pub use right::{Duties, Right, known_resource};
 
+/// Name of all other resources for the counter of the calls.
+pub const OTHER_RESOURCE: &str = "other";
+
 /// Calls of the process itself; those of a pass are the cluster crate's.
 #[rustfmt::skip] // a table: one line a right
 pub const PROCESS: &[Permission] = &[

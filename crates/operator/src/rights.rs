@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt as _, StreamExt, stream};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -17,19 +17,17 @@ use perfval_api::{Reason, text};
 use perfval_cluster::own_right;
 use perfval_run::{Event, Run};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::metrics::OperatorMetrics;
-use crate::rbac::Right;
+use crate::rbac::{OTHER_RESOURCE, Right, known_resource};
 
 /// First pause between checks while a right is missing; never shorter, because a refusal may have another cause, such as
 /// a quota. Each further one doubles it.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Longest pause while a right is missing.
 const SELDOM: Duration = Duration::from_secs(30);
-/// Shortest time between two checks of all rights while one is missing: 50 namespaces have 1,800 of them.
-const ALL: Duration = Duration::from_mins(2);
 /// Questions at the same time.
 const AT_ONCE: usize = 8;
 /// Time-out of one check.
@@ -44,6 +42,9 @@ pub struct Rights(Arc<SharedRights>);
 #[derive(Default)]
 struct SharedRights {
     known: Mutex<Known>,
+    /// Verbs and resources of refused calls, whose rights are not checked since. All 1,800 rights of 50 namespaces would be too many
+    /// for each call that a quota refuses.
+    doubts: Mutex<BTreeSet<(&'static str, &'static str)>>,
     doubted: Notify,
 }
 
@@ -55,8 +56,9 @@ struct Known {
 }
 
 impl Rights {
-    /// A call was refused: it is looked whether that was for a missing right.
-    pub fn doubt(&self) {
+    /// A call with this verb on this resource was refused: it is looked whether that was for a missing right.
+    pub fn doubt(&self, verb: &'static str, resource: &'static str) {
+        self.0.doubts.lock().insert((verb, resource));
         self.0.doubted.notify_one();
     }
 
@@ -99,18 +101,12 @@ impl Rights {
         self.0.known.lock().notified.retain(|uid| uids.contains(uid));
     }
 
-    /// Checks these rights at once and whenever one is doubted, and the missing ones again and again; `on_change` is called
+    /// Checks these rights at once, each one again when it is doubted, and the missing ones again and again; `on_change` is called
     /// whenever the answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<OperatorMetrics>, on_change: impl Fn()) {
-        let (mut pause, mut asked_all, mut is_doubted) = (AGAIN, Instant::now(), true);
+        let (mut pause, mut doubtful) = (AGAIN, needed.clone());
         loop {
-            let known = self.0.known.lock().missing.clone();
-            let missing = if known.is_empty() || (is_doubted && asked_all.elapsed() >= ALL) {
-                (asked_all, is_doubted) = (Instant::now(), false);
-                self.ask(&client, needed.iter()).await
-            } else {
-                self.ask(&client, known.iter()).await
-            };
+            let missing = self.ask(&client, doubtful.iter()).await;
             metrics.lacks(missing.len());
             if self.learn(missing) {
                 pause = AGAIN;
@@ -120,15 +116,28 @@ impl Rights {
             let nothing_missing = self.0.known.lock().missing.is_empty();
             if nothing_missing {
                 pause = AGAIN;
-                // A doubt that came while another right was missing is not answered yet.
-                if !is_doubted {
-                    self.0.doubted.notified().await;
-                }
+                self.0.doubted.notified().await;
             } else {
                 pause = (2 * pause).min(SELDOM);
-                is_doubted |= self.0.doubted.notified().now_or_never().is_some();
             }
+            doubtful = self.list_doubtful(&needed);
         }
+    }
+
+    /// The missing rights, and those of the calls that were refused since the last time.
+    fn list_doubtful(&self, needed: &[Right]) -> Vec<Right> {
+        let known = self.0.known.lock().missing.clone();
+        let doubts = std::mem::take(&mut *self.0.doubts.lock());
+        let is_doubted = |right: &Right| {
+            let resource = known_resource(right.resource).unwrap_or(OTHER_RESOURCE);
+            // An apply that creates the object needs both.
+            let creates = right.verb == "create" && doubts.contains(&("patch", resource));
+            creates || doubts.contains(&(right.verb, resource))
+        };
+        let doubtful = needed
+            .iter()
+            .filter(|right| known.contains(*right) || is_doubted(right));
+        doubtful.cloned().collect()
     }
 
     /// Returns true if the answer is news.

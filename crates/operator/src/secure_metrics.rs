@@ -16,6 +16,7 @@ pub(crate) use self::readers::rights;
 pub use self::tls::Listener;
 use crate::error::Error;
 use crate::health::{Health, page};
+use crate::listen::IdleListener;
 
 /// State behind the answers.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ pub async fn serve(listener: Listener, health: Health, readers: Readers, end: Ca
     let router = Router::new()
         .route("/metrics", get(metrics))
         .with_state(Secured { health, readers });
-    axum::serve(listener, router)
+    axum::serve(IdleListener(listener), router)
         .with_graceful_shutdown(end.cancelled_owned())
         .await
         .map_err(Error::Serve)

@@ -17,7 +17,7 @@ mod results;
 mod trial_job;
 mod workers_service;
 
-pub use cache_claim::{cache_claim, has_storage_class};
+pub use cache_claim::{cache_claim, cache_claim_fault, has_storage_class};
 pub use cache_job::{FILL_CONTAINER, cache_job};
 pub use claim_template::claim_template;
 pub use meta::COMPONENT_LABEL;

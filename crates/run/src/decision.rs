@@ -32,7 +32,8 @@ pub struct Decision {
 impl Decision {
     /// Returns true if the decision leaves the status as it is, and there is nothing to do, publish or read.
     pub fn is_rest(&self, current: &PerfValidationStatus) -> bool {
-        self.does_nothing() && self.status == *current
+        let does_nothing = self.effects.is_empty() && self.events.is_empty() && self.reads.is_empty();
+        does_nothing && self.status == *current
     }
 
     /// Returns true if the decision may rest on copies: it writes at most the heartbeat and the progress of a trial, which come
@@ -51,10 +52,6 @@ impl Decision {
             trial.job_uid.clone_from(&next.job_uid);
         }
         self.status == looked
-    }
-
-    fn does_nothing(&self) -> bool {
-        self.effects.is_empty() && self.events.is_empty() && self.reads.is_empty()
     }
 }
 

@@ -9,6 +9,7 @@ pub mod log;
 pub mod obstacle;
 pub mod pods;
 pub mod race;
+pub mod rejection;
 mod scheduling;
 pub mod secret;
 mod sign;

@@ -99,7 +99,8 @@ fn total_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opti
 /// An object that was never looked at.
 fn first_look(run: &Run<'_>) -> Step {
     if run.is_deleting() {
-        return Step::Rest;
+        // A copy of another object, such as one from a backup, carries our finalizer.
+        return phase::leave(run);
     }
     if run.spec().suspend {
         let message = "spec.suspend is true: set it to false to run";

@@ -15,6 +15,7 @@ mod waiting_for_ready;
 
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 
+pub(crate) use completed::leave;
 pub(crate) use definition::Definition;
 pub use pending::not_allowed;
 pub(crate) use sizing::seldom_looked_at;

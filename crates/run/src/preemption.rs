@@ -22,11 +22,10 @@ pub(crate) fn give_way(pass: &mut Pass<'_>, current: Phase) -> Option<Step> {
         return None;
     }
     let pods = pass.seen.pods.present()?;
-    let workers = Pods::new(pods, &pass.run.id()).workers;
-    let visible = workers
-        .into_iter()
-        .find(|pod| is_preempted(pod))
-        .map(ResourceExt::name_any);
+    let pods = Pods::new(pods, &pass.run.id());
+    // The scheduler deletes a pod together with its condition.
+    let mut workers = pods.leaving.into_iter().chain(pods.workers);
+    let visible = workers.find(|pod| is_preempted(pod)).map(ResourceExt::name_any);
     // A pod that ends at once is gone before the next look.
     let mut events = pass.seen.preemptions.present().into_iter().flatten();
     let pod = visible.or_else(|| events.next().map(|event| event.pod.clone()))?;
@@ -48,7 +47,9 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod], late: &[&Pod]) -> bool {
 /// Returns true if an Event is on a worker of the run that is gone. A load generator holds no GPU.
 pub fn is_of_missing_worker(run: &Run<'_>, pods: &[Pod], name: &str, uid: &str) -> bool {
     let is_gone = pods.iter().all(|pod| pod.metadata.uid.as_deref() != Some(uid));
-    is_gone && name.starts_with(&format!("{}-{WORKER}-", names::deployment(&run.id())))
+    // Grove puts the number of a replica before the component.
+    let rest = name.strip_prefix(&names::deployment(&run.id()));
+    is_gone && rest.is_some_and(|rest| rest.contains(&format!("-{WORKER}-")))
 }
 
 fn is_preempted(pod: &Pod) -> bool {

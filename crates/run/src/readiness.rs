@@ -26,6 +26,8 @@ pub struct Pods<'a> {
     pub frontends: Vec<&'a Pod>,
     /// Worker pods that are being deleted. Their Service still lists them, so a trial would measure them.
     pub leaving: Vec<&'a Pod>,
+    /// Worker pods that failed: a kubelet evicted or rejected them, and they stay.
+    pub failed: Vec<&'a Pod>,
     /// Pods of trials that are not over; a pod that is being deleted still sends requests.
     pub load_generators: Vec<&'a Pod>,
 }
@@ -45,10 +47,12 @@ impl<'a> Pods<'a> {
         let (leaving, workers): (Vec<_>, Vec<_>) = alive(WORKER).into_iter().partition(is_leaving);
         let mut frontends = alive(FRONTEND);
         frontends.retain(|pod| !is_leaving(pod));
+        let is_failed_worker = |pod: &&Pod| is_part(pod, run_id, WORKER) && is_failed(pod);
         Self {
             workers,
             frontends,
             leaving,
+            failed: pods.iter().filter(is_failed_worker).collect(),
             load_generators: alive(LOAD_GENERATOR),
         }
     }

@@ -35,7 +35,27 @@ pub struct Settings {
 /// Namespaces of NVIDIA's GPU Operator: by its own guide, and on `OpenShift`.
 pub const DCGM_EXPORTER_NAMESPACES: [&str; 2] = ["gpu-operator", "nvidia-gpu-operator"];
 /// The namespace of the cluster's own programs.
-pub const KUBE_SYSTEM: &str = "kube-system";
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// Variable of the operator with `aiperf_image`. `kubectl perfval doctor` reads these variables in the operator's pod.
+pub const AIPERF_IMAGE: &str = "PERFVAL_AIPERF_IMAGE";
+/// Variable with `benchmark_images`, comma-separated.
+pub const BENCHMARK_IMAGES: &str = "PERFVAL_BENCHMARK_IMAGES";
+/// Variable with the watched namespaces, comma-separated; all when empty.
+pub const WATCH_NAMESPACES: &str = "PERFVAL_WATCH_NAMESPACES";
+/// Variable with `refused_namespaces`, comma-separated; none when empty.
+pub const REFUSED_NAMESPACES: &str = "PERFVAL_REFUSED_NAMESPACES";
+
+/// Names in the parts of a comma-separated list.
+pub fn names<T: AsRef<str>>(parts: impl IntoIterator<Item = T>) -> Vec<String> {
+    let names = parts.into_iter().map(|part| part.as_ref().trim().to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Namespaces without runs where an administrator names none. `own_namespace`: the namespace of the operator's pod.
+pub fn refused_by_default(own_namespace: Option<&str>) -> Vec<String> {
+    names([KUBE_SYSTEM].into_iter().chain(own_namespace))
+}
 
 impl Settings {
     /// Returns true if no run may begin in a namespace.
@@ -74,7 +94,7 @@ impl Default for Settings {
             benchmark_images: Vec::new(),
             cluster_domain: "cluster.local".into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            refused_namespaces: vec![KUBE_SYSTEM.into()],
+            refused_namespaces: refused_by_default(None),
             names_foreign_pods: false,
             dcgm_exporter_namespaces: DCGM_EXPORTER_NAMESPACES.map(str::to_owned).into(),
             shares_the_cluster: false,

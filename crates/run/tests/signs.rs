@@ -261,6 +261,49 @@ fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
 }
 
 #[test]
+fn a_pod_that_a_kubelet_rejects_is_believed_if_later_ones_are_rejected_too() {
+    let rejected = |reason: &str, message: &str| {
+        let mut made = pod(json!({"phase": "Failed", "reason": reason, "message": message}));
+        made.spec.get_or_insert_default().node_name = Some("gpu-node-1".into());
+        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pv-1-worker-6d", "uid": "u"});
+        made.metadata.owner_references = Some(vec![serde_json::from_value(owner).expect("well-formed")]);
+        sign(&made, &[], &[])
+    };
+    let unhealthy = "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices \
+        nvidia.com/gpu, which is unexpected";
+    let too_few = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. \
+        Requested: 1, Available: 0, which is unexpected";
+    let other = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu.shared. \
+        Requested: 1, Available: 0, which is unexpected";
+    let no_gpu =
+        "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 8, capacity: 8";
+    let few_cores =
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 4000, used: 63000, capacity: 64000";
+    let topology = "Pod was rejected: Resources cannot be allocated with Topology locality";
+    let cases = [
+        ("UnexpectedAdmissionError", unhealthy, Obstacle::LostRace),
+        ("UnexpectedAdmissionError", too_few, Obstacle::LostRace),
+        ("UnexpectedAdmissionError", other, Obstacle::Unschedulable),
+        ("OutOfnvidia.com/gpu", no_gpu, Obstacle::LostRace),
+        ("OutOfcpu", few_cores, Obstacle::Unschedulable),
+        ("TopologyAffinityError", topology, Obstacle::Unschedulable),
+    ];
+    for (reason, message, obstacle) in cases {
+        let found = rejected(reason, message).expect(reason);
+        assert_eq!(
+            (found.trouble.obstacle, found.proof),
+            (obstacle, Proof::Repeats(Some(now()))),
+            "{message}"
+        );
+        let words = message.trim_start_matches("Pod was rejected: ");
+        let evidence =
+            format!("the kubelet of gpu-node-1 rejects pods of ReplicaSet pv-1-worker-6d ({reason}): {words}");
+        assert_eq!(found.trouble.evidence, evidence);
+    }
+    assert_eq!(rejected("Evicted", "The node was low on resource: memory."), None);
+}
+
+#[test]
 fn who_refuses_pods_is_quoted_without_the_name_of_each_try() {
     let quota = "Error creating: pods \"pv-1-worker-6d-x2x\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, \
         limited: pods=1";

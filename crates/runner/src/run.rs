@@ -21,7 +21,7 @@ use crate::sampler::{Sampler, WorkerSamples};
 use crate::telemetry;
 use crate::ticker::Ticker;
 
-/// Samples of all workers together that go into the log; thinned beyond it. About 250 KB: 127 bytes each with the counters of
+/// Samples of all workers together that go into the log; thinned beyond it. Up to 250 KB: 127 bytes each with the counters of
 /// vLLM (H200).
 const LOGGED_SAMPLES: usize = 2000;
 

@@ -5,13 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use perfval_verdict::workers::{Sample, Scrape, WorkerSeries};
+use perfval_verdict::workers::{MOST_PER_NODE, Sample, Scrape, WorkerSeries};
 
 use crate::scrape::Scraper;
 use crate::ticker::{Ticker, seconds_since};
-
-/// More workers than any node has GPUs; a wrong name must not start threads without end.
-const WORKERS: usize = 64;
 
 /// Distinct error texts that are kept.
 const ERRORS: usize = 8;
@@ -98,7 +95,9 @@ impl SharedSampler {
         };
         let mut state = self.state();
         for address in addresses {
-            if state.stopped || state.series.len() >= WORKERS || state.series.contains_key(&address) {
+            // A wrong name must not start threads without end.
+            let full = state.series.len() >= MOST_PER_NODE;
+            if state.stopped || full || state.series.contains_key(&address) {
                 continue;
             }
             let series = WorkerSeries {

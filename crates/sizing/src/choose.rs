@@ -6,7 +6,7 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, Reason};
 
 use super::dra::Dra;
 use super::examine::Circumstances;
-use super::fleet::{Fleet, GpuNodes, check_reads_of_run};
+use super::fleet::{Fleet, check_reads_of_run};
 use super::report::{NodeObstacle, NodeReport};
 use super::summary::{self, Unlabelled};
 use super::{Sizing, expected, generator, namespace};
@@ -97,18 +97,15 @@ impl Fleet<'_> {
         })
     }
 
-    /// Indexes of the nodes with GPUs that must be examined one by one, in order, and the nodes that only lack a
-    /// label. A node that the spec's selector does not admit is examined too if another obstacle comes first.
-    fn admitted(&self, spec: &PerfValidationSpec, gpus: &GpuNodes) -> (Vec<usize>, Vec<Unlabelled>) {
+    /// Those of the nodes with GPUs that the spec's selector admits, as indexes in order, and the others, which lack a
+    /// label.
+    fn admitted(&self, spec: &PerfValidationSpec, gpus: &[usize]) -> (Vec<usize>, Vec<Unlabelled>) {
         let mut labels = spec.placement.node_selector.iter();
         let Some((key, value)) = labels.next() else {
-            let mut all = [&gpus.fit[..], &gpus.unfit].concat();
-            all.sort_unstable();
-            return (all, Vec::new());
+            return (gpus.to_vec(), Vec::new());
         };
-        let is_fit = |index: &usize| gpus.has[*index] && gpus.unfit.binary_search(index).is_err();
         let mut admitted = self.labelled(key, value);
-        admitted.retain(is_fit);
+        admitted.retain(|index| gpus.binary_search(index).is_ok());
         let without = |admitted: &[usize], all: &[usize], key: &str, value: &str| {
             let lacks = |index: &&usize| admitted.binary_search(index).is_err();
             let names = all.iter().filter(lacks).take(summary::NAMED_NODES);
@@ -120,7 +117,7 @@ impl Fleet<'_> {
                 nodes: all.len() - admitted.len(),
             }
         };
-        let mut unlabelled = vec![without(&admitted, &gpus.fit, key, value)];
+        let mut unlabelled = vec![without(&admitted, gpus, key, value)];
         for (key, value) in labels {
             let mut narrower = admitted.clone();
             narrower.retain(|index| self.nodes[*index].label(key) == Some(value));
@@ -128,8 +125,6 @@ impl Fleet<'_> {
             admitted = narrower;
         }
         unlabelled.retain(|group| group.nodes > 0);
-        admitted.extend(&gpus.unfit);
-        admitted.sort_unstable();
         (admitted, unlabelled)
     }
 

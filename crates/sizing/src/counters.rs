@@ -14,9 +14,8 @@ pub struct PoolCounters<'a> {
 impl<'a> PoolCounters<'a> {
     /// The counters of a valid pool's slices with nothing taken.
     pub fn new(slices: impl Iterator<Item = &'a Slice>) -> Self {
-        let counters = slices.flat_map(|slice| amounts(&slice.shared_counters));
         Self {
-            left: counters.map(|(key, value)| (key, value.unwrap_or_default())).collect(),
+            left: slices.flat_map(|slice| amounts(&slice.shared_counters)).collect(),
         }
     }
 
@@ -24,7 +23,7 @@ impl<'a> PoolCounters<'a> {
     pub fn take(&mut self, device: &'a Device) {
         for (key, amount) in amounts(&device.consumes) {
             if let Some(left) = self.left.get_mut(&key) {
-                *left = left.saturating_sub(amount.unwrap_or_default());
+                *left = left.saturating_sub(amount);
             }
         }
     }
@@ -37,10 +36,7 @@ impl<'a> PoolCounters<'a> {
         }
         let overdrawn = self.left.values().any(|left| *left < Decimal::ZERO);
         !overdrawn
-            && amounts(&device.consumes).all(|(key, amount)| {
-                let left = self.left.get(&key).copied().unwrap_or_default();
-                amount.is_some_and(|amount| amount <= left)
-            })
+            && amounts(&device.consumes).all(|(key, amount)| self.left.get(&key).is_some_and(|left| amount <= *left))
     }
 }
 
@@ -55,26 +51,27 @@ pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<Stri
         known.extend(counters.iter().map(|counter| (&**set, &*counter.name)));
     }
     let shared = slices.clone().flat_map(|slice| amounts(&slice.shared_counters));
-    if let Some(((set, counter), _)) = shared.into_iter().find(|(_, amount)| amount.is_none()) {
+    if let Some(((set, counter), _)) = shared.into_iter().find(|(_, amount)| *amount < Decimal::ZERO) {
         return Some(format!("counter {set}/{counter} is not an amount"));
     }
     slices.flat_map(|slice| &slice.devices).find_map(|device| {
         let ((set, counter), amount) =
-            amounts(&device.consumes).find(|(key, amount)| !known.contains(key) || amount.is_none())?;
-        Some(match amount {
-            Some(_) => format!("{} consumes {set}/{counter}, which the pool does not have", device.name),
-            None => format!("what {} consumes of {set}/{counter} is not an amount", device.name),
+            amounts(&device.consumes).find(|(key, amount)| !known.contains(key) || *amount < Decimal::ZERO)?;
+        Some(if amount < Decimal::ZERO {
+            format!("what {} consumes of {set}/{counter} is not an amount", device.name)
+        } else {
+            format!("{} consumes {set}/{counter}, which the pool does not have", device.name)
         })
     })
 }
 
-/// Amounts by set and counter. An amount that is negative or no quantity becomes `None`: a negative one would give
-/// other devices more than the card has.
-fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
+/// Amounts by set and counter; negative if the text is no quantity. A valid pool has no negative ones: they would give other
+/// devices more than the card has.
+fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Decimal)> {
     sets.iter().flat_map(|Consumption { set, counters }| {
-        let amount = |value: &Result<Decimal, _>| value.as_ref().ok().copied().filter(|value| *value >= Decimal::ZERO);
-        counters
-            .iter()
-            .map(move |Counter { name, value }| ((&**set, &**name), amount(value)))
+        counters.iter().map(move |Counter { name, value }| {
+            let amount = value.as_ref().copied().unwrap_or(Decimal::NEGATIVE_ONE);
+            ((&**set, &**name), amount)
+        })
     })
 }

@@ -30,7 +30,7 @@ pub struct Fleet<'a> {
     devices: Devices<'a>,
     classes: Cache<String, SelectedClass<'a>>,
     labels: Cache<String, ByValue<'a>>,
-    gpu_nodes: Cache<[String; 2], GpuNodes>,
+    gpu_nodes: Cache<[String; 2], [usize]>,
     totals: Cache<String, [i64]>,
     odd: OnceCell<Vec<Odd<'a>>>,
     examined: Cell<usize>,
@@ -41,15 +41,6 @@ type Cache<K, V> = RefCell<HashMap<K, Rc<V>>>;
 
 /// Nodes by the value of one label, each as its place among all.
 type ByValue<'a> = HashMap<&'a str, Vec<usize>>;
-
-/// Nodes that have GPUs or claim to have some.
-pub(crate) struct GpuNodes {
-    /// One flag for each node, true if it is a GPU node.
-    pub has: Vec<bool>,
-    /// Those that are Ready and stay.
-    pub fit: Vec<usize>,
-    pub unfit: Vec<usize>,
-}
 
 impl<'a> Fleet<'a> {
     /// Sorts the inventory. Parts that were read for one run alone are ignored.
@@ -151,15 +142,13 @@ impl<'a> Fleet<'a> {
         by_value.get(value).cloned().unwrap_or_default()
     }
 
-    /// The nodes that have GPUs for a run.
-    pub(crate) fn gpu_nodes(&self, world: &Circumstances<'_>) -> Rc<GpuNodes> {
+    /// The nodes that have GPUs for a run or claim to have some, as indexes in order.
+    pub(crate) fn gpu_nodes(&self, world: &Circumstances<'_>) -> Rc<[usize]> {
         let placement = &world.spec.placement;
         let key = [placement.device_class_name.clone(), placement.resource_name.clone()];
         cached(&self.gpu_nodes, key, || {
-            let has: Vec<bool> = self.nodes.iter().map(|node| world.has_gpus(node)).collect();
-            let all = (0..self.nodes.len()).filter(|index| has[*index]);
-            let (fit, unfit) = all.partition(|index| self.nodes[*index].ready && !self.nodes[*index].deleting);
-            Rc::new(GpuNodes { has, fit, unfit })
+            let all = 0..self.nodes.len();
+            all.filter(|index| world.has_gpus(self.nodes[*index])).collect()
         })
     }
 

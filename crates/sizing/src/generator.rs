@@ -12,13 +12,16 @@ use super::{Plan, Sizing};
 use crate::inventory::Node;
 
 /// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
-/// Otherwise what becomes of the run: its Job or its frontend would be refused, or no node has room for the load generator.
+/// Otherwise what becomes of the run: a pod of it would be refused, or no node has room for the load generator.
 pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = &world.namespace(Some(&plan.allocation)).pods;
-    let workers = |plan: &Plan| world.spec.workers(plan.gpus);
-    let trial = tight(&ours.trial_for(workers(&plan)), "benchmark.resources");
-    let frontend = || tight(&ours.frontend_for(workers(&plan)), "workload.dynamo.frontend.resources");
-    if let Some(message) = trial.or_else(frontend) {
+    let workers = world.spec.workers(plan.gpus);
+    let pods = [
+        (&ours.trial_for(workers), "benchmark.resources"),
+        (&ours.frontend_for(workers), "workload.dynamo.frontend.resources"),
+        (&ours.worker, "workload.dynamo.worker.resources"),
+    ];
+    if let Some(message) = pods.into_iter().find_map(|(pod, field)| tight(pod, field)) {
         let reason = Reason::LimitRangeViolated;
         return Err(Sizing::Refuse { reason, message });
     }

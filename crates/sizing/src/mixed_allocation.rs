@@ -65,10 +65,13 @@ pub fn intruder(
             .present()
             .ok_or_else(|| unread("pods", inventory.pods.unknown()))?;
         let resource = &spec.placement.resource_name;
+        // A known pod that was created again may have another GPU than before.
+        let is_ours = |id: &str| plan.devices.iter().any(|ours| ours == id);
         let new = pods.iter().find(|pod| {
             *pod.node == *plan.node
                 && pod.requests.get(resource) > Decimal::ZERO
-                && !neighbours.iter().any(|known| is_token_of(known, &pod.name))
+                && (pod.devices_of(resource).any(is_ours)
+                    || !neighbours.iter().any(|known| is_token_of(known, &pod.name)))
         });
         return Ok(new.map(|pod| {
             let pod = inventory.naming.one(Holder::Pod, &pod.name);

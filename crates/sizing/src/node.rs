@@ -33,16 +33,16 @@ pub const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Obstacle that keeps all our pods from a node.
 pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<NodeObstacle> {
+    let mut labels = spec.placement.node_selector.iter();
+    if let Some((key, value)) = labels.find(|(key, value)| node.label(key) != Some(value.as_str())) {
+        let label = format!("{key}={value}");
+        return Some(NodeObstacle::LabelMissing { label });
+    }
     if node.deleting {
         return Some(NodeObstacle::BeingDeleted);
     }
     if !node.ready {
         return Some(NodeObstacle::NotReady);
-    }
-    let mut labels = spec.placement.node_selector.iter();
-    if let Some((key, value)) = labels.find(|(key, value)| node.label(key) != Some(value.as_str())) {
-        let label = format!("{key}={value}");
-        return Some(NodeObstacle::LabelMissing { label });
     }
     // A repaired node is validated before it is uncordoned, but only if the spec selects it by name.
     if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {

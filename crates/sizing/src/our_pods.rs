@@ -88,13 +88,8 @@ pub fn installer_resources() -> ResourceRequirements {
 /// Without any its pod is of the class `BestEffort`, with 2 CPU shares against the 491 of the load generator (48 in flight): on a
 /// lab whose cores had other work too, throughput fell to an eleventh.
 pub fn frontend_resources(spec: &PerfValidationSpec, gpus: i64) -> ResourceRequirements {
-    let mut resources = spec.dynamo().frontend.resources.clone();
-    if !has_cpu(&resources) {
-        let millis = frontend_millicpus(spec.benchmark.concurrency_per_gpu, gpus);
-        let requests = resources.requests.get_or_insert_default();
-        requests.insert(CPU.to_owned(), Quantity(format!("{millis}m")));
-    }
-    resources
+    let millis = frontend_millicpus(spec.benchmark.concurrency_per_gpu, gpus);
+    with_cpu(&spec.dynamo().frontend.resources, millis)
 }
 
 fn frontend_millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
@@ -106,17 +101,17 @@ fn frontend_millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
 /// Requests of the load generator of a run on `gpus` GPUs: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight,
 /// unless the spec gives the CPU.
 pub fn generator_resources(benchmark: &Benchmark, gpus: i64) -> ResourceRequirements {
-    let mut resources = benchmark.resources.clone();
-    if let Some(each) = derives_cpu(benchmark) {
-        let millis = millicpus(each, gpus);
+    with_cpu(&benchmark.resources, millicpus(benchmark.concurrency_per_gpu, gpus))
+}
+
+/// Resources of the spec, with this CPU request if they have no amount of CPU.
+fn with_cpu(resources: &ResourceRequirements, millis: i64) -> ResourceRequirements {
+    let mut resources = resources.clone();
+    if !has_cpu(&resources) {
         let requests = resources.requests.get_or_insert_default();
         requests.insert(CPU.to_owned(), Quantity(format!("{millis}m")));
     }
     resources
-}
-
-fn derives_cpu(benchmark: &Benchmark) -> Option<i32> {
-    (!has_cpu(&benchmark.resources)).then_some(benchmark.concurrency_per_gpu)
 }
 
 fn has_cpu(resources: &ResourceRequirements) -> bool {
@@ -153,6 +148,8 @@ impl OurPods {
     /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
     pub fn new(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
         let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
+        let in_flight =
+            |resources: &ResourceRequirements| (!has_cpu(resources)).then_some(spec.benchmark.concurrency_per_gpu);
         let mut worker = container(&spec.dynamo().worker.resources);
         for amounts in [&mut worker.requests, &mut worker.limits] {
             amounts.remove(&spec.placement.resource_name);
@@ -177,9 +174,8 @@ impl OurPods {
                 main: container(&generator_resources(&spec.benchmark, spec.min_gpus())),
             },
             gpus_per_worker: spec.gpus_per_worker(),
-            in_flight: derives_cpu(&spec.benchmark),
-            frontend_in_flight: (!has_cpu(&spec.dynamo().frontend.resources))
-                .then_some(spec.benchmark.concurrency_per_gpu),
+            in_flight: in_flight(&spec.benchmark.resources),
+            frontend_in_flight: in_flight(&spec.dynamo().frontend.resources),
         }
     }
 

@@ -15,30 +15,52 @@ const WHOLE: &str = "!device.allowMultipleAllocations";
 
 /// The CEL expressions; empty if the class suffices.
 pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle> {
-    if let Some(fault) = mixed(devices) {
-        return Err(NodeObstacle::Inseparable { fault });
-    }
+    check_alike(devices.all(), "type", "types", "whole GPUs")?;
+    let excluded = &excluded_uuids(devices)?;
+    let possible = || {
+        let all = devices.all();
+        all.filter(move |(id, device)| !device.shareable && !is_among(excluded, id, device))
+    };
+    check_alike(possible(), "productName", "products", "a single product")?;
+    check_alike(possible(), "profile", "profiles", "a single profile")?;
     let shareable = devices.all().any(|(_, device)| device.shareable);
     let whole = shareable.then(|| WHOLE.to_owned());
-    Ok(whole.into_iter().chain(without_twins(devices)?).collect())
+    let without_twins = excluded.iter().map(|(driver, uuids)| {
+        let list = uuids
+            .iter()
+            .map(|uuid| format!("'{uuid}'"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        format!("device.driver != '{driver}' || !(device.attributes['{driver}'].uuid in [{list}])")
+    });
+    Ok(whole.into_iter().chain(without_twins).collect())
 }
 
-/// A class of several kinds of devices: one worker would get a whole GPU, the next a partition of another.
-fn mixed(devices: &NodeDevices<'_>) -> Option<String> {
-    let kinds = || {
-        let all = devices.all();
-        all.filter_map(|(id, device)| attribute(&id, device, "type")?.string())
+/// Fails if devices differ in an attribute. All claims are identical, so one worker would get a whole GPU and the next a
+/// partition, or a worker on the weaker product would count as slow.
+fn check_alike<'a>(
+    devices: impl Iterator<Item = (DeviceId<'a>, &'a Device)>,
+    name: &str,
+    plural: &str,
+    remedy: &str,
+) -> Result<(), NodeObstacle> {
+    let mut values = devices.filter_map(|(id, device)| attribute(&id, device, name)?.text());
+    let Some(first) = values.next() else {
+        return Ok(());
     };
-    let first = kinds().next()?;
-    kinds().any(|kind| kind != first).then(|| {
-        let list = kinds().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
-        let list = list.join(", ");
-        format!("the DeviceClass holds devices of several types ({list}): use one for whole GPUs")
-    })
+    let mut all: BTreeSet<&str> = values.filter(|value| *value != first).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    all.insert(first);
+    let list = all.into_iter().collect::<Vec<_>>().join(", ");
+    let fault = format!("the DeviceClass holds devices of several {plural} ({list}): use one for {remedy}");
+    Err(NodeObstacle::Inseparable { fault })
 }
 
-/// The scheduler does not know that a device is in use through another one of the same GPU, or through a device plugin.
-fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle> {
+/// The uuids of devices that claims must not get, by driver. The scheduler does not know that a device is in use through
+/// another one of the same GPU, or through a device plugin.
+fn excluded_uuids<'a>(devices: &NodeDevices<'a>) -> Result<BTreeMap<&'a str, BTreeSet<&'a str>>, NodeObstacle> {
     let mut excluded: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (id, device, by) in &devices.taken {
         if matches!(by, TakenBy::TwinInUse | TakenBy::InUseByPod { .. }) {
@@ -50,23 +72,16 @@ fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle>
         // Without the attribute the expression would fail for it, and with it the scheduling of every worker.
         uuid(&id, device).ok_or_else(|| untellable(&id))?;
     }
-    let taken_along = devices.free.iter().find(|(id, device)| {
-        uuid(id, device).is_some_and(|uuid| excluded.get(id.driver).is_some_and(|all| all.contains(uuid)))
-    });
-    if let Some((id, _)) = taken_along {
-        return Err(untellable(id));
+    let mut free = devices.free.iter();
+    match free.find(|(id, device)| is_among(&excluded, id, device)) {
+        Some((id, _)) => Err(untellable(id)),
+        None => Ok(excluded),
     }
-    Ok(excluded
-        .into_iter()
-        .map(|(driver, uuids)| {
-            let list = uuids
-                .iter()
-                .map(|uuid| format!("'{uuid}'"))
-                .collect::<Vec<_>>()
-                .join(", ");
-            format!("device.driver != '{driver}' || !(device.attributes['{driver}'].uuid in [{list}])")
-        })
-        .collect())
+}
+
+fn is_among(excluded: &BTreeMap<&str, BTreeSet<&str>>, id: &DeviceId<'_>, device: &Device) -> bool {
+    let uuids = excluded.get(id.driver);
+    uuids.is_some_and(|uuids| uuid(id, device).is_some_and(|uuid| uuids.contains(uuid)))
 }
 
 /// A uuid that can stand between quotes.

@@ -43,6 +43,7 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
     let examined = reports.iter().filter_map(|report| match report.obstacle.as_ref()? {
         NodeObstacle::NoGpus => None,
         obstacle => Some(Said {
+            hope: hope(obstacle),
             reason: obstacle.reason(),
             says: report.summary(),
             named: vec![&report.node],
@@ -50,7 +51,7 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
         }),
     });
     let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::from_unlabelled)).collect();
-    with_gpus.sort_by_key(|said| (hope(said.reason), said.named.first().copied()));
+    with_gpus.sort_by_key(|said| (said.hope, said.named.first().copied()));
     let Some(reason) = with_gpus.first().map(|said| said.reason) else {
         return Sizing::Wait {
             reason: Reason::NoCandidateNode,
@@ -69,11 +70,11 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
     }
 }
 
-fn hope(reason: Reason) -> usize {
-    BY_HOPE
-        .iter()
-        .position(|known| *known == reason)
-        .unwrap_or(BY_HOPE.len())
+/// Place of an obstacle in that order. A node that the selector does not admit comes last: the others decide.
+fn hope(obstacle: &NodeObstacle) -> usize {
+    let is_admitted = !matches!(obstacle, NodeObstacle::LabelMissing { .. });
+    let place = BY_HOPE.iter().position(|known| *known == obstacle.reason());
+    place.filter(|_| is_admitted).unwrap_or(BY_HOPE.len())
 }
 
 /// `n1, n2, n3 and 11 more: is cordoned; n4: 3 of 8 GPUs free (5 in use by a/b); and 85 more nodes (85 Saturated)`.
@@ -110,6 +111,8 @@ fn grouped(nodes: Vec<Said<'_>>) -> String {
 
 /// Nodes with the same text.
 struct Said<'a> {
+    /// Place in the order of hope.
+    hope: usize,
     reason: Reason,
     says: String,
     /// The first of them by name.
@@ -124,6 +127,7 @@ impl<'a> Said<'a> {
             ..NodeReport::default()
         };
         Self {
+            hope: hope(&unlabelled.obstacle),
             reason: unlabelled.obstacle.reason(),
             says: report.summary(),
             named: unlabelled.first.iter().map(String::as_str).collect(),

@@ -20,7 +20,7 @@ use serde::de::value::Error as NameError;
 use serde::{Deserialize, Serialize};
 
 use crate::generator::GeneratorCpu;
-use crate::number::bounded;
+use crate::number::{bounded, short};
 
 pub use both_ends::BothEnds;
 pub use export::parse;
@@ -115,7 +115,7 @@ pub struct Report {
     #[serde(default, deserialize_with = "bounded")]
     pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,
     /// The most frequent errors, at most [`ERROR_KINDS`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "short", skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorKind>,
 }
 

@@ -28,12 +28,16 @@ pub fn close(
     if judged.outcome != TrialOutcome::Invalid {
         in_run::name_slow_workers(status, &mut judged);
         in_run::explain_without_jitter(status, &mut judged);
-        add_token_times(&status.state.workers, &mut judged.workers);
         if is_soak(status, number) {
             keep_speeds(&status.state.workers, &mut judged.workers);
+        } else {
+            add_token_times(&status.state.workers, &mut judged.workers);
         }
-        status.state.workers.clone_from(&judged.workers);
-        against_earlier_runs(spec, status, &mut judged);
+        // A trial whose requests all failed measured no speed, and the next one adds to those before it.
+        if !judged.workers.is_empty() {
+            status.state.workers.clone_from(&judged.workers);
+            against_earlier_runs(spec, status, &mut judged);
+        }
         in_run::explain_by_baseline(&mut judged);
         in_run::forget_other_explanations(status, &judged);
         status.state.metrics = Some(judged.metrics.clone());
@@ -76,13 +80,11 @@ pub fn close(
     if shared {
         history::withdraw_replacement(&mut status.diagnosis);
     }
-    let node = status.placement.as_ref().map(|placement| placement.node.as_str());
     for (cause, finding) in findings {
         let mut finding = finding.clone();
-        if let (Cause::SlowWorker, Some(before)) = (
-            cause,
-            history::compare_slow_gpus(&status.state.history, node, slow_gpus, shared),
-        ) {
+        if *cause == Cause::SlowWorker
+            && let Some(before) = history::compare_slow_gpus(status, slow_gpus, shared)
+        {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
         if !explains_an_earlier_miss(status, &judged, *cause, &finding) {
@@ -148,11 +150,12 @@ fn is_soak(status: &PerfValidationStatus, number: i64) -> bool {
     trials.any(|trial| trial.number == number && trial.soak)
 }
 
-/// Keeps the decode speeds of the trial before: ten hot minutes are no reference for trials of one.
+/// Keeps the decode speeds of the trials before: ten hot minutes are no reference for trials of one.
 fn keep_speeds(before: &[WorkerLoad], now: &mut [WorkerLoad]) {
     for worker in now {
         if let Some(known) = before.iter().find(|known| known.name == worker.name) {
             worker.token_ms.clone_from(&known.token_ms);
+            worker.token_ms_of_trials.clone_from(&known.token_ms_of_trials);
             worker.batch.clone_from(&known.batch);
         }
     }

@@ -42,9 +42,16 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
             (verdict, reason, None)
         }
     };
-    let findings = match cause {
-        Some(cause) => Vec::from_iter(finding_of(status, cause.as_str())),
-        None => deciding_findings(status, reason),
+    let findings = if let Some(cause) = cause {
+        Vec::from_iter(finding_of(status, cause.as_str()))
+    } else {
+        // The mean over the trials may fail a run in a trial that passes.
+        let decides = if ruling == Ruling::Fail {
+            last_miss(status)
+        } else {
+            status.state.trials.last()
+        };
+        deciding_findings(status, decides, reason)
     };
     Some((
         verdict,
@@ -74,9 +81,7 @@ pub fn conclude_early(status: &PerfValidationStatus, failure: &RunFailure) -> (V
 
 /// Errors outrank gates: numbers of the successes alone prove little.
 fn why_failed(status: &PerfValidationStatus) -> Reason {
-    let mut trials = status.state.trials.iter();
-    let missed = trials.rfind(|trial| trial.outcome == Some(TrialOutcome::Miss));
-    let reasons: Vec<Reason> = missed.into_iter().flat_map(reasons).collect();
+    let reasons: Vec<Reason> = last_miss(status).into_iter().flat_map(reasons).collect();
     let gates_met = status.gates.iter().all(|gate| gate.result != GateResult::Missed);
     if reasons.contains(&Reason::RequestErrors) {
         Reason::RequestErrors
@@ -85,6 +90,11 @@ fn why_failed(status: &PerfValidationStatus) -> Reason {
     } else {
         Reason::GatesMissed
     }
+}
+
+fn last_miss(status: &PerfValidationStatus) -> Option<&TrialState> {
+    let mut trials = status.state.trials.iter();
+    trials.rfind(|trial| trial.outcome == Some(TrialOutcome::Miss))
 }
 
 /// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
@@ -108,10 +118,14 @@ fn reasons(trial: &TrialState) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// The findings that explain the last trial: the first that matches the reason, else the first of all. The worker that
-/// crashed or stalled stands behind the requests that it failed.
-fn deciding_findings(status: &PerfValidationStatus, reason: Reason) -> Vec<&Finding> {
-    let Some(TrialState { causes, .. }) = status.state.trials.last() else {
+/// The findings that explain a trial: the first that matches the reason, else the first of all. The worker that crashed or
+/// stalled stands behind the requests that it failed.
+fn deciding_findings<'a>(
+    status: &'a PerfValidationStatus,
+    trial: Option<&TrialState>,
+    reason: Reason,
+) -> Vec<&'a Finding> {
+    let Some(TrialState { causes, .. }) = trial else {
         return Vec::new();
     };
     let reason_of = |cause: &str| Cause::from_word(cause).and_then(Cause::reason);
@@ -281,6 +295,24 @@ mod tests {
         assert!(
             message.starts_with("the trials' mean is 0.2 % below the gate, too near to decide"),
             "{message}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_the_mean_fails_in_a_trial_that_passes_states_the_mean_and_the_last_miss() {
+        let alike = Cause::BalancedDegradation;
+        let mut failed = status("MMMP", &[], "1005", GateResult::Met);
+        failed.diagnosis = vec![alike.finding("no worker stands out")];
+        for (trial, margin) in failed.state.trials.iter_mut().zip(["-9", "-9", "-9", "0.5"]) {
+            trial.margin_percent = Some(margin.into());
+        }
+        failed.state.trials[2].causes = vec![alike.as_str().into()];
+        let (verdict, reason, message) = concluded(&failed);
+        assert_eq!((verdict, reason), (Verdict::Failed, Reason::GatesMissed));
+        assert_eq!(
+            message,
+            "the trials' mean is 6.6 % below the gate; BalancedDegradation: no worker stands out; trials: 1 passed, 3 missed; \
+             8/8 GPUs on gpu-node-1"
         );
     }
 

@@ -90,14 +90,21 @@ fn one_name(devices: &[DeviceStatus]) -> Option<String> {
 }
 
 /// Workers of the trial that was closed last next to the earlier runs that passed without a cause, with the very same
-/// environment (model, image, settings, product, driver) and on the same GPU, as far as its UUID is known. A worker with fewer
-/// than three of these is left out.
+/// environment (model, image, settings, product, driver) and on the same GPU, or on the same node if its UUID is unknown. A worker
+/// with fewer than three of these is left out.
 pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
     let passed = environment::comparable_runs(status).filter(|entry| entry.verdict == Some(Verdict::Passed));
-    let earlier: Vec<&DecodeSpeed> = passed.flat_map(|entry| &entry.speeds).collect();
+    let node = status.placement.as_ref().map(|placement| placement.node.as_str());
+    let speeds = passed.flat_map(|entry| {
+        let is_here = entry.node.as_deref() == node;
+        entry.speeds.iter().map(move |speed| (is_here, speed))
+    });
+    let earlier: Vec<(bool, &DecodeSpeed)> = speeds.collect();
     let compared = |now: Own| {
-        let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
-        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::new(speed)).collect();
+        let same_gpu = earlier
+            .iter()
+            .filter(|(is_here, speed)| speed.gpu == now.speed.gpu && (*is_here || speed.gpu.is_some()));
+        let points: Vec<Point> = same_gpu.filter_map(|(_, speed)| Point::new(speed)).collect();
         let (percent, within) = compared(Point::new(&now.speed)?, &points)?;
         Some(Earlier {
             percent,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::aiperf::{ErrorKind, Report};
 use crate::gpus::GpuRecord;
 use crate::node_cpu::NodeCpu;
-use crate::number::bounded;
+use crate::number::{bounded, short};
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
@@ -32,7 +32,7 @@ pub struct TrialRecord {
     /// Outcome of the run.
     pub outcome: Outcome,
     /// Work of the workers, in order of their address.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "short", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSummary>,
     /// Reasons of failed scrapes of workers, with their counts.
     #[serde(default, deserialize_with = "bounded", skip_serializing_if = "BTreeMap::is_empty")]
@@ -136,6 +136,7 @@ pub enum Failure {
         #[serde(deserialize_with = "bounded")]
         failed: i64,
         /// The most frequent errors.
+        #[serde(deserialize_with = "short")]
         errors: Vec<ErrorKind>,
     },
     /// AIPerf exited with an error of its own.

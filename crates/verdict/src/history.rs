@@ -52,11 +52,11 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
         phases: phase_seconds(last),
         completed_at: run.completed_at.unwrap_or(now),
     });
-    entry
-        .into_iter()
-        .chain(last.state.history.iter().cloned())
-        .take(RUNS)
-        .collect()
+    // Of several judgements of the same trials the last one is kept: edits of a gate must not push out the runs that measured.
+    let judged = last.state.judged_run;
+    let earlier = last.state.history.iter();
+    let earlier = earlier.filter(|entry| judged.is_none_or(|judged| entry.run <= judged));
+    entry.into_iter().chain(earlier.cloned()).take(RUNS).collect()
 }
 
 /// Causes that the run reported. A run with a cause is no reference for another.
@@ -98,16 +98,15 @@ fn is_sound(status: &PerfValidationStatus) -> bool {
 
 /// Advice by earlier runs on the same node about GPUs that are slow now: the same one twice is a GPU's own fault, unless
 /// something else works on it (`shared`); another one each time is not.
-pub(crate) fn compare_slow_gpus(
-    history: &[EarlierRun],
-    node: Option<&str>,
-    now: &[String],
-    shared: bool,
-) -> Option<String> {
+pub(crate) fn compare_slow_gpus(status: &PerfValidationStatus, now: &[String], shared: bool) -> Option<String> {
+    // Trials that are judged again are not their own past.
+    let judged = status.state.judged_run;
+    let measured_before = |entry: &&EarlierRun| judged.is_none_or(|judged| entry.run < judged);
     // Where something else worked on the GPUs, nothing is known of their own speed.
     let alone = |entry: &&EarlierRun| entry.causes.iter().all(|cause| cause != Cause::GPUShared.as_str());
-    let slow = || history.iter().filter(alone).filter(|entry| !entry.slow_gpus.is_empty());
-    let again = slow().find_map(|entry| {
+    let earlier = || status.state.history.iter().filter(measured_before).filter(alone);
+    let mut slow = earlier().filter(|entry| !entry.slow_gpus.is_empty());
+    let again = slow.find_map(|entry| {
         let both = now.iter().filter(|gpu| entry.slow_gpus.contains(gpu));
         let both: Vec<&str> = both.map(String::as_str).collect();
         (!both.is_empty()).then_some((entry.run, both))
@@ -119,9 +118,10 @@ pub(crate) fn compare_slow_gpus(
             several => format!("{} were slow in run {run} too", several.join(", ")),
         });
     }
+    let node = status.placement.as_ref().map(|placement| placement.node.as_str());
     let here = |entry: &&EarlierRun| node.is_some() && entry.node.as_deref() == node;
     // The run before on this node: clean ones between show that nothing persists.
-    let last = history.iter().filter(alone).find(here)?;
+    let last = earlier().find(here)?;
     if last.slow_gpus.is_empty() || now.is_empty() {
         return None;
     }

@@ -105,7 +105,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
 }
 
 /// Judges the saved trials of a run by this manifest, as the operator does after a change of the gates. `run` is the status
-/// that was saved with them: its placement counts, and so do the losses of workers that only the cluster showed.
+/// that was saved with them: its placement and workers count, and so do the losses of workers that only the cluster showed.
 /// Fails with the reason if the results do not suffice.
 pub fn judge_run(
     object: &PerfValidation,
@@ -125,6 +125,7 @@ pub fn judge_run(
         state: Box::new(OperatorState {
             plan: run.state.plan.clone(),
             environment: run.state.environment.clone(),
+            worker_pods: run.state.worker_pods.clone(),
             ..OperatorState::default()
         }),
         ..PerfValidationStatus::default()

@@ -49,14 +49,16 @@ impl Norms {
         Self(norms.collect())
     }
 
-    /// Norm of the environment of a trial, by the digest in its status. The record of the first trial completes the environment
-    /// with AIPerf's version.
+    /// Norm of the environment of a trial, by the digest in its status; `None` while the environment is not known. The record of the
+    /// first trial completes it with AIPerf's version.
     pub fn find(&self, environment: Option<&Environment>, record: &TrialRecord) -> Option<&Norm> {
         let mut environment = environment?.clone();
         if let Outcome::Report(report) = &record.outcome {
             environment::complete(&mut environment, report.aiperf_version.as_ref(), None);
         }
-        self.0.get(&environment::digest(&environment))
+        let norm = self.0.get(&environment::digest(&environment));
+        // Of an unknown product there is one digest for all.
+        norm.filter(|_| environment::is_known(&environment))
     }
 }
 

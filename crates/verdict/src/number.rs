@@ -1,9 +1,12 @@
-//! Bounds of the numbers in a record. A pod printed it, so any digits may be there: they are looked at where they are read.
+//! Bounds of the numbers and lists in a record. A pod printed it, so any digits may be there: they are looked at where they are
+//! read.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use rust_decimal::Decimal;
-use serde::de::Error as _;
+use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Largest number of a trial. Counters in microseconds stay below it, and sums of many stay far from 64 bits; a product of two
@@ -11,6 +14,8 @@ use serde::{Deserialize, Deserializer};
 pub(crate) const MOST: i64 = 1_000_000_000_000_000;
 /// No request and no trial is longer (s).
 pub(crate) const WEEK: i64 = 7 * 24 * 3600;
+/// Workers, and GPUs, that a trial records: more than any node has.
+pub const MOST_PER_NODE: usize = 64;
 
 /// A value that can be searched for a number beyond [`MOST`].
 pub(crate) trait Bounded {
@@ -73,5 +78,40 @@ pub(crate) fn second<'de, D: Deserializer<'de>>(input: D) -> Result<i64, D::Erro
         Err(D::Error::custom(format!(
             "a sample of second {second}, and a trial has 0 to {WEEK}"
         )))
+    }
+}
+
+/// A list or a set of at most [`MOST_PER_NODE`] entries. A longer one is refused before it takes memory: an empty entry of 3 bytes
+/// becomes one of hundreds.
+pub(crate) fn short<'de, D, L>(input: D) -> Result<L, D::Error>
+where
+    D: Deserializer<'de>,
+    L: Default + IntoIterator<Item: Deserialize<'de>> + Extend<<L as IntoIterator>::Item>,
+{
+    input.deserialize_seq(ShortList(PhantomData))
+}
+
+struct ShortList<L>(PhantomData<L>);
+
+impl<'de, L> Visitor<'de> for ShortList<L>
+where
+    L: Default + IntoIterator<Item: Deserialize<'de>> + Extend<<L as IntoIterator>::Item>,
+{
+    type Value = L;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST_PER_NODE}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<L, A::Error> {
+        let (mut list, mut read) = (L::default(), 0);
+        while let Some(entry) = entries.next_element::<L::Item>()? {
+            read += 1;
+            if read > MOST_PER_NODE {
+                return Err(A::Error::invalid_length(read, &self));
+            }
+            list.extend([entry]);
+        }
+        Ok(list)
     }
 }

@@ -65,7 +65,8 @@ pub fn judge_again(
     // Each trial adds to the numbers of its workers.
     next.state.workers.clear();
     let mut trials = Vec::new();
-    for before in saved.trials.iter().filter(|trial| trial.outcome.is_some()) {
+    let measured = || saved.trials.iter().filter(|trial| trial.outcome.is_some());
+    for before in measured() {
         if trials::ruling(spec, &next.state.trials) != Ruling::Continue {
             break;
         }
@@ -95,11 +96,31 @@ pub fn judge_again(
             None => return Err(format!("trial {} is not in the saved results", before.number)),
         }
     }
+    keep_losses(&mut next, saved, measured().skip(trials.len()));
     Ok(JudgedAgain {
         conclusion: conclusion::conclude(spec, &next),
         status: next,
         trials,
     })
+}
+
+/// Keeps the losses of workers in trials that the rule left out: no gate makes them undone.
+fn keep_losses<'a>(
+    status: &mut PerfValidationStatus,
+    saved: &SavedRun,
+    left_out: impl Iterator<Item = &'a TrialState>,
+) {
+    let Some(last) = status.state.trials.last_mut() else {
+        return;
+    };
+    for trial in left_out.filter(|trial| trial.worker_loss.is_some()) {
+        last.worker_loss = last.worker_loss.max(trial.worker_loss);
+        let seen = SEEN_IN_THE_CLUSTER.map(|cause| cause.as_str().to_owned());
+        let of_trial = findings(saved, &seen).filter(|finding| trial.causes.contains(&finding.cause));
+        for finding in of_trial {
+            keep(&mut status.diagnosis, finding.clone());
+        }
+    }
 }
 
 /// Returns true if a trial without a saved record is complete: no gates can judge it, because it left no measurement.

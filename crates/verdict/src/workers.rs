@@ -9,6 +9,7 @@ pub(crate) mod speed;
 mod stillness;
 mod summary;
 
+pub use crate::number::MOST_PER_NODE;
 pub use drift::Drift;
 pub use measured::MeasuredPhase;
 pub use pace::{Pace, Unit};

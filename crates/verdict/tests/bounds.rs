@@ -15,8 +15,8 @@ use perfval_verdict::node_facts::NodeFacts;
 use perfval_verdict::requests::{CdfPoint, Distribution, Quantiles, RequestTimes};
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::workers::{
-    AgainstPeers, Drift, Engine, EngineWork, Pace, Reading, Sample, Scrape, Unit, WorkerSeries, WorkerSpeed,
-    WorkerSummary,
+    AgainstPeers, Drift, Engine, EngineWork, MOST_PER_NODE, Pace, Reading, Sample, Scrape, Unit, WorkerSeries,
+    WorkerSpeed, WorkerSummary,
 };
 use perfval_verdict::{gpus, workers};
 use rust_decimal::Decimal;
@@ -141,6 +141,7 @@ fn worker(address: &str) -> WorkerSummary {
         still_seconds: 6,
         still_in_flight: 4,
         frozen_seconds: 1,
+        refused_at_end: Some(1),
         peak_waiting: Some(1),
     }
 }
@@ -185,16 +186,12 @@ fn series(address: &str) -> WorkerSeries {
         bytes: Some(900 * second),
         busy_ms: Some(900 * second),
         waiting: Some(1),
-        kv_percent: Some(1),
         engine: Engine {
             gaps: Some(900 * second),
             gap_us: Some(900 * second),
             steps: Some(900 * second),
             prefill_ms: Some(second),
             queue_ms: Some(second),
-            prompt_tokens: Some(second),
-            cached_tokens: Some(second),
-            preemptions: Some(second),
             gflop: Some(second),
             moved_mb: Some(second),
         },
@@ -322,6 +319,40 @@ fn a_record_with_an_absurd_number_is_refused() {
                 _ => panic!("{path} = {absurd} is taken over"),
             }
         }
+    }
+}
+
+#[test]
+fn a_record_of_more_workers_or_gpus_than_any_node_has_is_refused() {
+    for path in [
+        "/record/workers",
+        "/record/gpus/gpus",
+        "/record/outcome/report/errors",
+        "/workers",
+        "/gpus",
+    ] {
+        let with = |entries| {
+            let mut lying = serde_json::to_value(full()).expect("JSON");
+            let list = lying.pointer_mut(path).expect("it is there");
+            *list = vec![list[0].clone(); entries].into();
+            find(&printed(&lying), NONCE)
+        };
+        assert!(matches!(with(MOST_PER_NODE), Framed::Complete(_)), "{path}");
+        match with(MOST_PER_NODE + 1) {
+            Framed::Malformed(why) => assert!(why.contains("at most 64"), "{path}: {why}"),
+            _ => panic!("{path} is taken over"),
+        }
+    }
+}
+
+/// A field that nothing reads takes memory too: each empty object that is kept takes hundreds of bytes.
+#[test]
+fn a_record_of_more_objects_than_any_runner_prints_is_refused() {
+    let mut payload = serde_json::to_value(full()).expect("JSON");
+    payload["record"]["commit"] = vec![json!({}); 50_000].into();
+    match find(&printed(&payload), NONCE) {
+        Framed::Malformed(why) => assert!(why.contains("objects and lists"), "{why}"),
+        _ => panic!("it is taken over"),
     }
 }
 

@@ -333,29 +333,40 @@ fn averages_are_judged_gate_by_gate() {
     }
 }
 
-/// Trial 1 was voided by a changed GPU when it was measured.
-fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result<(Verdict, Reason, String), String> {
-    let trial = |number, outcome, causes: &[Cause]| TrialState {
+fn saved_trial(number: i64, outcome: TrialOutcome, cause: Option<Cause>) -> TrialState {
+    TrialState {
         number,
         outcome: Some(outcome),
-        causes: causes.iter().map(|cause| cause.as_str().to_owned()).collect(),
+        causes: cause.iter().map(|cause| cause.as_str().to_owned()).collect(),
+        worker_loss: cause.and_then(Cause::worker_loss),
         ..TrialState::default()
-    };
-    let value = |value| TrialRecord {
+    }
+}
+
+fn saved_record(throughput: &str) -> TrialRecord {
+    TrialRecord {
         workers: balanced(),
-        ..record(&[(Metric::OutputTokenThroughput, value)])
-    };
+        ..record(&[(Metric::OutputTokenThroughput, throughput)])
+    }
+}
+
+/// Trial 1 was voided by a changed GPU when it was measured.
+fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result<(Verdict, Reason, String), String> {
     let saved = SavedRun {
         trials: vec![
-            trial(1, TrialOutcome::Invalid, &[Cause::GPUChanged]),
-            trial(2, second, &[]),
+            saved_trial(1, TrialOutcome::Invalid, Some(Cause::GPUChanged)),
+            saved_trial(2, second, None),
         ],
-        records: [(1, value(values[0])), (2, value(values[1]))].into(),
+        records: [(1, saved_record(values[0])), (2, saved_record(values[1]))].into(),
         diagnosis: vec![Cause::GPUChanged.finding("worker w0 got another GPU")],
     };
+    rejudged(gate, &saved)
+}
+
+fn rejudged(gate: &Value, saved: &SavedRun) -> Result<(Verdict, Reason, String), String> {
     let spec: PerfValidationSpec = object(&json!({ "gates": [gate] })).spec;
     let mut status = PerfValidationStatus::default();
-    let judged = rejudge(&spec, &mut status, &saved, &Norms::default(), DateTime::UNIX_EPOCH);
+    let judged = rejudge(&spec, &mut status, saved, &Norms::default(), DateTime::UNIX_EPOCH);
     judged.map(|(verdict, why)| (verdict, why.reason, why.message))
 }
 
@@ -365,4 +376,32 @@ fn a_voided_trial_does_not_count_when_it_is_judged_again() {
     assert!(near.is_err(), "one pass near its gate decides nothing: {near:?}");
     let far = judged_again(&throughput("20000"), ["850", "850"], TrialOutcome::Miss);
     assert!(far.is_err(), "one far miss decides nothing: {far:?}");
+}
+
+#[test]
+fn a_worker_that_was_lost_in_a_trial_that_is_left_out_still_counts() {
+    use TrialOutcome::{Invalid, Miss};
+    for (cause, verdict, reason) in [
+        (Cause::WorkerCrashed, Verdict::Failed, Reason::WorkerCrashed),
+        (Cause::WorkerRestarted, Verdict::Inconclusive, Reason::WorkerRestarted),
+    ] {
+        let trials = [
+            (1, Miss, None),
+            (2, Miss, None),
+            (3, Invalid, Some(cause)),
+            (4, Miss, None),
+            (5, Miss, None),
+        ];
+        let saved = SavedRun {
+            trials: trials
+                .map(|(number, outcome, cause)| saved_trial(number, outcome, cause))
+                .into(),
+            records: (1..=5).map(|number| (number, saved_record("850"))).collect(),
+            diagnosis: vec![cause.finding("worker w0 ended")],
+        };
+        let (found, why, message) = rejudged(&throughput("700"), &saved).expect("two passes suffice");
+        assert_eq!((found, why), (verdict, reason));
+        let evidence = format!("{}: worker w0 ended", cause.as_str());
+        assert!(message.starts_with(&evidence), "{message}");
+    }
 }

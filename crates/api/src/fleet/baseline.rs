@@ -200,7 +200,7 @@ pub struct BaselineRevision {
     /// GPUs of these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i64>,
-    /// Nodes left out: they missed a gate or are far from the others.
+    /// Nodes left out: not Passed, or far from the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_nodes: Option<i64>,
     /// Metrics, as in `spec.metrics[]`.

@@ -170,7 +170,7 @@ pub struct ValidationReference {
 pub struct GpuPerformance {
     /// UUID of the GPU, or of all GPUs of the worker, separated by commas.
     pub uuid: String,
-    /// Mean time between two tokens of a request in the newest run (µs), if it measured this GPU.
+    /// Mean time between two tokens of a request in the newest run with times (µs), if it measured this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
     /// Decode speed (percent of its earlier runs in the same environment).

@@ -94,10 +94,12 @@ pub struct Benchmark {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     #[x_kube(
-        validation = Rule::new(format!("!self.exists(a, a.matches('^({OWNED_FLAGS})(=.*)?$'))"))
+        validation = Rule::new(format!("!self.exists(a, a.matches('^(({OWNED_FLAGS})(=|$)|-v*[muf])'))"))
             .message("the operator sets this flag of AIPerf: write the field of spec.benchmark, spec.model or spec.timeouts instead, such as concurrencyPerGPU for --concurrency"),
-        validation = Rule::new(format!("!self.exists(a, a.matches('^({MANY_RUN_FLAGS})(=.*)?$'))"))
+        validation = Rule::new(format!("!self.exists(a, a.matches('^({MANY_RUN_FLAGS})(=|$)'))"))
             .message("a trial is one run of AIPerf: write spec.trials for repetitions, and one PerfValidation per operating point instead of a sweep or search"),
+        validation = Rule::new("!self.exists(a, a.matches('^--[^=]*_'))")
+            .message("write '-' instead of '_' in the name of a flag, such as --request-rate: AIPerf takes both for one flag"),
         validation = Rule::new("!self.exists(a, a.matches('^(--[a-z-]+=)? *[0-9.]+ *(, *[0-9.]+ *)+$'))")
             .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
     )]
@@ -121,13 +123,14 @@ const REQUESTS_PER_CONCURRENCY: i32 = 8;
 /// Default if only `requestsPerConcurrency` is set.
 const MIN_REQUESTS: i32 = 1000;
 
-/// Flags of AIPerf 0.13 that the Job sets, with their aliases.
-const OWNED_FLAGS: &str = "--model|--model-names|-m|--url|-u|--endpoint|--custom-endpoint|--endpoint-type|--streaming\
+/// Flags of AIPerf 0.13 that the Job sets, with their aliases, but without `-m`, `-u` and `-f`: those take a value without a
+/// blank too, also behind `-v` (`-uhttp://x`, `-vuhttp://x`).
+const OWNED_FLAGS: &str = "--model|--model-names|--url|--endpoint|--custom-endpoint|--endpoint-type|--streaming\
 |--concurrency|--request-count|--num-requests|--benchmark-duration|--benchmark-grace-period|--warmup-request-count|--num-warmup-requests|--warmup-duration\
 |--(prompt-input-tokens|synthetic-input-tokens|prompt-output-tokens|output-tokens)-(mean|stddev)|--isl|--isl-stddev|--osl|--osl-stddev\
 |--num-dataset-entries|--num-prompts|--random-seed|--extra-inputs|--goodput|--request-timeout-seconds|--tokenizer\
 |--use-server-token-count|--ui|--ui-type|--gpu-telemetry|--no-gpu-telemetry|--output-artifact-dir|--artifact-dir\
-|--profile-export-prefix|--profile-export-file|--export-level|--profile-export-level|--config|-f|--api-key";
+|--profile-export-prefix|--profile-export-file|--export-level|--profile-export-level|--config|--api-key";
 
 /// Flags of AIPerf 0.13 that turn one run into several, so that the results are more than one file.
 const MANY_RUN_FLAGS: &str = "--num-profile-runs|--(search|convergence|parameter-sweep|sweep)-[a-z-]+|--variant|--isl-osl-pairs\

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use kube::KubeSchema;
+use kube::core::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct PlacementSpec {
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule, PreferNoSchedule or NoExecute, or leave them out"))]
+    #[x_kube(validation = key_or_exists(), validation = no_value_for_exists())]
+    #[x_kube(validation = Rule::new("self.all(t, !has(t.tolerationSeconds) || (has(t.effect) && t.effect == 'NoExecute'))")
+        .message("write effect NoExecute, or leave tolerationSeconds out"))]
     pub tolerations: Vec<Toleration>,
     /// Request of GPUs. `DRA`: ResourceClaims. `DevicePlugin`: an extended resource. `Auto`: the method that the node
     /// offers.
@@ -40,6 +44,7 @@ pub struct PlacementSpec {
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule or NoExecute, or leave them out"))]
+    #[x_kube(validation = key_or_exists(), validation = no_value_for_exists())]
     #[x_kube(validation = Rule::new("self.all(t, !has(t.tolerationSeconds))")
         .message("leave tolerationSeconds out: a worker has to keep its GPU for the whole run"))]
     pub device_tolerations: Vec<DeviceToleration>,
@@ -91,6 +96,18 @@ impl Default for PlacementSpec {
     fn default() -> Self {
         part()
     }
+}
+
+/// Rule for the key of a toleration, as for pods and claims: without one, only `Exists` has a meaning.
+fn key_or_exists() -> Rule {
+    Rule::new("self.all(t, (has(t.key) && t.key != '') || (has(t.operator) && t.operator == 'Exists'))")
+        .message("write the key of the taint, or operator Exists for every taint")
+}
+
+/// Rule for the value of a toleration, as for pods and claims.
+fn no_value_for_exists() -> Rule {
+    Rule::new("self.all(t, !has(t.value) || t.value == '' || !has(t.operator) || t.operator != 'Exists')")
+        .message("leave value out with operator Exists, or write operator Equal")
 }
 
 fn default_device_class_name() -> String {

@@ -58,7 +58,7 @@ pub struct Dynamo {
     /// Frontend that receives the requests.
     #[serde(default)]
     pub frontend: DynamoFrontend,
-    /// Environment of frontend, workers and the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`.
+    /// Environment of frontend, workers and cache Job. AIPerf gets at most `HTTPS_PROXY`, `NO_PROXY` and `HF_ENDPOINT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")

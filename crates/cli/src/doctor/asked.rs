@@ -6,6 +6,7 @@ use perfval_api::PerfValidation;
 use serde::de::DeserializeOwned;
 
 use super::check::Check;
+use crate::args::OPERATOR_NAMESPACE;
 use crate::error::Error;
 use crate::session::Session;
 use crate::shell::quoted;
@@ -32,6 +33,15 @@ impl Asked<'_> {
         let file = self.filename.map(|path| quoted(&path.display().to_string()));
         let file = file.map_or_else(String::new, |file| format!(" -f {file}"));
         format!("kubectl perfval {verb} -n {namespace}{file}{}", self.session.flags)
+    }
+
+    /// Command that makes the same checks, of the operator in a namespace.
+    pub fn doctor(&self, operator_namespace: &str) -> String {
+        let flag = match operator_namespace {
+            OPERATOR_NAMESPACE => String::new(),
+            other => format!(" --operator-namespace {other}"),
+        };
+        self.command("doctor") + &flag
     }
 
     /// Checks if an object that the manifest names exists in its namespace; only its metadata is read. `next` is a step

@@ -1,4 +1,4 @@
-//! The operator: whether it runs, in which version, and whether it may run anything in the namespace.
+//! The operator: its namespace, state, version, refusals, and rights in the namespace of the manifest.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Pod;
@@ -6,6 +6,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use perfval_cluster::dynamo;
 use perfval_run::readiness::is_ready;
+use perfval_run::{Settings, settings};
 
 use super::asked::Asked;
 use super::check::Check;
@@ -13,8 +14,6 @@ use crate::args::OPERATOR_LABEL;
 use crate::error::{Error, INSTALL};
 
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
-/// Variable with the only namespaces that the operator looks at.
-const WATCHED: &str = "PERFVAL_WATCH_NAMESPACES";
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
 /// Checks if the operator runs, and its version.
@@ -32,10 +31,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         }
     };
     let Some(first) = pods.first() else {
-        return vec![Check::missing(
-            format!("no operator runs in {namespace} (another place: --operator-namespace)"),
-            INSTALL,
-        )];
+        return vec![look_elsewhere(asked).await];
     };
     let Some(ready) = pods.iter().find(|pod| is_ready(pod)) else {
         return vec![Check::missing(
@@ -43,19 +39,16 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
             format!("kubectl logs -n {namespace} deployment/{}", deployment(first)),
         )];
     };
-    let permission = permission(asked, ready).await;
-    let Some(version) = version(ready) else {
-        let ready = Check::good(format!(
-            "the operator is ready in {namespace} (its image names no version)"
-        ));
-        return vec![ready, permission];
+    let version = version(ready);
+    let text = match &version {
+        Some(version) => format!("the operator {version} is ready in {namespace}"),
+        None => format!("the operator is ready in {namespace} (its image names no version)"),
     };
-    let mut checks = vec![
-        Check::good(format!("the operator {version} is ready in {namespace}")),
-        permission,
-    ];
+    let settings = refusals(ready, namespace);
+    let mut checks = vec![Check::good(text), permission(asked, ready, &settings).await];
+    checks.extend(refused_image(asked, &settings));
     // Releases of one minor read and write the same fields.
-    if minor(&version) != minor(OWN) {
+    if let Some(version) = version.filter(|version| minor(version) != minor(OWN)) {
         checks.push(Check::worse(
             format!("the operator is {version}, and this program is {OWN}: their fields may differ"),
             format!("install kubectl-perfval {version}, or upgrade the operator to {OWN}"),
@@ -64,13 +57,72 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
+/// Gap of a namespace without an operator. If another namespace has one, a second one would look after the same objects.
+async fn look_elsewhere(asked: &Asked<'_>) -> Check {
+    let namespace = asked.operator_namespace;
+    let api: Api<Pod> = Api::all(asked.session.client.clone());
+    // Many people may not list all pods. For them it stays open if an operator runs elsewhere.
+    let pods = api.list(&ListParams::default().labels(OPERATOR_LABEL)).await;
+    let pods = pods.map(|pods| pods.items).unwrap_or_default();
+    let found = pods.iter().find(|pod| is_ready(pod)).or(pods.first());
+    match found.and_then(|pod| pod.metadata.namespace.as_deref()) {
+        Some(other) => Check::missing(
+            format!("no operator runs in {namespace}, but one runs in {other}"),
+            asked.doctor(other),
+        ),
+        None => Check::missing(
+            format!("no operator runs in {namespace} (another place: --operator-namespace)"),
+            INSTALL,
+        ),
+    }
+}
+
+/// Settings of the operator in a pod, as far as they refuse runs.
+fn refusals(pod: &Pod, namespace: &str) -> Settings {
+    let list = |name: &str| variable(pod, name).map(|value| settings::names(value.split(',')));
+    Settings {
+        refused_namespaces: list(settings::REFUSED_NAMESPACES)
+            .unwrap_or_else(|| settings::refused_by_default(Some(namespace))),
+        aiperf_image: variable(pod, settings::AIPERF_IMAGE).map(str::to_owned),
+        benchmark_images: list(settings::BENCHMARK_IMAGES).unwrap_or_default(),
+        ..Settings::default()
+    }
+}
+
+/// Gap of a manifest whose AIPerf image the operator does not permit.
+fn refused_image(asked: &Asked<'_>, settings: &Settings) -> Option<Check> {
+    let image = &asked.object.spec.benchmark.image;
+    if image.is_empty() || settings.permits_benchmark(image) {
+        return None;
+    }
+    Some(Check::missing(
+        format!("the operator does not permit the AIPerf image {image}"),
+        format!(
+            "remove spec.benchmark.image, or add it to the operator's {}, or to the chart's benchmarkImages",
+            settings::BENCHMARK_IMAGES
+        ),
+    ))
+}
+
 /// Checks if an administrator allows runs in the namespace of the manifest. The operator asks for the same right.
-async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
+async fn permission(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     if !watches(operator, namespace) {
         return Check::missing(
             format!("the operator does not look at {namespace}"),
-            format!("add {namespace} to its {WATCHED}, or to the chart's watchNamespaces"),
+            format!(
+                "add {namespace} to its {}, or to the chart's watchNamespaces",
+                settings::WATCH_NAMESPACES
+            ),
+        );
+    }
+    if settings.refuses(namespace) {
+        return Check::missing(
+            format!("the operator runs nothing in {namespace}"),
+            format!(
+                "choose another namespace, or change its {}, or the chart's refusedNamespaces",
+                settings::REFUSED_NAMESPACES
+            ),
         );
     }
     let spec = operator.spec.as_ref();
@@ -123,13 +175,18 @@ async fn permission(asked: &Asked<'_>, operator: &Pod) -> Check {
 
 /// Returns true if the operator in a pod looks at a namespace: at all, unless some are named.
 fn watches(pod: &Pod, namespace: &str) -> bool {
+    let watched = variable(pod, settings::WATCH_NAMESPACES).unwrap_or_default();
+    let watched = settings::names(watched.split(','));
+    watched.is_empty() || watched.iter().any(|name| name == namespace)
+}
+
+/// Value of a variable in a pod; `None` if it is not set, or set from another object.
+fn variable<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut variables = containers.flat_map(|container| container.env.iter().flatten());
-    let watched = variables.find(|variable| variable.name == WATCHED);
-    let watched = watched
-        .and_then(|variable| variable.value.as_deref())
-        .unwrap_or_default();
-    watched.trim().is_empty() || watched.split(',').any(|name| name.trim() == namespace)
+    let found = variables.find(|variable| variable.name == name && variable.value_from.is_none())?;
+    // The API server leaves an empty value out.
+    Some(found.value.as_deref().unwrap_or_default())
 }
 
 /// Name of a pod's Deployment, with which the names of the operator's roles begin.

@@ -17,6 +17,8 @@ const APPROVER: &str = "the cluster role perfvalidation-operator-baseline-approv
 pub const READ_ALL: &str = "read PerfValidations of all namespaces";
 /// The project has no role for reading other kinds.
 const OTHER: &str = "a role with this right";
+/// Remedy of a refused `--as`: the call itself was not judged.
+const IMPERSONATE: &str = "the right to impersonate, or leave --as and --as-group out";
 
 impl Error {
     /// Meaning of a failed call. `call` is the attempt, as in "you may not …".
@@ -48,6 +50,7 @@ impl Error {
             403 if !is_of_rights(&why) => Self::Refused { call, why },
             403 => Self::Forbidden {
                 role: match &*call {
+                    _ if why.contains(" cannot impersonate ") => IMPERSONATE,
                     "read NodePerformances" | "read PerfValidationPolicies" | "read PerfBaselines" => NODE_VIEWER,
                     "approve PerfBaselines" => APPROVER,
                     "read PerfValidations" => VIEW,
@@ -109,6 +112,8 @@ mod tests {
         }
         let rights = "perfvalidations.perfvalidation.dev is forbidden: User \"jane\" cannot create resource \"perfvalidations\" in API group \"perfvalidation.dev\" in the namespace \"perf\"";
         assert!(matches!(of(rights), Error::Forbidden { role: EDIT, .. }));
+        let impersonation = "users \"jane\" is forbidden: User \"dev\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope";
+        assert!(matches!(of(impersonation), Error::Forbidden { role: IMPERSONATE, .. }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 use super::live::Live;
 use super::plain::trial_text;
 use crate::draw::{BAR, Ink, flow, span, wrap};
-use crate::screen::Size;
+use crate::screen::{Size, harmless};
 use crate::table::dash;
 
 /// Cells of a line of values.
@@ -66,7 +66,7 @@ impl Picture {
             let _ = write!(text, "\x1b[{}A\r\x1b[J", self.height);
         }
         for line in &lines {
-            text.extend([line, "\n"]);
+            text.extend([harmless(line).as_str(), "\n"]);
         }
         self.height = lines.len();
         text

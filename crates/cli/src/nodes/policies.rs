@@ -3,46 +3,47 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
+use kube::core::DeserializeGuard;
 use perfval_api::condition::READY;
 use perfval_api::fleet::{MOST_OUTLIERS, Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicy};
 use perfval_fleet::policy::{PolicyReason, Selection};
 
 use crate::error::{Error, is_missing_kind};
+use crate::listed::keep_readable;
 use crate::screen::Screen;
+use crate::session::Session;
 
-/// Reasons of `Ready` for which nodes wait.
-const WAITING: [PolicyReason; 5] = [
-    PolicyReason::NoNodes,
-    PolicyReason::BudgetZero,
-    PolicyReason::NamespaceMissing,
-    PolicyReason::Refused,
-    PolicyReason::NodesUnreadable,
-];
+const READ: &str = "read PerfValidationPolicies";
 
 /// All policies of the cluster.
 #[derive(Default)]
 pub struct Policies {
     pub all: Vec<PerfValidationPolicy>,
+    /// Exit code; not 0 if one cannot be parsed.
+    pub code: u8,
     /// True if these are all of them.
     is_known: bool,
 }
 
 impl Policies {
     /// Reads them. A person who may not read them sees the measurements without the outliers, and a note.
-    pub async fn read(screen: &mut Screen, client: &Client) -> Self {
-        let api: Api<PerfValidationPolicy> = Api::all(client.clone());
-        let all = match api.list(&ListParams::default()).await {
+    pub async fn read(screen: &mut Screen, session: &Session) -> Self {
+        let api: Api<DeserializeGuard<PerfValidationPolicy>> = Api::all(session.client.clone());
+        let listed = match api.list(&ListParams::default()).await {
             Ok(list) => list.items,
             Err(kube::Error::Api(status)) if is_missing_kind(&status) => Vec::new(),
             Err(error) => {
-                let why = Error::from_call("read PerfValidationPolicies", error);
+                let why = Error::from_call(READ, error);
                 screen.note(&format!("Outliers are not shown: {why}"));
                 return Self::default();
             }
         };
-        Self { all, is_known: true }
+        let (all, code) = keep_readable(screen, READ, &session.flags, listed);
+        let is_known = code == 0;
+        Self { all, code, is_known }
     }
 
     /// Drops outliers of nodes that are not listed.
@@ -71,8 +72,10 @@ impl Policies {
         let status = policy.status.as_ref();
         let mut conditions = status.iter().flat_map(|status| &status.conditions);
         let ready = conditions.find(|condition| condition.type_ == READY);
+        // The nodes of an overlap are another policy's.
+        let waits = |ready: &Condition| ready.status != "True" && ready.reason != PolicyReason::Overlapping.as_str();
         match (ready, status.and_then(|status| status.nodes)) {
-            (Some(ready), _) if WAITING.map(PolicyReason::as_str).contains(&ready.reason.as_str()) => {
+            (Some(ready), _) if waits(ready) => {
                 format!("policy {name} has not validated it yet: {}", ready.reason)
             }
             (Some(_), Some(nodes)) => format!(

@@ -102,7 +102,7 @@ async fn an_answer_that_cannot_be_decoded() {
     };
     let desk = Desk::with("passed");
     edit(&desk);
-    for typed in ["get", "describe run", "watch run", "report run"] {
+    for typed in ["get run", "describe run", "watch run", "report run"] {
         let answer = desk.types(typed).await;
         answer.exits(4, words);
         answer.notes("unknown variant `Splendid`");

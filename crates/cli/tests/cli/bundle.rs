@@ -157,6 +157,24 @@ async fn the_results_of_the_last_run_are_those_that_the_status_names() {
 }
 
 #[tokio::test]
+async fn results_that_are_too_large_are_left_out() {
+    let desk = Desk::with("passed");
+    let name = stored("passed")["status"]["resultsRef"]["name"].clone();
+    let large = format!("[{}]", " ".repeat(65 << 20));
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "perf"},
+        "binaryData": {"trial-1.json.gz": packed(&large), "trial-2.json.gz": packed("{}")},
+    }));
+    let files = bundle(&desk).await;
+    let contents = &files["CONTENTS.txt"];
+    assert!(
+        contents.contains("results of run 1, trial-1.json: it is too large: "),
+        "{contents}"
+    );
+    assert_eq!(files["results/1/trial-2.json"], "{}\n");
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_is_named() {
     let desk = Desk::with("passed");
     desk.server.withdraw("resourceslices");

@@ -148,6 +148,28 @@ async fn a_manifest_with_large_workers_and_a_minimum_of_trials_is_calibrated() {
 }
 
 #[tokio::test]
+async fn a_change_that_the_cluster_cannot_take_now_is_tried_again() {
+    let desk = Desk::new();
+    let busy = Fault::refuse("patch", "perfvalidations", 503);
+    desk.server.fail(busy.clone().times(1));
+    let run = desk.start(&format!("calibrate -f {MANIFEST}"));
+    operate(&desk, &run, "Passed").await;
+    let answer = run.ends().await;
+    let note = "The cluster answered 503 (patch perfvalidations: fault 503); trying again.";
+    answer.exits(0, note);
+    answer.prints("# Measured by `kubectl perfval calibrate`");
+
+    desk.server.fail(busy);
+    let run = desk.start(&format!("calibrate -f {MANIFEST}"));
+    let interrupt = async {
+        run.says(note).await;
+        run.is_interrupted();
+    };
+    tokio::join!(operate(&desk, &run, "Passed"), interrupt);
+    run.ends().await.exits(130, "gpu-h200-calibrate still runs");
+}
+
+#[tokio::test]
 async fn a_range_without_a_knee_gives_no_manifest() {
     for (range, why) in [
         (

@@ -57,6 +57,20 @@ async fn what_to_type_next_reaches_the_same_cluster() {
 }
 
 #[tokio::test]
+async fn a_validation_that_is_being_deleted_is_not_changed() {
+    let desk = Desk::with("benchmarking");
+    desk.server.delete("perfvalidations", "perf", "run");
+    let before = object(&desk);
+    let wait = "`kubectl --context prod wait --for=delete perfvalidation/run -n perf --timeout=10m`, then try again";
+    for verb in ["rerun", "rerun --watch", "suspend", "resume", "keep", "clean-up"] {
+        let answer = desk.types(&format!("{verb} run --context prod")).await;
+        answer.exits(2, &format!("perf/run is being deleted: {wait}"));
+        assert_eq!(answer.out, "", "{verb}");
+    }
+    assert_eq!(object(&desk), before);
+}
+
+#[tokio::test]
 async fn a_rerun_has_a_token_of_its_own() {
     let desk = Desk::with("passed");
     assert_eq!(desk.types("rerun run").await.code, 0);

@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use super::desk::Desk;
+use super::desk::{Desk, stored};
 use super::pty::until;
 use super::socket::{PROGRAM, closed, kubeconfig, of_address, program};
 
@@ -180,9 +180,14 @@ fn the_tab_key_offers_names_and_says_nothing_of_a_cluster_that_is_away() {
     symlink(PROGRAM, &asked).expect("a link");
     let asked = asked.to_str().expect("text");
     let desk = Desk::with("passed");
+    // One that cannot be parsed has a name too.
+    let mut unreadable = stored("passed");
+    unreadable["metadata"]["name"] = "rotten".into();
+    unreadable["status"]["verdict"] = "Splendid".into();
+    desk.server.put(unreadable);
     let there = kubeconfig(&desk.server);
     let away = of_address(closed());
-    for (kubeconfig, offered) in [(&there, "run\n:4\n"), (&away, ":4\n")] {
+    for (kubeconfig, offered) in [(&there, "rotten\nrun\n:4\n"), (&away, ":4\n")] {
         // On a busy machine an answer may come later than the tab key waits.
         until(&format!("it offers {offered:?}"), || {
             let output = program(asked, "describe r", kubeconfig.path())

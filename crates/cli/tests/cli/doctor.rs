@@ -1,6 +1,7 @@
 //! What is missing for a first run, and what to type.
 
 mod architecture;
+mod operator;
 mod pod_security;
 mod remedies;
 mod unknown;

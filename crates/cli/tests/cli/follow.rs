@@ -2,9 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, golden, run_id, stored};
+use super::logs;
 
 #[tokio::test]
 async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
@@ -197,6 +199,25 @@ async fn a_watch_that_breaks_off_is_begun_again() {
     desk.server.end_watches();
     desk.becomes("run", "passed");
     assert_eq!(watch.ends().await.code, 0);
+}
+
+#[tokio::test]
+async fn logs_are_followed_on_after_a_call_that_failed() {
+    let desk = logs::under_way();
+    let logs = desk.start("logs run --follow");
+    logs.shows("10 requests").await;
+    desk.server.fail(Fault::refuse("get", "perfvalidations", 503).times(1));
+    logs.says("The cluster answered 503 (get perfvalidations: fault 503); trying again.\n")
+        .await;
+    desk.server
+        .fail(Fault::refuse("list", "pods", 429).in_namespace("perf").times(1));
+    logs.says("The cluster answered 429 (list pods: fault 429); trying again.\n")
+        .await;
+    let log = "2026-09-21T14:13:41.0Z 20 requests\n";
+    desk.server.set_log("perf", "generator", "aiperf", log);
+    logs.shows("20 requests").await;
+    desk.becomes("run", "failed");
+    assert_eq!(logs.ends().await.code, 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! Secrets and characters that reorder a line, in everything that a terminal or an archive shows.
+//! Secrets and characters that reorder a line or control a terminal, in everything that a terminal or an archive shows.
 
+use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::bundle::bundle;
@@ -51,23 +52,33 @@ async fn a_value_with_a_secret_name_is_in_no_log_and_no_bundle() {
 
 #[tokio::test]
 async fn no_command_prints_a_character_that_reorders_its_line() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let mut object = stored("failed");
-    let hostile = |text: &mut Value| *text = json!("throughput \u{202e}ssim\u{2066} \u{200f}");
+    let hostile = |text: &mut Value| *text = json!("throughput \u{202e}ssim\u{2066} \u{200f}\u{1b}[2J\u{9b}31m\u{7}\r");
     hostile(&mut object["status"]["message"]);
     hostile(&mut object["status"]["placement"]["node"]);
     hostile(&mut object["spec"]["model"]["name"]);
     desk.server.put(object);
-    for command in [
-        "describe run",
-        "get",
-        "history run",
-        "watch run",
-        "report run -o markdown",
-    ] {
-        let answer = desk.types(command).await;
-        let shown = format!("{}{}", answer.out, answer.err);
-        assert!(!shown.is_empty(), "{command}");
-        assert!(!shown.contains(perfval_api::text::reorders), "{command}: {shown:?}");
+    let controls = |letter: char| letter.is_control() && letter != '\n';
+    for columns in [None, Some(100)] {
+        desk.columns = columns;
+        for command in [
+            "describe run",
+            "get -o wide",
+            "history run",
+            // It draws once: the run is over.
+            "watch run",
+            "report run -o markdown",
+        ] {
+            let answer = desk.types(command).await;
+            let shown = format!("{}{}", answer.out, answer.err);
+            assert!(!shown.is_empty(), "{command}");
+            assert!(!shown.contains(perfval_api::text::reorders), "{command}: {shown:?}");
+            assert!(!shown.contains(controls), "{command}: {shown:?}");
+        }
     }
+    desk.server
+        .fail(Fault::refuse("list", "perfvalidations", 503).saying("\u{1b}[2Jbusy"));
+    let answer = desk.types("get").await;
+    answer.exits(4, "(read PerfValidations):  [2Jbusy; try again");
 }

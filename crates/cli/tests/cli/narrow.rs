@@ -36,6 +36,9 @@ async fn no_line_is_longer_than_the_terminal_and_nothing_is_cut() {
 #[tokio::test]
 async fn a_pipe_gets_one_line_for_each_row_however_long_it_is() {
     let mut desk = two_runs();
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["message"] = "502: <html>\r\n<hr>nginx\n</html>".into();
+    });
     for command in ["get", "get -A", "get run -o wide"] {
         let piped = on(&mut desk, None, command).await;
         assert_eq!(piped.lines().count(), 2, "{command}:\n{piped}");

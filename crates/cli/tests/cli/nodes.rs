@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, golden};
 
-fn measured(node: &str, verdict: &str, reason: &str, numbers: &Value) -> Value {
+pub fn measured(node: &str, verdict: &str, reason: &str, numbers: &Value) -> Value {
     let mut status = json!({
         "verdict": verdict, "reason": reason, "measuredAt": "2026-09-21T12:20:00Z", "environment": "0123456789ab", "gpuCount": 8,
         "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
@@ -19,7 +19,7 @@ fn measured(node: &str, verdict: &str, reason: &str, numbers: &Value) -> Value {
     })
 }
 
-fn node(name: &str, gpus: &str, ready: &str, cordoned: bool) -> Value {
+pub fn node(name: &str, gpus: &str, ready: &str, cordoned: bool) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": name}},
         "spec": {"unschedulable": cordoned},
@@ -28,7 +28,7 @@ fn node(name: &str, gpus: &str, ready: &str, cordoned: bool) -> Value {
 }
 
 /// Policy that calls nodes slow, each with a GPU or as a whole.
-fn policy(outliers: &Value) -> Value {
+pub fn policy(outliers: &Value) -> Value {
     json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "metadata": {"name": "gpu-nodes"},
         "spec": {
@@ -47,7 +47,7 @@ fn policy(outliers: &Value) -> Value {
     })
 }
 
-fn fleet() -> Desk {
+pub fn fleet() -> Desk {
     let desk = Desk::new();
     for object in [
         measured(
@@ -139,7 +139,10 @@ async fn a_full_list_of_outliers_is_noted() {
 #[tokio::test]
 async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
     let desk = fleet();
-    let ready = |reason: &str| json!([{"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": "2026-09-21T12:20:00Z"}]);
+    let ready = |status: &str, reason: &str| {
+        let at = "2026-09-21T12:20:00Z";
+        json!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": at}])
+    };
     let waits = "policy gpu-nodes has not validated it yet (running: 1, busy: 0)";
     for (field, value, expected) in [
         (
@@ -153,12 +156,22 @@ async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
             json!([]),
             "the operator has not read policy gpu-nodes yet",
         ),
-        ("/status/conditions", ready("Overlapping"), waits),
-        ("/status/conditions", ready("Reconciled"), waits),
+        ("/status/conditions", ready("False", "Overlapping"), waits),
+        ("/status/conditions", ready("True", "Reconciled"), waits),
         (
             "/status/conditions",
-            ready("BudgetZero"),
+            ready("False", "BudgetZero"),
             "policy gpu-nodes has not validated it yet: BudgetZero",
+        ),
+        (
+            "/status/conditions",
+            ready("False", "ScheduleInvalid"),
+            "policy gpu-nodes has not validated it yet: ScheduleInvalid",
+        ),
+        (
+            "/status/conditions",
+            ready("Unknown", "NodesUnreadable"),
+            "policy gpu-nodes has not validated it yet: NodesUnreadable",
         ),
     ] {
         let mut policy = policy(&json!([]));
@@ -292,4 +305,31 @@ async fn a_page_shows_each_gpu_beside_all_of_its_environment() {
     let refused = desk.types("nodes --html /no/such/directory/nodes.html").await;
     assert_ne!(refused.code, 0);
     refused.notes("/no/such/directory/nodes.html");
+}
+
+#[tokio::test]
+async fn a_page_shows_which_nodes_could_not_be_read() {
+    let desk = fleet();
+    desk.server.put(measured("new", "Splendid", "GatesMet", &json!({})));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.html");
+    let command = format!("nodes --html {}", path.display());
+    let unparsed = "<dt>Measurement cannot be parsed</dt><dd>1</dd>";
+
+    desk.types(&command).await.exits(4, "(read NodePerformances): new");
+    let page = std::fs::read_to_string(&path).unwrap();
+    for part in ["<dt>Measured</dt><dd>4 of 7 nodes with GPUs</dd>", unparsed] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
+
+    desk.server.fail(Fault::refuse("list", "nodes", 403));
+    desk.types(&command).await.notes("never measured are not listed");
+    let page = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "<dt>Measured</dt><dd>5 nodes</dd>",
+        unparsed,
+        "Nodes were not read, so those without a measurement are unknown.",
+    ] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use perfval_api::meta::FINALIZER;
 use perfval_cli::args::Cli;
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
@@ -69,6 +70,15 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
     let suspended = desk.types(&same).await;
     let remedy = "perf/mine exists and is suspended: let it run with `kubectl perfval resume mine -n perf`";
     suspended.exits(2, remedy);
+    desk.server.edit("perfvalidations", "perf", "mine", |object| {
+        object["metadata"]["finalizers"] = json!([FINALIZER]);
+    });
+    desk.server.delete("perfvalidations", "perf", "mine");
+    for typed in [&same, &same.replace("--detach", "--max-gpus 7 --detach")] {
+        let wait = "`kubectl wait --for=delete perfvalidation/mine -n perf --timeout=10m`, then try again";
+        let refusal = format!("perf/mine is being deleted: {wait}");
+        desk.types(typed).await.exits(2, &refusal);
+    }
 }
 
 #[tokio::test]

@@ -236,6 +236,27 @@ fn a_saved_run_gets_the_verdict_of_the_operator() {
 }
 
 #[test]
+fn a_saved_run_is_judged_with_the_gpus_of_its_workers() {
+    let desk = Desk::new();
+    let mut payload: Value = serde_json::from_str(&good()).expect("JSON");
+    let broken = json!({"uuid": "GPU-b", "index": 1, "readings": 60, "doubleBitErrors": {"value": 2, "at": 5}});
+    payload["record"]["gpus"] = json!({"pages": 60, "gpus": [broken]});
+    let worker = json!({
+        "pod": "worker-b", "uid": "b", "restarts": 0, "address": "10.0.0.2", "devices": ["n1/gpu-1"],
+    });
+    let fields = json!({
+        "plan": {"deviceIds": [{"pool": "n1", "name": "gpu-1", "uuid": "GPU-b"}]},
+        "trials": [trial(1, "Pass")],
+        "workerPods": [worker],
+    });
+    let results = results(&summary(&fields), &payload.to_string(), &[1]);
+    let file = desk.file("results.json", results.to_string());
+    let answer = judge(&desk.manifest(&json!({})), &[file], &[]);
+    let words = "worker worker-b (GPU 1, GPU-b): 2 double-bit ECC errors in second 5";
+    assert!(answer.out.contains(words), "no {words:?} in {answer:?}");
+}
+
+#[test]
 fn results_that_do_not_decide_alone_are_refused() {
     let desk = Desk::new();
     let gates = json!([

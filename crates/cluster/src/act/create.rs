@@ -2,9 +2,10 @@ use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::Api;
-use kube::core::{DynamicObject, Resource, ResourceExt as _, Status};
-use perfval_run::Run;
+use kube::core::{DynamicObject, Resource, ResourceExt as _};
+use perfval_run::{Run, build};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +22,25 @@ impl Cluster {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), run.namespace());
         self.create_in(run, &api, &K::kind(&()), object).await.map(|_| ())
+    }
+
+    /// Creates the volume claim of the model cache. One of an earlier run is used again if it fits the spec of this run.
+    pub(super) async fn create_cache_claim(&self, run: &Run<'_>, claim: &PersistentVolumeClaim) -> Result<(), Error> {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), run.namespace());
+        let (kind, name) = (PersistentVolumeClaim::kind(&()), claim.name_any());
+        if self.create_in(run, &api, &kind, claim).await?.is_some() {
+            return Ok(());
+        }
+        let object = format!("{kind} {}", in_namespace(run, &name));
+        let found = self.bounded(api.get(&name)).await;
+        let found = found.map_err(|failure| Error::failed(&change::CREATE, format!("get {object}"), failure))?;
+        match build::cache_claim_fault(claim, &found) {
+            None => Ok(()),
+            Some(fault) => Err(Error::NameTaken {
+                object,
+                fault: format!("{fault}; delete it, and the run goes on"),
+            }),
+        }
     }
 
     /// Creates the Job of a trial. The answer of the API server is its first copy.
@@ -53,7 +73,7 @@ impl Cluster {
         let name = object.name_any();
         let named = format!("{kind} {}", in_namespace(run, &name));
         let failed = |failure| Error::failed(&change::CREATE, format!("create {named}"), failure);
-        if !failure.refusal().is_some_and(Status::is_already_exists) {
+        if !failure.is_already_exists() {
             return Err(failed(failure));
         }
         let found = match self.bounded(api.get_metadata(&name)).await {
@@ -65,6 +85,6 @@ impl Cluster {
         if run.owns(&found) {
             return Ok(None);
         }
-        Err(Error::NameTaken { object: named })
+        Err(Error::owned_by_another(named))
     }
 }

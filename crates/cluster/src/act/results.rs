@@ -19,7 +19,7 @@ impl Cluster {
             Error::failed(&change::SAVE_RESULTS, call, failure)
         };
         match self.bounded(api.get_metadata(&name)).await {
-            Ok(found) if !run.owns(&found) => return Err(Error::NameTaken { object: named }),
+            Ok(found) if !run.owns(&found) => return Err(Error::owned_by_another(named)),
             Ok(_) => {}
             Err(failure) if failure.is_not_found() => {}
             Err(failure) => return Err(failed(failure)),

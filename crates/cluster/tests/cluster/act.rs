@@ -202,6 +202,45 @@ async fn a_namesake_of_another_owner_is_left_alone() {
     }
 }
 
+/// An edit of the template creates no other claim, and changes none.
+#[tokio::test]
+async fn a_cache_claim_of_an_earlier_spec_is_refused_by_what_it_lacks() {
+    use AccessMode::{ReadWriteMany, ReadWriteOnce};
+    let world = World::new();
+    let object = world.object();
+    let create = |storage: &str, class: Option<&str>, mode: AccessMode| {
+        let template = ClaimTemplate {
+            storage: storage.to_owned(),
+            storage_class_name: class.map(str::to_owned),
+            access_modes: vec![mode],
+        };
+        let claim = build::cache_claim(&Run::new(&object, &world.settings), &template);
+        [Effect::CreateCacheClaim(Box::new(claim))]
+    };
+    world.act(&create("10Gi", Some("fast"), ReadWriteOnce)).await.unwrap();
+    let once = world.objects();
+    for (storage, class) in [("10240Mi", None), ("5Gi", Some("fast"))] {
+        world.act(&create(storage, class, ReadWriteOnce)).await.unwrap();
+    }
+    for (wanted, lacks) in [
+        (create("10241Mi", None, ReadWriteOnce), "requests 10Gi, not 10241Mi;"),
+        (
+            create("10Gi", Some("slow"), ReadWriteOnce),
+            "has StorageClass fast, not slow;",
+        ),
+        (
+            create("10Gi", None, ReadWriteMany),
+            "has ReadWriteOnce, not ReadWriteMany;",
+        ),
+    ] {
+        let error = world.act(&wanted).await.unwrap_err();
+        assert_failed(&error, "NameTaken", Class::Permanent);
+        let claim = format!("PersistentVolumeClaim {NAMESPACE}/{NAME}-weights: it exists and {lacks} delete it");
+        assert!(error.to_string().contains(&claim), "{error}");
+    }
+    assert_eq!(world.objects(), once);
+}
+
 #[tokio::test]
 async fn a_refused_create_names_the_object_and_the_next_step() {
     for (code, class) in [

@@ -2,6 +2,7 @@
 
 use perfval_api::fleet::{PerfBaseline, PerfBaselineStatus};
 use perfval_cluster::Class;
+use perfval_run::observed::Need;
 use perfval_testkit::api_server::Fault;
 use serde_json::json;
 
@@ -70,4 +71,18 @@ async fn the_status_of_an_old_copy_is_not_written() {
     assert_eq!(written["spec"]["approvedRevision"], 1);
     world.server.delete("perfbaselines", "", "h100");
     assert!(!write(&newest).await, "it is gone");
+}
+
+/// Its environment is not known, so it may be the one that a gate asks for.
+#[tokio::test]
+async fn a_baseline_that_cannot_be_parsed_is_named() {
+    let world = World::new();
+    world.server.put(serde_json::to_value(baseline()).expect("JSON"));
+    let mut newer = serde_json::to_value(baseline()).expect("JSON");
+    newer["metadata"]["name"] = json!("b200");
+    newer["spec"]["source"] = json!("Measured");
+    world.server.put(newer);
+    let seen = world.observe(Need::Baselines).await.baselines;
+    let why = seen.unknown().expect("unknown");
+    assert!(why.contains("cannot parse PerfBaseline b200"), "{why}");
 }

@@ -56,6 +56,19 @@ async fn the_name_of_a_validation_may_be_taken() {
 }
 
 #[tokio::test]
+async fn a_validation_that_exists_may_be_of_another_version() {
+    let world = World::new();
+    world.cluster.create_validation(&child()).await.expect("created");
+    let edit = |change: fn(&mut Value)| world.server.edit("perfvalidations", NAMESPACE, "h100-n1-1", change);
+    edit(|object| object["spec"]["model"] = json!(7));
+    let outcome = world.cluster.create_validation(&child()).await;
+    assert_eq!(outcome.expect("no failure"), Creation::Unreadable);
+    edit(|object| object["metadata"]["ownerReferences"] = json!([]));
+    let outcome = world.cluster.create_validation(&child()).await;
+    assert_eq!(outcome.expect("no failure"), Creation::Taken);
+}
+
+#[tokio::test]
 async fn no_validation_is_created_where_its_run_would_only_wait() {
     let world = World::new();
     world

@@ -53,10 +53,10 @@ fn learned(situation: &BaselineSituation<'_>) -> ConditionText {
         if !situation.others.contains(&digest) {
             return ("False", "OtherEnvironment", not_measured(situation));
         }
-        // All of its nodes may have missed a gate.
+        // Its nodes may all be Failed or Inconclusive.
         let (nodes, gpus) = situation.measured.unwrap_or_default();
         let message = format!(
-            "A baseline needs {NODES} nodes and {GPUS} GPUs. {} and {} without a missed gate are measured in this environment. Validate more \
+            "A baseline needs {NODES} nodes and {GPUS} GPUs. {} and {} with verdict Passed are measured in this environment. Validate more \
              nodes.",
             number(nodes, "node", "nodes"),
             number(gpus, "GPU", "GPUs")
@@ -102,7 +102,7 @@ fn approved(situation: &BaselineSituation<'_>) -> ConditionText {
             );
             ("True", "NewerRevision", message)
         }
-        // Nodes that missed a gate are compared too, although nothing is learned from them.
+        // Nodes that did not pass are compared too, although nothing is learned from them.
         (Some(approved), ..) if situation.shift.is_none() => {
             let message = format!(
                 "Revision {} is approved. {}",

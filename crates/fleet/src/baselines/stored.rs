@@ -16,7 +16,7 @@ pub(super) fn revision(learned: &Baseline, number: i64, now: DateTime<Utc>) -> B
             node_percent: format!("{node:.2}"),
         }),
         nodes: norm.nodes.and_then(count),
-        gpus: norm.gpus.and_then(count),
+        gpus: count(learned.gpus),
     };
     BaselineRevision {
         revision: number,
@@ -50,7 +50,6 @@ pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<SpeedNorm> {
         centre: number(&metric.centre).filter(|centre| *centre > 0.0)?,
         node_percent: spread.and_then(|spread| number(&spread.node_percent)),
         nodes: metric.nodes.and_then(|nodes| usize::try_from(nodes).ok()),
-        gpus: metric.gpus.and_then(|gpus| usize::try_from(gpus).ok()),
     })
 }
 

@@ -11,6 +11,7 @@ use perfval_api::meta::{DUE_REASON, ERRORS_BEFORE, NODE_LABEL, POLICY_LABEL};
 use perfval_api::{PerfValidation, TrialRule};
 
 use super::facts::{HOSTNAME, ValidationFacts};
+use super::schedule::duration;
 use crate::measurement::CONFIRMATION_TRIALS;
 
 /// Pause after the first validation without a measurement. Each further one doubles it.
@@ -19,6 +20,9 @@ const PAUSE: TimeDelta = TimeDelta::minutes(10);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(24);
 /// Time-out of the wait for GPUs. The policy gives up earlier and tries other nodes; an Error would pause the node.
 const SIZING: &str = "30m";
+/// Longest wait for the prerequisites. The policy deletes a validation that waits for ten minutes, and an Error after that time could
+/// not show the obstacle.
+const PREREQUISITES: &str = "5m";
 /// Longest part of a name that comes from the policy, and from the node.
 const PART: usize = 20;
 
@@ -38,9 +42,9 @@ impl<'a> NodeHistory<'a> {
         ended
     }
 
-    /// Number of validations in a row that ended without a measurement.
+    /// Number of validations in a row that ended in vain.
     fn errors(&self) -> u32 {
-        let last = self.ended().first().copied().filter(|last| last.measured().is_none());
+        let last = self.ended().first().copied().filter(|last| last.is_in_vain());
         last.map_or(0, |last| last.errors_before.saturating_add(1))
     }
 
@@ -54,7 +58,7 @@ impl<'a> NodeHistory<'a> {
 
     fn next_attempt(&self) -> u64 {
         let attempts = self.all.iter().map(|validation| attempt(&validation.name));
-        attempts.max().unwrap_or_default() + 1
+        attempts.max().unwrap_or_default().saturating_add(1)
     }
 
     /// Next validation of the node. A confirmation is an ordinary validation: its deployment is new, as every one is. A decisive
@@ -75,6 +79,9 @@ impl<'a> NodeHistory<'a> {
         let mut spec = template.spec.clone();
         spec.placement.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), hostname.to_owned())]);
         SIZING.clone_into(&mut spec.timeouts.sizing);
+        if duration(&spec.timeouts.prerequisites) > duration(PREREQUISITES) {
+            PREREQUISITES.clone_into(&mut spec.timeouts.prerequisites);
+        }
         if reason == DueReason::Confirmation && is_decisive {
             let (trials, least) = (&mut spec.trials, i32::from(CONFIRMATION_TRIALS));
             // Under All, `max` is the number of passes that are needed.

@@ -1,6 +1,6 @@
 //! Validations that a policy deletes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::Verdict;
@@ -14,7 +14,7 @@ use super::facts::{RunState, SelectedNode, ValidationFacts};
 const PATIENCE: TimeDelta = TimeDelta::minutes(10);
 
 /// Time for which a finished validation outlives its node in the selection: a label may be missing for a moment, and the pause
-/// after errors follows from it.
+/// after errors follows from it. A new leader starts this time again.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 
 /// Validation to delete.
@@ -44,14 +44,29 @@ impl Deletion {
     }
 }
 
+/// Returns the times at which nodes of validations were first missed in the selection, by hostname. `known` are those of the look
+/// before.
+pub(super) fn list_missed(
+    nodes: &HashMap<&str, &SelectedNode>,
+    children: &[&ValidationFacts],
+    known: &BTreeMap<String, DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> BTreeMap<String, DateTime<Utc>> {
+    let hostnames = children.iter().filter_map(|child| child.hostname());
+    let missed = hostnames.filter(|hostname| !nodes.contains_key(*hostname));
+    missed
+        .map(|hostname| (hostname.to_owned(), known.get(hostname).copied().unwrap_or(now)))
+        .collect()
+}
+
 /// Returns the validations without GPUs whose node left, that got no GPUs in time, or that are more than the history keeps. `nodes` are the
-/// policy's nodes by hostname.
+/// policy's nodes by hostname, and `missed_since` has the time at which each other one was first missed.
 pub(super) fn list_deletions(
     spec: &PerfValidationPolicySpec,
     nodes: &HashMap<&str, &SelectedNode>,
     histories: &HashMap<&str, NodeHistory<'_>>,
     children: &[&ValidationFacts],
-    now: DateTime<Utc>,
+    (missed_since, now): (&BTreeMap<String, DateTime<Utc>>, DateTime<Utc>),
 ) -> Vec<Deletion> {
     let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
     let is_counted = |at: DateTime<Utc>| counts_minutes && at >= midnight(now);
@@ -61,10 +76,15 @@ pub(super) fn list_deletions(
     let staying = children.iter().filter(|child| !child.is_deleting);
     let deletions = staying.filter_map(|child| {
         let Some(node) = child.hostname().and_then(|hostname| nodes.get(hostname)) else {
+            let missed = child.hostname().and_then(|hostname| missed_since.get(hostname));
             let leaves = match child.outline.state {
                 // Its own time-outs end it, and it then shows why.
                 RunState::Active => false,
-                RunState::Ended { at, .. } => now - at > GRACE && !is_counted(at),
+                RunState::Ended { at, .. } => {
+                    // The run may have gone on without its node.
+                    let alone_since = missed.map_or(at, |missed| at.max(*missed));
+                    now - alone_since > GRACE && !is_counted(at)
+                }
                 RunState::Waiting | RunState::Suspended => !has_counted(child),
             };
             return leaves.then(|| Deletion::new(child, None));

@@ -9,7 +9,7 @@ use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{EarlierGpuTime, PerfValidation, Phase, Verdict, condition};
 
 use crate::condition::created_at;
-use crate::measurement::{due_reason, policy_of};
+use crate::measurement::{due_reason, has_speeds, policy_of};
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -57,6 +57,8 @@ pub struct Outline {
     pub node: Option<Box<str>>,
     /// State.
     pub state: RunState,
+    /// True if its last run is over and measured the speed of no GPU.
+    pub lacks_speeds: bool,
     /// GPUs in use.
     pub gpus: i64,
     /// Time from which it had GPUs.
@@ -96,6 +98,7 @@ impl Outline {
             },
             Some(_) => RunState::Active,
         };
+        outline.lacks_speeds = status.phase == Some(Phase::Completed) && !judged && !has_speeds(status);
         if let Some(placement) = &status.placement {
             outline.gpus = placement.gpus;
             outline.node = (!is_gone).then(|| placement.node.as_str().into());
@@ -193,6 +196,12 @@ impl ValidationFacts {
         verdict
             .filter(|verdict| measured.contains(verdict))
             .map(|verdict| (at, verdict))
+    }
+
+    /// Returns true if it ended without a measurement, or without the speeds that were to confirm a loss.
+    pub(super) fn is_in_vain(&self) -> bool {
+        let lacks_speeds = self.due_reason == Some(DueReason::Confirmation) && self.outline.lacks_speeds;
+        self.ended().is_some() && (self.measured().is_none() || lacks_speeds)
     }
 }
 

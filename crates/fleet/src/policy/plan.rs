@@ -13,7 +13,7 @@ use perfval_api::{PerfValidation, Verdict};
 use super::budget::{GpuUse, Meter};
 use super::child::NodeHistory;
 use super::condition::{PolicySituation, ready, reliable};
-use super::deletion::{Deletion, list_deletions};
+use super::deletion::{Deletion, list_deletions, list_missed};
 use super::environments::list_environments;
 use super::facts::{RunState, SelectedNode, ValidationFacts};
 use super::schedule::{PolicyTimes, duration};
@@ -36,6 +36,8 @@ pub struct PolicyDecision {
     pub create: Vec<PerfValidation>,
     /// Validations to delete.
     pub delete: Vec<Deletion>,
+    /// Facts for the next decision: see [`PolicyFacts::missed_since`].
+    pub missed_since: BTreeMap<String, DateTime<Utc>>,
     /// Status to write if it differs.
     pub status: PerfValidationPolicyStatus,
 }
@@ -113,10 +115,11 @@ impl<'a> Planner<'a> {
             .map(|(budget, _)| budget)
             .collect();
         let mut meter = Meter::new(budgets, selected, use_of_gpus);
+        let confirms = meter.limit(DueReason::Confirmation) != Some(0);
         for child in self.children.iter().filter(|child| child.is_active()) {
-            meter.add(self.reason_of_active(child));
+            meter.add(self.reason_of_active(child, confirms));
         }
-        let mut sorted = self.sort(active);
+        let mut sorted = self.sort(active, confirms);
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
@@ -167,9 +170,11 @@ impl<'a> Planner<'a> {
             .filter(|_| !spec.suspend && sorted.too_small.is_empty());
         let last_day = always.last_day(left, &sorted.due, now);
         let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
+        let missed = list_missed(&self.nodes, self.children, self.facts.missed_since, now);
         PolicyDecision {
             create,
-            delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, now),
+            delete: list_deletions(spec, &self.nodes, &self.by_hostname, self.children, (&missed, now)),
+            missed_since: missed,
             status: PerfValidationPolicyStatus {
                 observed_generation: self.facts.policy.metadata.generation.unwrap_or_default(),
                 nodes: Some(sorted.nodes),
@@ -201,11 +206,12 @@ impl<'a> Planner<'a> {
             .max_by_key(|(at, _)| *at)
     }
 
-    fn due(&self, node: &SelectedNode, verdict: Option<(DateTime<Utc>, Verdict)>) -> Option<DueReason> {
+    /// Reason for which a node is due. Unless the budgets allow confirmations (`confirms`), a suspicious node keeps to the schedule.
+    fn due(&self, node: &SelectedNode, verdict: Option<(DateTime<Utc>, Verdict)>, confirms: bool) -> Option<DueReason> {
         match verdict {
             None => Some(DueReason::NeverMeasured),
             Some((at, _)) if self.is_stale(at) => Some(DueReason::Stale),
-            Some((at, _)) if self.is_suspicious(node, at) => Some(DueReason::Confirmation),
+            Some((at, _)) if confirms && self.is_suspicious(node, at) => Some(DueReason::Confirmation),
             Some((at, _)) => self
                 .times
                 .last
@@ -231,12 +237,14 @@ impl<'a> Planner<'a> {
             && policy == self.facts.policy.metadata.name.as_deref()
     }
 
-    fn reason_of_active(&self, child: &ValidationFacts) -> Option<DueReason> {
+    fn reason_of_active(&self, child: &ValidationFacts, confirms: bool) -> Option<DueReason> {
         let node = self.nodes.get(child.hostname()?)?;
-        child.due_reason.or_else(|| self.due(node, self.verdict(node)))
+        child
+            .due_reason
+            .or_else(|| self.due(node, self.verdict(node), confirms))
     }
 
-    fn sort(&self, active: &HashSet<&str>) -> Sorted<'a> {
+    fn sort(&self, active: &HashSet<&str>, confirms: bool) -> Sorted<'a> {
         let empty = NodeHistory::default();
         let suspicious: BTreeSet<&str> = self
             .facts
@@ -256,7 +264,7 @@ impl<'a> Planner<'a> {
                 Some((_, Verdict::Failed)) => nodes.failed += 1,
                 Some(_) => nodes.inconclusive += 1,
             }
-            let due = self.due(node, verdict);
+            let due = self.due(node, verdict, confirms);
             match due {
                 None | Some(DueReason::Confirmation | DueReason::Scheduled) => nodes.fresh += 1,
                 Some(DueReason::Stale) => nodes.stale += 1,

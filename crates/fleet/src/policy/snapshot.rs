@@ -34,4 +34,6 @@ pub struct PolicyFacts<'a> {
     pub refusal: Option<&'a CreateRefusal>,
     /// Nodes that go to the back, with the time at which their validation gave up.
     pub set_back: &'a BTreeMap<String, DateTime<Utc>>,
+    /// Times at which nodes of its validations were first missed in the selection, by hostname: those of the last decision.
+    pub missed_since: &'a BTreeMap<String, DateTime<Utc>>,
 }

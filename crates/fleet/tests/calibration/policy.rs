@@ -194,6 +194,7 @@ impl PolicyFleet {
             comparison,
             refusal: None,
             set_back: &BTreeMap::new(),
+            missed_since: &BTreeMap::new(),
         };
         let snapshot = Snapshot {
             policies: &[facts],

@@ -56,7 +56,7 @@ fn validation(run: i64, gpus: &[(&str, i64)]) -> Value {
             "run": {"number": run, "trigger": "Created", "generation": 1,
                     "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
             "placement": {"node": "n1", "allocation": "DRA", "gpus": gpus.len(), "nodeGPUs": 8, "product": "H100"},
-            "environment": {"digest": "0123456789ab"},
+            "environment": {"digest": "0123456789ab", "aiperf": "0.13.0"},
             "metrics": {"outputTokensPerSecond": 1234},
             "gates": [
                 {"name": "throughput", "effective": "100", "result": "Met", "marginPercent": "7.6"},
@@ -309,6 +309,25 @@ fn the_past_of_a_gpu_moves_with_it() {
     ));
     assert_eq!(next.metadata.name.as_deref(), Some("n2"));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
+}
+
+#[test]
+fn the_past_of_a_gpu_that_moved_does_not_stay_on_its_old_node() {
+    let old = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let moved = |run: i64, time: i64| {
+        let moved = changed(validation(run, &[("GPU-a", time)]), |object| {
+            object["status"]["placement"]["node"] = json!("n2");
+        });
+        moved.expect("measured")
+    };
+    let new = written(decide(&moved(7, 8000), &node("other-uid"), [&old].into_iter()));
+    let rest = measured(validation(8, &[("GPU-b", 8000)])).expect("measured");
+    let old = written(decide(&rest, &node(UID), [&old, &new].into_iter()));
+    let uuids: Vec<&str> = status(&old).gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    assert_eq!(uuids, ["GPU-b"]);
+    // A person has deleted the object of the new node, to begin a new past.
+    let anew = written(decide(&moved(9, 10_000), &node("other-uid"), [&old].into_iter()));
+    assert_eq!(status(&anew).percent_of_own_past, None);
 }
 
 #[test]

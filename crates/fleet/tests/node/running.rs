@@ -68,6 +68,67 @@ fn statistics_of_another_environment_do_not_hide_those_of_this_one() {
     assert_eq!(first_state(&third)["n"], json!(1));
 }
 
+/// All requests of its only trial may have failed, or a worker stood still. Then AIPerf's version is unknown.
+#[test]
+fn a_run_without_a_report_changes_neither_the_environment_nor_the_past() {
+    let object = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let slow: &[(&str, i64)] = &[("GPU-a", 16_000), ("GPU-b", 8000)];
+    for gpus in [slow, &[]] {
+        let failed = changed(validation(7, gpus), |object| {
+            object["status"]["environment"] = json!({"digest": "ba9876543210"});
+        });
+        let failed = written(decide(&failed.expect("measured"), &node(UID), [&object].into_iter()));
+        assert_eq!(status(&failed).validation.run, 7);
+        assert_eq!(status(&failed).environment, status(&object).environment);
+        assert_eq!(status(&failed).operator_state, status(&object).operator_state);
+        let next = measured(validation(8, &[("GPU-a", 10_000), ("GPU-b", 8000)])).expect("measured");
+        let next = written(decide(&next, &node(UID), [&failed].into_iter()));
+        assert_eq!(first_state(&next)["b"], Value::Null, "the machine is not cold");
+        assert_eq!(status(&next).percent_of_own_past, Some(80));
+    }
+}
+
+/// All of its trials may be invalid, as under pressure on the CPUs of the node.
+#[test]
+fn a_run_without_speeds_keeps_those_of_the_run_before_until_a_confirmation_has_some() {
+    let object = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
+    let slow = [("GPU-a", 10_000), ("GPU-b", 8000)];
+    let slower = measured(of_policy(7, &slow)).expect("measured");
+    let object = written(decide(&slower, &node(UID), [&object].into_iter()));
+    for digest in ["0123456789ab", "ba9876543210"] {
+        let invalid = Measurement {
+            environment: Some(digest.to_owned()),
+            ..confirmation(8, &[])
+        };
+        let invalid = written(decide(&invalid, &node(UID), [&object].into_iter()));
+        let (kept, shown) = (status(&invalid), status(&object));
+        assert_eq!(
+            (&kept.gpus, kept.percent_of_own_past, &kept.environment),
+            (&shown.gpus, Some(80), &shown.environment)
+        );
+        assert_ne!(kept.measured_at, shown.measured_at);
+        let confirmed = written(decide(&confirmation(9, &slow), &node(UID), [&invalid].into_iter()));
+        let state = first_state(&confirmed);
+        assert_eq!(state["c"].as_array().map(Vec::len), Some(1), "it is the same loss");
+    }
+}
+
+#[test]
+fn the_first_run_with_speeds_after_a_boot_is_cold() {
+    let rebooted = NodeIdentity {
+        boot_id: Some("second".to_owned()),
+        ..node(UID)
+    };
+    let without = measured(validation(7, &[])).expect("measured");
+    let with = measured(validation(8, &[("GPU-a", 8600)])).expect("measured");
+    for earlier in [vec![after(6, &[("GPU-a", 8000)])], Vec::new()] {
+        let failed = written(decide(&without, &rebooted, earlier.iter()));
+        let next = written(decide(&with, &rebooted, [&failed].into_iter()));
+        assert_eq!(first_state(&next)["b"], json!(true));
+        assert_eq!(status(&next).boot_id.as_deref(), Some("second"));
+    }
+}
+
 #[test]
 fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
     for (number, most) in [(8, 4096), (16, 6144)] {

@@ -24,6 +24,12 @@ fn healthy(nodes: usize) -> Fleet {
     fleet
 }
 
+/// Changes the verdict of a node's newest run.
+fn set_verdict(fleet: &mut Fleet, node: &str, verdict: Verdict) {
+    let status = fleet.objects.get_mut(node).and_then(|object| object.status.as_mut());
+    status.expect("a status").verdict = verdict;
+}
+
 fn decide_for(baselines: &[&PerfBaseline], fleet: &Fleet) -> BaselineDecision {
     decide(baselines, &fleet.statuses(), |_| true, now())
 }
@@ -216,6 +222,28 @@ fn an_approved_revision_is_frozen_until_the_sample_doubles_or_the_nodes_shift() 
     assert_eq!(condition(&baseline, "Shifted").1, "AsApproved");
 }
 
+/// Each new measurement made another revision with the same numbers.
+#[test]
+fn a_shift_of_nodes_that_are_not_learned_makes_no_revision() {
+    let mut failed = Fleet::new();
+    failed.run(8, 1, |node, _| if node < 5 { 10.0 } else { 0.0 });
+    for node in 0..5 {
+        set_verdict(&mut failed, &format!("n{node}"), Verdict::Failed);
+    }
+    let mut rebooted = healthy(3);
+    rebooted.run(3, 2, |_, _| 0.0);
+    let warm = learned(&rebooted);
+    for node in 3..8 {
+        // The first run of a machine is cold.
+        rebooted.run_node(node, 3, "Stale", |_| 9.0);
+    }
+    for (mut baseline, fleet) in [(learned(&failed), failed), (warm, rebooted)] {
+        assert_eq!(revisions(&baseline), (Some(1), None));
+        look(&mut baseline, &fleet);
+        assert_eq!(revisions(&baseline), (Some(1), None));
+    }
+}
+
 #[test]
 fn an_approval_is_of_a_revision_that_somebody_has_seen() {
     let fleet = healthy(3);
@@ -242,6 +270,26 @@ fn an_approval_is_of_a_revision_that_somebody_has_seen() {
     let mut early = stored("early", &spec);
     look(&mut early, &fleet);
     assert_eq!(revisions(&early), (Some(2), None));
+}
+
+/// Another cluster exports a baseline with its name, and the operator of this one had learned a revision 1 of its own.
+#[test]
+fn an_import_approves_no_revision_that_the_operator_learned() {
+    let fleet = healthy(3);
+    let mut baseline = learned(&fleet);
+    let learned_spec = baseline.spec.clone();
+    baseline.spec = serde_json::from_value(provided("90")).expect("a spec");
+    for _ in 0..2 {
+        look(&mut baseline, &fleet);
+        assert_eq!(revisions(&baseline), (Some(2), None));
+        assert_eq!(condition(&baseline, "Approved").1, "RevisionMissing");
+        assert_eq!(approved(&[&baseline]), Approved::new());
+    }
+
+    // Nor does an approval of learned numbers approve provided ones.
+    baseline.spec = learned_spec;
+    approve(&mut baseline, 2, &fleet);
+    assert_eq!(revisions(&baseline), (Some(3), None));
 }
 
 #[test]
@@ -295,28 +343,26 @@ fn a_baseline_of_another_environment_is_not_used_and_says_so() {
 }
 
 #[test]
-fn a_baseline_whose_nodes_all_missed_a_gate_has_learned_from_none() {
-    let mut fleet = healthy(3);
-    for object in fleet.objects.values_mut() {
-        object.status.as_mut().expect("a status").verdict = Verdict::Failed;
+fn a_baseline_of_nodes_that_did_not_pass_has_learned_from_none() {
+    for verdict in [Verdict::Failed, Verdict::Inconclusive] {
+        let mut fleet = healthy(3);
+        for node in ["n0", "n1", "n2"] {
+            set_verdict(&mut fleet, node, verdict);
+        }
+        let spec = json!({"environment": {"digest": DIGEST}, "source": "Learned"});
+        let mut baseline = stored("b", &spec);
+        look(&mut baseline, &fleet);
+        let (status, reason, message) = condition(&baseline, "Learned");
+        assert_eq!((status, reason), ("False", "TooFewNodes"));
+        assert!(message.contains("0 nodes and 0 GPUs with verdict Passed"), "{message}");
     }
-    let spec = json!({"environment": {"digest": DIGEST}, "source": "Learned"});
-    let mut baseline = stored("b", &spec);
-    look(&mut baseline, &fleet);
-    let (status, reason, message) = condition(&baseline, "Learned");
-    assert_eq!((status, reason), ("False", "TooFewNodes"));
-    assert!(
-        message.contains("0 nodes and 0 GPUs without a missed gate"),
-        "{message}"
-    );
 }
 
 /// Nothing is learned from them, but they are compared.
 #[test]
 fn a_baseline_is_in_use_if_all_nodes_missed_a_gate() {
     let mut fleet = healthy(1);
-    let failed = fleet.objects.get_mut("n0").and_then(|object| object.status.as_mut());
-    failed.expect("a status").verdict = Verdict::Failed;
+    set_verdict(&mut fleet, "n0", Verdict::Failed);
     let mut baseline = stored("b", &provided("125"));
     look(&mut baseline, &fleet);
     assert_eq!(
@@ -412,6 +458,21 @@ fn at_most_32_environments_get_a_baseline_those_with_the_most_nodes() {
     let created = decide(&[], &measured, |_| true, now()).create;
     assert_eq!(created.len(), 32);
     assert_eq!(created[0].spec.environment.digest, format!("{:012x}", 39));
+}
+
+/// Nothing deletes a baseline, and a user's spec decides the environment.
+#[test]
+fn environments_of_runs_without_a_policy_get_no_baseline() {
+    let mut fleet = healthy(3);
+    let mut change = |node: &str, policy: Option<&str>| {
+        let status = fleet.objects.get_mut(node).and_then(|object| object.status.as_mut());
+        status.expect("a status").validation.policy = policy.map(str::to_owned);
+        decide_for(&[], &fleet).create.len()
+    };
+    change("n0", None);
+    assert_eq!(change("n1", None), 1, "the third node has a run of a policy");
+    assert_eq!(change("n2", None), 0);
+    assert_eq!(change("n0", Some("p")), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use perfval_fleet::policy::PolicyDecision;
 use serde_json::json;
 
-use crate::{World, ago, ended, names, now, phase, policy, targets};
+use crate::{World, ago, ended, names, node, now, phase, policy, targets};
 
 fn deleted(decision: &PolicyDecision) -> Vec<(&str, Option<&str>)> {
     let deleted = decision.delete.iter();
@@ -58,6 +58,16 @@ fn the_same_attempt_has_the_same_name_and_the_next_one_another() {
     world.validations.retain(|validation| validation.name.ends_with("-2"));
     world.now += TimeDelta::hours(200);
     assert!(names(&world.decide().create).iter().all(|name| name.ends_with("-3")));
+}
+
+#[test]
+fn the_number_of_an_attempt_does_not_overflow() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&ended("Passed", now()));
+    world.validations[0].name = format!("p-{}", u64::MAX);
+    world.now += TimeDelta::hours(200);
+    let next = names(&world.decide().create);
+    assert!(next[0].ends_with(&u64::MAX.to_string()), "{next:?}");
 }
 
 #[test]
@@ -137,6 +147,26 @@ fn a_run_continues_and_its_result_stays_for_an_hour_although_the_node_left() {
 }
 
 #[test]
+fn a_label_that_is_missing_for_a_moment_costs_no_result() {
+    let mut world = World::new(&["n1"], &json!({}));
+    let created = world.create(&ended("Passed", world.now));
+    world.now += TimeDelta::hours(48);
+    let mut look = |nodes: &[&str], minutes: i64| {
+        world.now += TimeDelta::minutes(minutes);
+        world.nodes = nodes.iter().map(|name| node(name)).collect();
+        let deletions = world.decide().delete.into_iter();
+        deletions.map(|deletion| deletion.name).collect::<Vec<_>>()
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(look(&[], 1), none);
+    assert_eq!(look(&[], 59), none);
+    assert_eq!(look(&["n1"], 1), none, "the label is back");
+    assert_eq!(look(&[], 1), none);
+    assert_eq!(look(&[], 60), none);
+    assert_eq!(look(&[], 1), created, "the node left");
+}
+
+#[test]
 fn a_rerun_waits_anew() {
     let mut world = World::new(&["n1"], &json!({}));
     world.create(&phase("Sizing"));
@@ -156,6 +186,17 @@ fn a_validation_that_gets_no_gpus_gives_up_and_its_node_goes_to_the_back() {
     world.validations[1].outline.state = perfval_fleet::policy::RunState::Active;
     world.now += TimeDelta::minutes(11);
     assert_eq!(deleted(&world.decide()), [(created[0].as_str(), Some("n1"))]);
+}
+
+#[test]
+fn a_missing_prerequisite_ends_a_validation_before_it_gives_up() {
+    for (template, expected) in [("24h", "5m"), ("4m", "4m")] {
+        let mut world = World::new(&["n1"], &json!({}));
+        let timeouts = &mut world.policies[0].spec.validation_template.spec.timeouts;
+        template.clone_into(&mut timeouts.prerequisites);
+        let created = world.decide().create.remove(0);
+        assert_eq!(created.spec.timeouts.prerequisites, expected);
+    }
 }
 
 #[test]
@@ -217,6 +258,8 @@ fn validations_of_today_stay_while_a_budget_counts_their_minutes() {
     let mut world = World::new(&["n1"], &json!({"budgets": [{"gpuMinutesPerDay": 1000}]}));
     world.now = ago(2);
     world.create(&ended("Passed", world.now));
-    (world.now, world.nodes) = (now(), Vec::new());
+    world.nodes.clear();
+    assert_eq!(world.decide().delete, []);
+    world.now = now();
     assert_eq!(world.decide().delete, [], "the node left today");
 }

@@ -78,7 +78,7 @@ impl Fleet {
                 "run": {"number": 1, "trigger": "Created", "generation": 1,
                         "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
                 "placement": {"node": format!("n{node}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8, "product": "NVIDIA H100"},
-                "environment": {"digest": "0123456789ab"},
+                "environment": {"digest": "0123456789ab", "aiperf": "0.13.0"},
                 "workers": workers,
                 "operatorState": {"workers": loads},
             },
@@ -197,6 +197,21 @@ fn a_gpu_that_became_slower_is_suspected_until_a_new_deployment_shows_it_too() {
         found(&fleet.outliers(&json!({}))),
         [("n3", gpu, reason, Some(OutlierConfidence::Suspected))]
     );
+}
+
+#[test]
+fn a_run_without_speeds_leaves_an_outlier_and_its_suspicion() {
+    let mut fleet = healthy();
+    fleet.run_node(3, 8, "Stale", |gpu| if gpu == 5 { 12.0 } else { 0.0 });
+    let before = fleet.compare(&json!({}));
+    fleet.record(3, 9, "Confirmation", "Inconclusive", &(Vec::new(), Vec::new()));
+    let compared = fleet.compare(&json!({}));
+    assert_eq!(compared.outliers, before.outliers);
+    assert_eq!(found(&compared.outliers).len(), 1);
+    assert!(compared.suspects["n3"].measured_at > before.suspects["n3"].measured_at);
+    fleet.run_node(3, 10, "Confirmation", |_| 0.0);
+    let compared = fleet.compare(&json!({}));
+    assert_eq!((found(&compared.outliers), compared.suspects.len()), (vec![], 0));
 }
 
 #[test]

@@ -98,6 +98,7 @@ fn outliers_and_small_nodes_are_reported_beside_another_reason() {
     world.policies[0].spec.suspend = false;
     // Of the same age, and first by name.
     let other = policy("a", &json!({}));
+    let missed_since = BTreeMap::new();
     let facts = [(&other, &world.nodes[21..]), (&world.policies[0], &world.nodes[..])];
     let facts = facts.map(|(policy, nodes)| PolicyFacts {
         policy,
@@ -105,6 +106,7 @@ fn outliers_and_small_nodes_are_reported_beside_another_reason() {
         comparison: &world.comparison,
         refusal: None,
         set_back: &world.set_back,
+        missed_since: &missed_since,
     });
     let overlapping = decide(&Snapshot {
         policies: &facts,

@@ -156,6 +156,28 @@ fn a_budget_of_zero_for_confirmations_is_no_fault() {
     assert_eq!(ready(&decision).1, "Reconciled");
 }
 
+/// Such a node missed every time of the schedule until its verdict was too old.
+#[test]
+fn a_suspected_node_keeps_to_the_schedule_while_no_budget_allows_confirmations() {
+    let started = |budget: serde_json::Value| {
+        let budgets = json!([{"nodes": "100%"}, budget]);
+        let change = json!({"budgets": budgets, "schedule": {"cron": "45 11 * * *"}});
+        let decision = world(2, &[1], &change).decide();
+        let targets: Vec<String> = targets(&decision).into_iter().map(str::to_owned).collect();
+        let reasons: Vec<String> = reasons(&decision).into_iter().map(str::to_owned).collect();
+        (targets.join(" "), reasons.join(" "))
+    };
+    let scheduled = ("n0 n1".to_owned(), "Scheduled Scheduled".to_owned());
+    let confirmed = ("n1 n0".to_owned(), "Confirmation Scheduled".to_owned());
+    let in_window = |duration: &str| {
+        let window = json!({"cron": "0 8 * * MON-FRI", "duration": duration});
+        json!({"nodes": 0, "reasons": ["Confirmation"], "window": window})
+    };
+    assert_eq!(started(json!({"nodes": 0, "reasons": ["Confirmation"]})), scheduled);
+    assert_eq!(started(in_window("10h")), scheduled, "a Friday");
+    assert_eq!(started(in_window("4h")), confirmed);
+}
+
 #[test]
 fn an_active_confirmation_uses_its_own_budget() {
     let budgets = json!([{"nodes": 1, "reasons": ["Confirmation"]}, {"nodes": 1, "reasons": ["Stale"]}]);
@@ -177,6 +199,27 @@ fn a_confirmation_without_a_measurement_pauses_its_node() {
         world.now = now() + TimeDelta::minutes(10);
         assert_eq!(reasons(&world.decide()), ["Confirmation"], "{verdict}");
     }
+}
+
+#[test]
+fn a_confirmation_without_speeds_pauses_its_node() {
+    let confirmed = |status: &serde_json::Value, minutes: i64| {
+        let mut world = world(1, &[0], &json!({}));
+        world.create(status);
+        // The object of the node keeps the slow speeds.
+        world.measured.get_mut("n0").expect("measured").measured_at = now();
+        let suspicion = world.comparison.suspects.get_mut("n0");
+        suspicion.expect("a suspicion").measured_at = now();
+        world.now = now() + TimeDelta::minutes(minutes);
+        reasons(&world.decide()).len()
+    };
+    let without = ended("Inconclusive", now());
+    assert_eq!((confirmed(&without, 9), confirmed(&without, 10)), (0, 1));
+    let mut with = without;
+    with["environment"] = json!({"aiperf": "0.13.0"});
+    with["workers"] = json!([{"name": "w", "gpus": ["GPU-a"]}]);
+    with["operatorState"] = json!({"workers": [{"name": "w", "tokenMsOfTrials": ["8"]}]});
+    assert_eq!(confirmed(&with, 9), 1);
 }
 
 #[test]

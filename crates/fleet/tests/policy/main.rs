@@ -11,6 +11,7 @@ mod scale;
 mod schedule;
 mod selection;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -85,6 +86,8 @@ struct World {
     baselines: Vec<PerfBaseline>,
     refusal: Option<CreateRefusal>,
     set_back: BTreeMap<String, DateTime<Utc>>,
+    /// What the last decision about each policy hands to the next one.
+    missed_since: RefCell<Vec<BTreeMap<String, DateTime<Utc>>>>,
     now: DateTime<Utc>,
 }
 
@@ -99,26 +102,34 @@ impl World {
             baselines: Vec::new(),
             refusal: None,
             set_back: BTreeMap::new(),
+            missed_since: RefCell::default(),
             now: now(),
         }
     }
 
     fn decide_all(&self) -> Vec<PolicyDecision> {
-        let facts = self.policies.iter().map(|policy| PolicyFacts {
+        let mut missed_since = self.missed_since.take();
+        missed_since.resize(self.policies.len(), BTreeMap::new());
+        let facts = self.policies.iter().zip(&missed_since);
+        let facts = facts.map(|(policy, missed_since)| PolicyFacts {
             policy,
             nodes: &self.nodes,
             comparison: &self.comparison,
             refusal: self.refusal.as_ref(),
             set_back: &self.set_back,
+            missed_since,
         });
         let measured = self.measured.iter().map(|(name, status)| (name.clone(), status));
-        decide(&Snapshot {
+        let decided = decide(&Snapshot {
             policies: &facts.collect::<Vec<_>>(),
             measured: &measured.collect(),
             baselines: &baselines_in_use(&self.baselines),
             validations: &self.validations,
             now: self.now,
-        })
+        });
+        let missed_since = decided.iter().map(|decision| decision.missed_since.clone());
+        *self.missed_since.borrow_mut() = missed_since.collect();
+        decided
     }
 
     fn decide(&self) -> PolicyDecision {

@@ -119,6 +119,25 @@ fn a_foreign_validation_that_only_waits_holds_no_node() {
 }
 
 #[test]
+fn a_validation_in_another_namespace_is_not_the_policy_s() {
+    for status in [phase("Suspended"), phase("Sizing"), ended("Passed", now())] {
+        let mut world = World::new(&["n1"], &json!({"budgets": [{"nodes": 1}]}));
+        world.create(&status);
+        assert!(world.decide().create.is_empty(), "{status}");
+        "tenant".clone_into(&mut world.validations[0].namespace);
+        let decision = world.decide();
+        assert_eq!(targets(&decision), ["n1"], "{status}");
+        assert_eq!(decision.delete, []);
+        assert_eq!(decision.status.nodes.map(|nodes| nodes.never_measured), Some(1));
+    }
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&phase("Benchmarking"));
+    "tenant".clone_into(&mut world.validations[0].namespace);
+    let nodes = world.decide().status.nodes.expect("nodes");
+    assert_eq!((nodes.running, nodes.busy), (0, 1), "it uses the node all the same");
+}
+
+#[test]
 fn trials_that_are_judged_again_are_as_old_as_they_are() {
     let mut status = ended("Passed", now());
     status["operatorState"]["judgedRun"] = json!(1);

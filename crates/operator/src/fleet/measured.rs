@@ -40,7 +40,8 @@ impl Measured {
         }
     }
 
-    fn insert(&self, measured: Measurement) {
+    /// Adds a measurement, as [`add`](Self::add) does.
+    pub(super) fn insert(&self, measured: Measurement) {
         let mut waiting = self.waiting.lock();
         let key = measurement_key(&measured);
         let earlier = waiting.get(&key);

@@ -18,7 +18,7 @@ use crate::unreadable::MarkedPolicies;
 
 /// Time for which the watch may be behind a creation.
 const BEHIND: Duration = Duration::from_mins(5);
-/// Time for which a node stays at the back, if it had no free GPUs or the name of its validation is taken.
+/// Time for which a node stays at the back, if its validation got no GPUs or could not be created.
 const SET_BACK: TimeDelta = TimeDelta::hours(24);
 /// First pause after a refusal. Each further one doubles it.
 const PAUSE: TimeDelta = TimeDelta::seconds(30);
@@ -51,6 +51,8 @@ pub(super) struct OfPolicy {
     pub(super) refusal: Option<CreateRefusal>,
     refusals: u32,
     pub(super) set_back: BTreeMap<String, DateTime<Utc>>,
+    /// Times at which nodes of its validations were first missed, by hostname.
+    pub(super) missed_since: BTreeMap<String, DateTime<Utc>>,
     /// Fingerprint of the measurements and nodes behind the comparison, and its time.
     compared: Option<(u64, Instant)>,
     pub(super) comparison: NodeComparison,

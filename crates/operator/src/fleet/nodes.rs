@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use kube::runtime::reflector::ObjectRef;
-use perfval_api::fleet::NodePerformance;
+use perfval_api::fleet::{NodePerformance, PerfValidationPolicy};
 use perfval_api::{PerfValidation, Phase};
-use perfval_fleet::measurement::{Measurement, is_measured};
+use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{self, NodeChange};
 use perfval_run::Run;
 use perfval_sizing::Seen;
@@ -29,7 +30,7 @@ use crate::context::Context;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Longest pause between two attempts: the kind may not be installed.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// Time-out of the first list of validations.
+/// Time-out of the first lists of policies and validations.
 const LIST_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time for which an own write counts although the watch does not show it. The node may be gone, and its object with it.
 const OWN_LIFETIME: Duration = Duration::from_mins(5);
@@ -38,24 +39,44 @@ const OWN_LIFETIME: Duration = Duration::from_mins(5);
 type OwnRecords = HashMap<String, (Instant, NodePerformance)>;
 
 /// Writes measurements as they come.
-pub(super) async fn record(context: &Context, store: &FleetStore<NodePerformance>) {
+pub(super) async fn record(
+    context: &Context,
+    store: &FleetStore<NodePerformance>,
+    policies: &FleetStore<PerfValidationPolicy>,
+) {
     if store.wait_until_ready().await.is_err() {
         return;
     }
+    // The cluster may not serve the kind.
+    let _ = timeout(LIST_TIMEOUT, policies.wait_until_ready()).await;
     let (present, _) = stored_objects::read(store);
     let mut former = Former::new(present);
-    let mut is_behind = !catch_up(context, store).await;
+    let mut is_behind = !catch_up(context, store, policies).await;
     let mut own = OwnRecords::new();
     let mut pause = FIRST_PAUSE;
     loop {
         if context.measured.take_doubt() || is_behind {
             // Until the watch shows that write.
             sleep(FIRST_PAUSE).await;
-            is_behind = !catch_up(context, store).await;
+            is_behind = !catch_up(context, store, policies).await;
         }
         let waiting = context.measured.list();
         for measured in &waiting {
-            write(context, store, (&mut own, &mut former), measured).await;
+            match verify(policies, measured.clone()) {
+                Some(verified) if verified == *measured => {
+                    write(context, store, (&mut own, &mut former), measured).await;
+                }
+                Some(verified) => {
+                    context.measured.remove(measured);
+                    context.measured.insert(verified);
+                    // It may have taken the place of another one.
+                    context.measured.doubt();
+                }
+                None => debug!(
+                    node = measured.node,
+                    "the policies are not listed; the measurement waits"
+                ),
+            }
         }
         let left = context.measured.list().len();
         if left < waiting.len() {
@@ -73,9 +94,29 @@ pub(super) async fn record(context: &Context, store: &FleetStore<NodePerformance
     }
 }
 
+/// Returns a measurement, without its policy if the template of that policy creates validations in another namespace: the users of any
+/// namespace may write such an owner there. `None` while the policies are unknown.
+fn verify(policies: &FleetStore<PerfValidationPolicy>, measured: Measurement) -> Option<Measurement> {
+    let Some(policy) = &measured.validation.policy else {
+        return Some(measured);
+    };
+    policies.wait_until_ready().now_or_never()?.ok()?;
+    let stored = policies.get(&ObjectRef::new(policy));
+    let is_in_namespace = |policy: &PerfValidationPolicy| {
+        policy.spec.validation_template.metadata.namespace == measured.validation.namespace
+    };
+    // The namespace of a policy that cannot be parsed is unknown.
+    let is_own = stored.is_some_and(|stored| stored.parsed().is_none_or(is_in_namespace));
+    Some(if is_own { measured } else { measured.without_policy() })
+}
+
 /// Looks for the preferred finished run of each node, if its object does not show that run yet. Returns false if it could not look at
 /// all of them.
-async fn catch_up(context: &Context, store: &FleetStore<NodePerformance>) -> bool {
+async fn catch_up(
+    context: &Context,
+    store: &FleetStore<NodePerformance>,
+    policies: &FleetStore<PerfValidationPolicy>,
+) -> bool {
     let mut is_complete = timeout(LIST_TIMEOUT, context.objects.wait_until_listed()).await.is_ok();
     if !is_complete {
         warn!("not all validations are listed, so some nodes keep the earlier numbers; it tries again");
@@ -92,6 +133,10 @@ async fn catch_up(context: &Context, store: &FleetStore<NodePerformance>) -> boo
             .as_ref()
             .and_then(|status| Measurement::read(&object, status))
         else {
+            continue;
+        };
+        let Some(measured) = verify(policies, measured) else {
+            is_complete = false;
             continue;
         };
         let key = measurement_key(&measured);
@@ -111,8 +156,10 @@ async fn catch_up(context: &Context, store: &FleetStore<NodePerformance>) -> boo
         // The store keeps a part of a finished object.
         match Box::pin(context.cluster.whole(&Run::new(&object, &context.settings))).await {
             Ok(Some(whole)) => {
-                if let Some(status) = whole.status.as_ref().filter(|status| is_measured(status)) {
-                    context.measured.add(&whole, status);
+                let status = whole.status.as_ref();
+                let measured = status.and_then(|status| Measurement::read(&whole, status));
+                if let Some(measured) = measured.and_then(|measured| verify(policies, measured)) {
+                    context.measured.insert(measured);
                 }
             }
             Ok(None) => {}

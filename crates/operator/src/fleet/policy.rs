@@ -204,16 +204,22 @@ fn decide_all(
             comparison: &known.comparison,
             refusal: known.refusal.as_ref(),
             set_back: &known.set_back,
+            missed_since: &known.missed_since,
         })
     });
     let facts: Vec<PolicyFacts<'_>> = facts.collect();
-    decide(&Snapshot {
+    let decisions = decide(&Snapshot {
         policies: &facts,
         measured: &statuses,
         baselines: &baselines,
         validations: &validations,
         now: context.cluster.now(),
-    })
+    });
+    for (policy, decision) in policies.iter().zip(&decisions) {
+        let known = memory.policy(policy);
+        known.missed_since.clone_from(&decision.missed_since);
+    }
+    decisions
 }
 
 /// Validations of policies, and all active ones. Validations that the watch does not show yet count too.
@@ -265,9 +271,14 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 );
                 memory.add(ValidationFacts::new(&created.metadata, Outline::new(&created)));
             }
-            Ok(Creation::Taken) => {
+            Ok(outcome @ (Creation::Taken | Creation::Unreadable)) => {
                 let (namespace, name) = (validation.namespace().unwrap_or_default(), validation.name_any());
-                let message = format!("PerfValidation {namespace}/{name} exists and belongs to somebody else");
+                let why = if outcome == Creation::Taken {
+                    "belongs to somebody else"
+                } else {
+                    "cannot be parsed by this operator version"
+                };
+                let message = format!("PerfValidation {namespace}/{name} exists and {why}");
                 warn!(policy = policy.name_any(), message);
                 set_back(memory, policy, validation, now);
                 memory.policy(policy).refuse(message, false, now);
@@ -282,10 +293,15 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 warn!(policy = policy.name_any(), %failure, "a validation could not be created; trying again later");
                 context.metrics.failed(FAILED);
                 if failure.class() == Class::Permanent {
+                    let is_namespace_missing = failure.is_namespace_missing();
+                    if !is_namespace_missing {
+                        // An admission policy may refuse this node alone.
+                        set_back(memory, policy, validation, now);
+                    }
                     let known = memory.policy(policy);
-                    known.refuse(failure.to_string(), failure.is_namespace_missing(), now);
+                    known.refuse(failure.to_string(), is_namespace_missing, now);
                 }
-                // The others would be refused too.
+                // The others may be refused too.
                 break;
             }
         }

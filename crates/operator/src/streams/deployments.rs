@@ -21,8 +21,7 @@ use super::watches::{Watches, config, without_errors};
 use crate::objects::Objects;
 use crate::stored::Stored;
 
-const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
-/// After a change of the CRD, discovery may still show the earlier versions.
+/// Pause before a look at discovery, which may still show the versions from before a change of the CRD.
 const DISCOVERY_LAG: Duration = Duration::from_secs(2);
 
 /// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one. When it comes, the
@@ -123,6 +122,6 @@ async fn resource(cluster: &Cluster) -> Option<ApiResource> {
             }
             unserved => debug!(crd = CRD, answer = unserved.unknown(), "not discovered yet"),
         }
-        sleep(DISCOVERY_RETRY).await;
+        sleep(DISCOVERY_LAG).await;
     }
 }

@@ -46,6 +46,18 @@ async fn a_run_whose_finalizer_others_removed_is_torn_down() {
 }
 
 #[tokio::test]
+async fn a_restored_object_that_is_deleted_before_the_first_look_goes() {
+    let server = with_gpus(4);
+    let mut restored = manifest("restored");
+    restored["metadata"]["finalizers"] = json!([OURS]);
+    server.put(restored);
+    server.delete("perfvalidations", NAMESPACE, "restored");
+
+    let _operator = Operator::start(&server);
+    goes(&server, "restored").await;
+}
+
+#[tokio::test]
 async fn an_unreadable_object_whose_finalizer_others_removed_leaves_nothing_behind() {
     let server = with_gpus(4);
     let mut newer = manifest("newer");

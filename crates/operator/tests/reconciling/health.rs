@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use perfval_operator::error::Error;
 use perfval_operator::health::{Health, serve};
@@ -10,6 +11,7 @@ use perfval_testkit::api_server::{ApiServer, Fault};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Operator, eventually, manifest, reaches};
@@ -61,6 +63,20 @@ async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
     }
     drop(operator);
+    end.cancel();
+    serving.await.unwrap().unwrap();
+}
+
+// The clock is paused: it jumps to the next timer whenever every task waits.
+#[tokio::test(start_paused = true)]
+async fn a_silent_connection_ends() {
+    let (objects, _scopes) = objects::watched(vec![None]);
+    let health = Health::new(Arc::new(OperatorMetrics::new(true)), objects, Rights::default());
+    let (address, end, serving) = start_serving(&health).await;
+    let mut silent = TcpStream::connect(address).await.expect("it listens");
+    let mut byte = [0];
+    let ended = timeout(Duration::from_hours(1), silent.read(&mut byte)).await;
+    assert_eq!(ended.expect("it ends").expect("it is closed"), 0);
     end.cancel();
     serving.await.unwrap().unwrap();
 }

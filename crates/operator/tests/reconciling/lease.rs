@@ -47,6 +47,18 @@ async fn a_released_lease_is_taken_at_once_and_a_silent_one_after_its_duration()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_whose_record_was_written_without_an_answer_is_given_back() {
+    let server = ApiServer::new();
+    server.fail(Fault::lose_answer("create", "leases").times(1));
+    let mut stopped = candidate(&server, "stopped");
+    let acquired = timeout(Duration::from_secs(1), stopped.acquire()).await;
+    assert!(acquired.is_err(), "it has no answer");
+    assert_eq!(holder(&server), "stopped");
+    stopped.release().await;
+    assert_eq!(holder(&server), "");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_renews_stays_leader() {
     let server = ApiServer::new();
     let (mut leader, mut other) = (candidate(&server, "leader"), candidate(&server, "other"));

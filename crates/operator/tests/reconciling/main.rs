@@ -16,6 +16,7 @@ mod queueing;
 mod quiet;
 mod resting;
 mod rights;
+mod saving;
 mod unreadable;
 mod unrecorded;
 mod watches;

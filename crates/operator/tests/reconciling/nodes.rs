@@ -5,6 +5,7 @@ use perfval_run::status::publish;
 use perfval_testkit::api_server::{ApiServer, Fault};
 use serde_json::{Value, json};
 
+use crate::policy::put_policy;
 use crate::{NAMESPACE, Operator, eventually, reaches};
 
 const NODE: &str = "n1";
@@ -22,7 +23,7 @@ fn put_run_on(server: &ApiServer, (name, node): (&str, &str), phase: &str, run: 
                 "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
         "placement": {"node": node, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1, "devices": [format!("GPU-{node}")]},
         "operatorState": {
-            "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab"},
+            "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab", "aiperf": "0.13.0"},
             "metrics": {"outputTokenThroughput": "1234"},
             "plan": {"deviceIds": [{"pool": node, "name": "gpu-0", "uuid": format!("GPU-{node}")}]},
             "workerPods": [{"pod": "w", "uid": "w", "restarts": 0, "devices": [format!("{node}/gpu-0")]}],
@@ -126,6 +127,31 @@ fn end_run(server: &ApiServer, run: i64) {
         object["status"]["run"]["number"] = json!(run);
         object["status"]["run"]["completedAt"] = json!(null);
     });
+}
+
+/// A user may write any owner into an object of the own namespace.
+#[tokio::test]
+async fn a_run_counts_for_a_policy_only_in_the_namespace_of_its_template() {
+    for (namespace, policy) in [(NAMESPACE, json!("p")), ("other", Value::Null)] {
+        let server = ApiServer::new();
+        put_node(&server);
+        let template = json!({"metadata": {"namespace": namespace}, "spec": crate::manifest("unused")["spec"]});
+        put_policy(&server, "p", &json!({"suspend": true, "validationTemplate": template}));
+        let owner = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "p", "controller": true,
+            "uid": server.get("perfvalidationpolicies", "", "p").expect("a policy")["metadata"]["uid"],
+        });
+        put_run(&server, "Completed", 1);
+        server.edit("perfvalidations", NAMESPACE, "h100", |object| {
+            object["metadata"]["ownerReferences"] = json!([owner]);
+        });
+        let _operator = Operator::start(&server);
+        eventually(&server, "the node is recorded", shows(1)).await;
+        assert_eq!(row(&server)["status"]["validation"]["policy"], policy);
+        end_run(&server, 2);
+        eventually(&server, "the second run is recorded", shows(2)).await;
+        assert_eq!(row(&server)["status"]["validation"]["policy"], policy);
+    }
 }
 
 #[tokio::test]

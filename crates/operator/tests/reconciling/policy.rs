@@ -246,6 +246,22 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
 }
 
 #[tokio::test]
+async fn a_node_whose_validation_is_refused_makes_way_for_the_others() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    let one_at_a_time = json!({"budgets": [{"nodes": 1}]});
+    put_policy(&server, "p", &one_at_a_time);
+    let refused = Fault::refuse("create", "perfvalidations", 422).saying("node n1 is not allowed");
+    server.fail(refused.times(1));
+    let _operator = Operator::start(&server);
+    has_reason(&server, "Refused").await;
+    // A new spec ends the pause.
+    server.edit("perfvalidationpolicies", "", "p", |policy| {
+        policy["spec"]["freshness"] = json!({"maxAge": "100h"});
+    });
+    validates(&server, &["n2"]).await;
+}
+
+#[tokio::test]
 async fn a_taken_name_holds_up_only_its_node() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
     put_policy(&server, "p", &json!({}));
@@ -268,6 +284,39 @@ async fn a_taken_name_holds_up_only_its_node() {
     }
     let _operator = Operator::start(&server);
     validates(&server, &["n2"]).await;
+}
+
+#[tokio::test]
+async fn a_validation_that_cannot_be_parsed_holds_up_only_its_node() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(&server, "p", &json!({}));
+    let operator = Operator::start(&server);
+    validates(&server, &["n1", "n2"]).await;
+    operator.end().await;
+    let mut unreadable = String::new();
+    for child in server.objects("perfvalidations") {
+        let name = child["metadata"]["name"].as_str().expect("a name");
+        let is_first = name.contains("n1");
+        server.edit("perfvalidations", NAMESPACE, name, |child| {
+            child["metadata"]["finalizers"] = json!([]);
+            if is_first {
+                child["spec"]["model"] = json!(7);
+            }
+        });
+        if is_first {
+            name.clone_into(&mut unreadable);
+        } else {
+            server.delete("perfvalidations", NAMESPACE, name);
+        }
+    }
+    let _operator = Operator::start(&server);
+    validates(&server, &["n1", "n2"]).await;
+    has_reason(&server, "Refused").await;
+    let message = message(&server, "p");
+    assert!(
+        message.contains(&unreadable) && message.contains("cannot be parsed"),
+        "{message}"
+    );
 }
 
 /// Measurement of a node with eight GPUs by the policy `p`.

@@ -8,7 +8,7 @@ use perfval_cluster::{PERMISSIONS, Scope};
 use perfval_operator::calls::Counting;
 use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
-use perfval_operator::rbac::Duties;
+use perfval_operator::rbac::{Duties, Right};
 use perfval_operator::rights::Rights;
 use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::Value;
@@ -103,23 +103,58 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_right_that_is_doubted_while_another_one_is_missing_is_checked_after_the_grant() {
+async fn a_refusal_for_another_reason_checks_the_rights_of_its_call_alone() {
+    let server = ApiServer::new();
+    let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
+    let namespaces = (0..50).map(|number| Some(format!("n{number}")));
+    let needed = Duties {
+        namespaces: namespaces.collect(),
+        lease: None,
+        outside: false,
+    };
+    let mut needed = needed.rights();
+    needed.push(Right {
+        group: "authentication.k8s.io",
+        resource: "tokenreviews",
+        verb: "create",
+        name: None,
+        namespace: None,
+    });
+    let all = needed.len();
+    let watching = rights.clone().watch(server.client(), needed, metrics.clone(), || {});
+    let _looking = AbortOnDropHandle::new(tokio::spawn(watching));
+    eventually(&server, "asked", |server| reviews(server) == all).await;
+    rights.doubt("create", "jobs");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(reviews(&server), all + 50);
+    server.fail(Fault::refuse("create", "configmaps", 403));
+    // The first apply of an object needs this right too.
+    rights.doubt("patch", "configmaps");
+    eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
+    assert_eq!(missing(&metrics), "50");
+    server.fail(Fault::refuse("create", "tokenreviews", 403));
+    // The counter of the calls has no name for this resource.
+    rights.doubt("create", "other");
+    eventually(&server, "the other one is reported", |_| missing(&metrics) == "51").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_doubted_while_another_one_is_missing_is_reported_too() {
     let server = ApiServer::new();
     server.fail(Fault::refuse("watch", "jobs", 403));
     let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
     let _looking = looking(&server, &rights, &metrics);
     eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
-    let before = reviews(&server);
-    rights.doubt();
-    eventually(&server, "asked again", |server| reviews(server) > before).await;
-    server.heal();
     server.fail(Fault::refuse("watch", "pods", 403));
-    eventually(&server, "the other one is reported", |_| {
-        rights
-            .complaint()
-            .is_some_and(|complaint| complaint.contains("watch pods (cluster-wide)"))
+    rights.doubt("watch", "pods");
+    eventually(&server, "both are reported", |_| {
+        let complaint = rights.complaint().unwrap_or_default();
+        let reported = ["watch pods (cluster-wide)", "watch jobs.batch (cluster-wide)"];
+        reported.iter().all(|right| complaint.contains(right))
     })
     .await;
+    server.heal();
+    eventually(&server, "granted", |_| rights.complaint().is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +167,7 @@ async fn what_is_unknown_is_not_missing() {
         server.fail(fault);
         let (rights, metrics) = (Rights::default(), Arc::new(OperatorMetrics::new(true)));
         let _looking = looking(&server, &rights, &metrics);
-        rights.doubt();
+        rights.doubt("watch", "pods");
         // The second round begins once the first one is over: eight questions at a time, and each may take five seconds.
         let second_round = async {
             while server.calls().len() <= duties().rights().len() {

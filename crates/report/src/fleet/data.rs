@@ -23,8 +23,10 @@ pub struct FleetReport {
     pub(super) never: BTreeMap<String, String>,
     /// Policies by name, each with its status.
     pub(super) policies: BTreeMap<String, PerfValidationPolicyStatus>,
-    /// Versions and labels of nodes.
+    /// Versions and labels of nodes; empty if they could not be read.
     pub(super) properties: BTreeMap<String, BTreeMap<String, String>>,
+    /// Number of nodes whose measurement could not be parsed.
+    pub(super) unparsed: usize,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -55,6 +57,7 @@ impl FleetReport {
             never,
             policies: BTreeMap::new(),
             properties: BTreeMap::new(),
+            unparsed: 0,
             now,
         }
     }
@@ -72,6 +75,13 @@ impl FleetReport {
     pub fn with_nodes(mut self, nodes: &[Node]) -> Self {
         let read = |node: &Node| (node.name_any(), properties(node));
         self.properties = nodes.iter().map(read).collect();
+        self
+    }
+
+    /// Adds the number of nodes whose measurement could not be parsed.
+    #[must_use]
+    pub fn with_unparsed(mut self, unparsed: usize) -> Self {
+        self.unparsed = unparsed;
         self
     }
 

@@ -49,14 +49,17 @@ impl FleetReport {
 
 fn coverage(fleet: &FleetReport) -> Markup {
     let measured = fleet.measured.len();
-    let all = measured + fleet.never.len();
+    let all = measured + fleet.unparsed + fleet.never.len();
     let oldest = fleet.measured.iter().map(|(_, status)| status.measured_at).min();
     html! {
         dl.facts {
             div { dt { "Passed" } dd { (fleet.count(Verdict::Passed)) } }
             div { dt { "Failed" } dd { (fleet.count(Verdict::Failed)) } }
             div { dt { "Inconclusive" } dd { (fleet.count(Verdict::Inconclusive)) } }
-            div { dt { "Measured" } dd { (measured) " of " (all) " nodes with GPUs" } }
+            div { dt { "Measured" } dd {
+                @if fleet.properties.is_empty() { (measured) " nodes" } @else { (measured) " of " (all) " nodes with GPUs" }
+            } }
+            @if fleet.unparsed > 0 { div { dt { "Measurement cannot be parsed" } dd { (fleet.unparsed) } } }
             @if let Some(oldest) = oldest { div { dt { "Oldest measurement" } dd { (age(fleet, oldest)) " ago" } } }
         }
     }
@@ -185,6 +188,9 @@ fn verdicts(environment: &FleetEnvironment<'_>) -> String {
 }
 
 fn never(fleet: &FleetReport) -> Markup {
+    if fleet.properties.is_empty() {
+        return html! { p.absent { "Nodes were not read, so those without a measurement are unknown." } };
+    }
     if fleet.never.is_empty() {
         return html! { p { "Every node with GPUs that could be listed has a measurement." } };
     }

@@ -1,4 +1,5 @@
 use maud::{Markup, html};
+use perfval_api::text::quoted;
 use serde_json::json;
 
 use super::parts::scrolling;
@@ -94,13 +95,4 @@ fn manifest(facts: &Facts) -> Option<String> {
         "spec": spec,
     });
     serde_saphyr::to_string(&manifest).ok()
-}
-
-/// A word that a shell takes as one, with any content.
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._/".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -2,7 +2,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpe
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
-use perfval_api::ClaimTemplate;
+use perfval_api::{AccessMode, ClaimTemplate, quantity};
 
 use super::meta::metadata;
 use crate::{Run, names};
@@ -43,4 +43,29 @@ pub fn cache_claim(run: &Run<'_>, template: &ClaimTemplate) -> PersistentVolumeC
         }),
         status: None,
     }
+}
+
+/// The fault of an existing claim that cannot be the wanted one. A claim never gets another class or access mode.
+pub fn cache_claim_fault(wanted: &PersistentVolumeClaim, found: &PersistentVolumeClaim) -> Option<String> {
+    let (wanted, found) = (wanted.spec.as_ref()?, found.spec.as_ref()?);
+    let (size, has) = (storage(wanted), storage(found));
+    if quantity::parse(has) < quantity::parse(size) {
+        return Some(format!("requests {has}, not {size}"));
+    }
+    let class = |spec: &PersistentVolumeClaimSpec| spec.storage_class_name.clone().unwrap_or_default();
+    let (class, has) = (class(wanted), class(found));
+    if !class.is_empty() && class != has {
+        return Some(format!("has StorageClass {has}, not {class}"));
+    }
+    let modes = |spec: &PersistentVolumeClaimSpec| spec.access_modes.clone().unwrap_or_default().join(", ");
+    let (modes, has) = (modes(wanted), modes(found));
+    let shared = AccessMode::ReadWriteMany.as_str();
+    (modes.contains(shared) && !has.contains(shared)).then(|| format!("has {has}, not {shared}"))
+}
+
+fn storage(spec: &PersistentVolumeClaimSpec) -> &str {
+    let resources = spec.resources.as_ref();
+    let requests = resources.and_then(|resources| resources.requests.as_ref());
+    let storage = requests.and_then(|requests| requests.get("storage"));
+    storage.map_or("", |size| size.0.as_str())
 }

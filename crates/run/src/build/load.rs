@@ -76,7 +76,8 @@ fn is_soak(run: &Run<'_>, trial: i64) -> bool {
     trials.any(|known| known.number == trial && known.soak)
 }
 
-fn whole_seconds(duration: &str) -> i64 {
+/// Seconds of a duration, rounded up, and at least one.
+pub fn whole_seconds(duration: &str) -> i64 {
     let seconds = time::duration(duration).as_millis().div_ceil(1000);
     i64::try_from(seconds).unwrap_or(i64::MAX).max(1)
 }

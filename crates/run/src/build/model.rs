@@ -12,6 +12,9 @@ use crate::{Run, names};
 pub const CACHE_PATH: &str = "/model-cache";
 
 const CACHE_VOLUME: &str = "model-cache";
+/// Folder of the code that `--trust-remote-code` copies from the weights; by default it is in `HF_HOME`, which readers cannot
+/// write.
+const MODULES_PATH: &str = "/tmp/hf-modules";
 
 /// The volume claim with the weights, if there is one.
 pub fn cache_claim_name(object: &str, spec: &PerfValidationSpec) -> Option<String> {
@@ -24,11 +27,13 @@ pub fn cache_claim_name(object: &str, spec: &PerfValidationSpec) -> Option<Strin
 /// The volume with the weights, if there is one.
 pub fn cache_volume(run: &Run<'_>) -> Option<Volume> {
     let claim_name = cache_claim_name(run.name(), run.spec())?;
+    let is_existing = matches!(run.spec().model.cache, Some(ModelCache::PersistentVolumeClaim(_)));
     Some(Volume {
         name: CACHE_VOLUME.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
             claim_name,
-            ..PersistentVolumeClaimVolumeSource::default()
+            // Dynamo's pods have an fsGroup, and the kubelet would give it each file of a user's own volume.
+            read_only: is_existing.then_some(true),
         }),
         ..Volume::default()
     })
@@ -50,7 +55,12 @@ pub fn reader_env(run: &Run<'_>) -> Vec<EnvVar> {
     // vLLM sends anonymous usage data by default, and so does Hugging Face's library.
     let quiet = var("DO_NOT_TRACK", "1");
     if run.spec().model.cache.is_some() {
-        return vec![quiet, var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")];
+        return vec![
+            quiet,
+            var("HF_HOME", CACHE_PATH),
+            var("HF_HUB_OFFLINE", "1"),
+            var("HF_MODULES_CACHE", MODULES_PATH),
+        ];
     }
     [quiet].into_iter().chain(token_env(run)).collect()
 }

@@ -172,6 +172,18 @@ pub fn var(name: &str, value: &str) -> EnvVar {
     }
 }
 
+/// The user's variables, then the operator's; one name never appears twice, so no variable of the operator can be
+/// overridden.
+pub fn ours_win(user: &[EnvVar], ours: Vec<EnvVar>) -> Vec<EnvVar> {
+    let mut env: Vec<EnvVar> = user
+        .iter()
+        .filter(|var| ours.iter().all(|own| own.name != var.name))
+        .cloned()
+        .collect();
+    env.extend(ours);
+    env
+}
+
 /// A list as the API wants it: absent rather than empty.
 pub fn non_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)

@@ -108,6 +108,7 @@ fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
         "metrics": status.state.metrics,
         "gates": status.gates,
         "trials": status.state.trials,
+        "workerPods": status.state.worker_pods,
         "diagnosis": status.diagnosis,
     });
     format!("{summary:#}\n")
@@ -124,7 +125,7 @@ pub fn read_summary(results: &ConfigMap) -> Result<Summary, String> {
 
 fn parse(text: &str) -> serde_json::Result<Summary> {
     let mut fields: Map<String, Value> = serde_json::from_str(text)?;
-    let exact: Map<String, Value> = ["environment", "metrics", "plan", "thresholds", "trials"]
+    let exact: Map<String, Value> = ["environment", "metrics", "plan", "thresholds", "trials", "workerPods"]
         .into_iter()
         .filter_map(|name| fields.remove_entry(name))
         .filter(|(_, value)| !value.is_null())

@@ -7,14 +7,14 @@ use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
-use super::load::extra_seconds;
+use super::load::{extra_seconds, whole_seconds};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{
     away_from_gpus, job, mount, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
 };
 use super::service_host;
 use crate::dynamo::names::WORKER_METRICS_PORT;
-use crate::{Run, names, time};
+use crate::{Run, names};
 
 /// Name of the container that runs AIPerf; its termination message and log hold the result.
 pub const AIPERF_CONTAINER: &str = "aiperf";
@@ -30,6 +30,10 @@ const GRACE_SECONDS: i64 = 45;
 /// operator itself gives a trial 30 s more than this.
 const START_SECONDS: i64 = 90;
 
+/// Variables of the spec with which AIPerf reaches the hub too. `HTTP_PROXY` is not one of them, because the frontend has an
+/// `http` URL.
+const WAY_TO_HUB: [&str; 5] = ["HF_ENDPOINT", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"];
+
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     let name = names::trial_job(&run.id(), trial);
@@ -38,9 +42,7 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
 }
 
 fn limit_seconds(run: &Run<'_>, trial: i64) -> i64 {
-    let seconds = time::duration(&run.spec().timeouts.benchmark).as_secs();
-    let limit = i64::try_from(seconds).unwrap_or(i64::MAX).max(1);
-    limit.saturating_add(extra_seconds(run, trial))
+    whole_seconds(&run.spec().timeouts.benchmark).saturating_add(extra_seconds(run, trial))
 }
 
 /// The runner ends AIPerf early enough to report it: a Job past its deadline loses its pod, and the record with it.
@@ -148,6 +150,10 @@ fn environment(run: &Run<'_>) -> Vec<EnvVar> {
         ..EnvVar::default()
     };
     let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp"), own_node];
+    if run.spec().model.cache.is_none() {
+        let users = run.spec().dynamo().env.iter();
+        env.extend(users.filter(|var| WAY_TO_HUB.contains(&var.name.as_str())).cloned());
+    }
     env.extend(reader_env(run));
     env
 }

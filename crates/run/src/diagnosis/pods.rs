@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 pub use super::sign::{Judged, Proof, Sign, Trouble, most_telling};
-use super::{claims, containers, scheduling};
+use super::{claims, containers, rejection, scheduling};
 use crate::observed::{PodEvent, PodLog};
 use crate::readiness::container_statuses;
 
@@ -30,7 +30,7 @@ pub fn signs<'a>(
 }
 
 fn pod_signs(pod: &Pod, gpus: &str, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
-    if let Some(sign) = claims::sign(pod, events) {
+    if let Some(sign) = rejection::sign(pod, gpus).or_else(|| claims::sign(pod, events)) {
         return vec![sign];
     }
     let of_containers: Vec<Sign> = container_statuses(pod)

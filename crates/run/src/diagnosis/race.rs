@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
-use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus, PlanDetails};
+use perfval_api::{Allocation, PlacementStatus, PlanDetails};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{self as sizing, Holder, Naming};
 use rust_decimal::Decimal;
 
 use super::scheduling;
+use crate::names;
 use crate::readiness::{Pods, pod_condition};
 use crate::run::Run;
 
@@ -53,7 +54,7 @@ pub fn lost(inventory: &Inventory, run: &Run<'_>, pods: &Pods<'_>, own: &[Resour
             holders_of_planned(inventory, &run.status().state.plan, own),
         )
     } else {
-        (Holder::Pod, plugin_users(inventory, spec, plan, pods))
+        (Holder::Pod, plugin_users(inventory, run, plan))
     };
     let (planned, node) = (spec.workers(plan.gpus), &plan.node);
     let who = some_of(&takers, holder, &inventory.naming)?;
@@ -107,26 +108,28 @@ fn holders_of_planned(inventory: &Inventory, plan: &PlanDetails, own: &[Resource
     held.into_iter().map(taker).collect()
 }
 
-/// Pods of others on the node that get GPUs from the device plugin. A plugin does not report which GPU a pod has.
-fn plugin_users(
-    inventory: &Inventory,
-    spec: &PerfValidationSpec,
-    plan: &PlacementStatus,
-    pods: &Pods<'_>,
-) -> Vec<Taker> {
-    let resource = &spec.placement.resource_name;
-    let is_ours = |name: &str| {
-        let mut ours = pods.all();
-        ours.any(|pod| name == format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
-    };
+/// Pods of others on the node that get GPUs from the device plugin. A plugin does not report which GPU a pod has. None if
+/// they have no more than at planning: then a GPU turned unhealthy, and the scheduler's own words explain it.
+fn plugin_users(inventory: &Inventory, run: &Run<'_>, plan: &PlacementStatus) -> Vec<Taker> {
+    let resource = &run.spec().placement.resource_name;
+    // By name, because the inventory is older or newer than the list of the run's pods.
+    let ours = format!("{}/{}-", run.namespace(), names::deployment(&run.id()));
+    let is_ours = |name: &str| name.starts_with(&ours);
     let users = inventory.pods.present().into_iter().flatten();
-    let mut takers: Vec<Taker> = users
-        .filter(|pod| *pod.node == *plan.node && pod.requests.get(resource) > Decimal::ZERO && !is_ours(&pod.name))
-        .map(|pod| Taker {
-            name: pod.name.to_string(),
-            has: pod.requests.get(resource).normalize().to_string(),
-        })
-        .collect();
+    let users = users
+        .filter(|pod| *pod.node == *plan.node && pod.requests.get(resource) > Decimal::ZERO && !is_ours(&pod.name));
+    let users: Vec<(&str, Decimal)> = users.map(|pod| (&*pod.name, pod.requests.get(resource))).collect();
+    let held = users
+        .iter()
+        .fold(Decimal::ZERO, |sum, (_, gpus)| sum.saturating_add(*gpus));
+    if held <= Decimal::from(plan.node_gpus - plan.gpus - plan.faulty_gpus) {
+        return Vec::new();
+    }
+    let taker = |(name, gpus): (&str, Decimal)| Taker {
+        name: name.to_owned(),
+        has: gpus.normalize().to_string(),
+    };
+    let mut takers: Vec<Taker> = users.into_iter().map(taker).collect();
     takers.sort();
     takers
 }

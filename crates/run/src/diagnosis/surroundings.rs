@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::ResourceExt as _;
 use perfval_sizing::Seen;
 
 use super::obstacle::Obstacle;
@@ -21,16 +23,24 @@ pub fn node(name: &str, seen: &Seen<NodeSeen>) -> Option<Sign> {
     }
 }
 
-/// Adds the node's architecture to the signs of an image that is for another one.
-pub fn name_architecture(signs: &mut [Sign], name: &str, seen: &Seen<NodeSeen>) {
-    let Some(node) = seen.present().filter(|node| !node.architecture.is_empty()) else {
-        return;
-    };
+/// Adds the node to the signs of an image that is for another architecture. `pods`: those with the signs; `name`: the node
+/// under test, which alone was looked at.
+pub fn name_architecture(signs: &mut [Sign], pods: &[&Pod], name: &str, seen: &Seen<NodeSeen>) {
+    let known = seen.present().map(|node| node.architecture.as_str());
+    let known = known.filter(|architecture| !architecture.is_empty());
     for sign in signs {
-        if sign.trouble.obstacle == Obstacle::OtherArchitecture {
-            let evidence = &mut sign.trouble.evidence;
-            *evidence = format!("node {name} is {}: {evidence}", node.architecture);
+        if sign.trouble.obstacle != Obstacle::OtherArchitecture {
+            continue;
         }
+        let pod = pods.iter().find(|pod| pod.name_any() == sign.subject);
+        let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
+        let place = match (node, known) {
+            (Some(node), _) if node != name => format!("node {node} is not the node under test"),
+            (Some(node), Some(architecture)) => format!("node {node} is {architecture}"),
+            _ => continue,
+        };
+        let evidence = &mut sign.trouble.evidence;
+        *evidence = format!("{place}: {evidence}");
     }
 }
 

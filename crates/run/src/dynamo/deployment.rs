@@ -44,9 +44,15 @@ pub fn deployment(run: &Run<'_>) -> DynamicObject {
     }
 }
 
-/// The engine, which must match the workers' command; vLLM is the default one.
+/// The engine; vLLM is the default one. Dynamo's operator looks for its module in command and arguments together, also
+/// inside of a shell's line, and refuses a graph of another engine.
 fn backend(run: &Run<'_>) -> &'static str {
-    let runs = |module: &str| run.spec().dynamo().worker.command.iter().any(|word| word == module);
+    let worker = &run.spec().dynamo().worker;
+    let runs = |module: &str| {
+        let mut words = worker.command.iter().chain(&worker.args);
+        // Without a command of the user, the arguments are those of vLLM.
+        !worker.command.is_empty() && words.any(|word| word.contains(module))
+    };
     if runs("dynamo.sglang") {
         "sglang"
     } else if runs("dynamo.trtllm") {

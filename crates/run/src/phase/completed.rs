@@ -55,7 +55,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return Step::Rest;
     }
     if pass.run.is_deleting() {
-        return leave(pass);
+        return leave(pass.run);
     }
     if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
@@ -84,8 +84,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
 
 /// Any other deleted object leaves through `CleaningUp`, which confirms that nothing is left. Others may have removed the
 /// finalizer while something was kept.
-pub(crate) fn leave(pass: &Pass<'_>) -> Step {
-    if !pass.run.has_finalizer() && pass.run.status().state.leftovers.is_none() {
+pub(crate) fn leave(run: &Run<'_>) -> Step {
+    if !run.has_finalizer() && run.status().state.leftovers.is_none() {
         return Step::Rest;
     }
     Step::go(
@@ -116,7 +116,8 @@ fn remove_leftovers(pass: &mut Pass<'_>) {
 
 fn delete_after_ttl(pass: &mut Pass<'_>) {
     // A run that is held back is still to come.
-    if pass.run.keeps_everything() || interruption::next_trigger(pass.run).is_some() {
+    let is_kept = pass.status.state.leftovers == Some(Leftovers::Kept);
+    if is_kept || interruption::next_trigger(pass.run).is_some() {
         return;
     }
     let (Some(ttl), Some(over)) = (

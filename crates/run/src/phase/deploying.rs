@@ -1,4 +1,4 @@
-//! Deploying: the model cache is filled, a dry run shows if the API server would take the deployment, then the claim
+//! Deploying: a dry run shows if the API server would take the deployment, also after the model cache is filled. Then the claim
 //! template, the workers' Service, the run's network policy and the deployment are created.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use perfval_api::{Allocation, ClaimTemplate, ModelCache, PerfValidationSpec, Pha
 use perfval_sizing::{Holder, Seen};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
-use super::signs;
+use super::{signs, waiting_for_ready};
 use crate::attendance::Limit;
 use crate::decision::Effect;
 use crate::diagnosis::pods::Trouble;
@@ -52,10 +52,13 @@ fn needs(run: &Run<'_>) -> Needs {
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    let (reason, limit) = if fills_cache(pass.run.spec()) {
-        (Reason::ModelCacheFailed, "timeouts.modelCache")
+    let fills = fills_cache(pass.run.spec());
+    let limit = if fills { "timeouts.modelCache" } else { "two minutes" };
+    let fill = pass.seen.cache_job.present();
+    let reason = if fills && !fill.is_some_and(|job| job::has(job, job::COMPLETE)) {
+        Reason::ModelCacheFailed
     } else {
-        (Reason::DeploymentFailed, "two minutes")
+        Reason::DeploymentFailed
     };
     let is_starting = why.reason == Reason::Running;
     give_up(pass, if is_starting { reason } else { why.reason }, why, limit)
@@ -80,34 +83,41 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Seen::Present(deployment) = &pass.seen.deployment {
         return created(pass, deployment);
     }
-    if !is_accepted(pass.run) {
-        if matches!(
-            (&pass.seen.deployment, &pass.seen.dry_run),
-            (Seen::Absent, Seen::NotAsked)
-        ) {
-            return pass.read([Need::DryRun, Need::Holders]);
-        }
-        if let Some(step) = held_by_other(pass).or_else(|| refused(pass)) {
-            return step;
-        }
-    }
     let run = pass.run;
+    if !is_accepted(run)
+        && let Some(step) = objection(pass)
+    {
+        return step;
+    }
     if let Some(template) = own_cache(run.spec())
         && let Some(step) = fill_cache(pass, template)
     {
         return step;
     }
+    // The fill may have taken hours.
+    if is_accepted(run)
+        && let Some(step) = objection(pass)
+    {
+        return step;
+    }
     pass.look_again_in(LOOK_AGAIN);
-    match &pass.seen.deployment {
-        Seen::Absent => create(pass),
-        unread => Step::wait(
-            Reason::CallFailed,
-            format!("deployment: {}", unread.unknown().unwrap_or_default()),
-        ),
+    create(pass)
+}
+
+/// Step in place of the creation: the deployment cannot be read, another run has the node, or the API server would refuse.
+fn objection(pass: &mut Pass<'_>) -> Option<Step> {
+    match (&pass.seen.deployment, &pass.seen.dry_run) {
+        (Seen::Absent, Seen::NotAsked) => Some(pass.read([Need::DryRun, Need::Holders])),
+        (Seen::Absent, _) => held_by_other(pass).or_else(|| refused(pass)),
+        (unread, _) => {
+            pass.look_again_in(LOOK_AGAIN);
+            let words = unread.unknown().unwrap_or("no answer");
+            Some(Step::wait(Reason::CallFailed, format!("deployment: {words}")))
+        }
     }
 }
 
-/// Another run that has the node, before any object is created. Two operators that plan at the same moment do not see
+/// Another run that has the node, before the deployment is created. Two operators that plan at the same moment do not see
 /// each other's plan. But each has written its own before it looks here, so at least one of them sees the other. That
 /// operator sizes again, and then both have the same order.
 fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
@@ -133,6 +143,8 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
     let other = naming.all(Holder::Run, [other.as_str()]);
     let message = format!("{other} got {node} at the same moment; counting free GPUs again");
     status::unplace(&mut pass.status);
+    // An earlier pass may have created a part of the objects, for this node.
+    pass.status.state.clears_first = true;
     Some(Step::go(Phase::Sizing, Reason::NodeBusy, message))
 }
 
@@ -143,7 +155,7 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(DryRunResult::Accepted) => {
             pass.not_ready(None);
             if fills_cache(pass.run.spec()) {
-                pass.status.state.accepted_at = Some(pass.now);
+                pass.status.state.accepted_at.get_or_insert(pass.now);
             }
             None
         }
@@ -167,7 +179,7 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
         return Step::name_taken(dynamo::names::KIND, deployment);
     }
     // The message of the wait that follows: another one would be a write.
-    Step::Go(Phase::WaitingForReady, super::waiting_for_ready::awaited(pass.run))
+    Step::Go(Phase::WaitingForReady, waiting_for_ready::awaited(pass.run))
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
@@ -184,8 +196,11 @@ fn create(pass: &mut Pass<'_>) -> Step {
         pass.act(Effect::CreateNetworkPolicy(Box::new(policy)));
     }
     pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
+    if fills_cache(pass.run.spec()) {
+        return Step::wait(Reason::Running, "the model cache is filled; creating the deployment");
+    }
     // The message is that of the plan: another one would be a write.
-    Step::Work(pass.last_why())
+    Step::Wait(pass.last_why())
 }
 
 /// Fills the cache; `None` once it is full.
@@ -238,12 +253,11 @@ fn still_filling(pass: &mut Pass<'_>) -> Step {
                 evidence: format!("model cache: {}", sign.trouble.evidence),
                 ..sign.trouble
             };
-            let why = trouble.why();
-            if !sign.is_sure {
-                return Step::Wait(why);
+            if sign.is_sure {
+                waiting_for_ready::in_trouble(pass, &trouble)
+            } else {
+                Step::Wait(trouble.why())
             }
-            pass.find(trouble.obstacle.finding(&trouble.evidence));
-            Step::End(perfval_api::Verdict::Error, why)
         }
         None => Step::wait(Reason::Running, FILLING),
     }

@@ -84,7 +84,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Seen::Present(_) | Seen::Absent => {
             pass.act(Effect::SaveResults(Box::new(results)));
             pass.look_again_in(LOOK_AGAIN);
-            Step::work(Reason::Running, SAVING)
+            Step::wait(Reason::Running, SAVING)
         }
         unread => Step::wait(
             Reason::Running,

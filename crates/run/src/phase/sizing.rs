@@ -68,10 +68,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if !queue::is_queued(&pass.status) {
         return clear(pass);
     }
-    let stays_in_line = matches!(
-        pass.seen.turn,
-        Seen::Present(Turn::Queued(_)) | Seen::NotAsked | Seen::Absent
-    );
+    let stays_in_line = matches!(pass.seen.turn, Seen::Present(Turn::Queued(_)) | Seen::NotAsked);
     if !stays_in_line
         && let Some(run) = &mut pass.status.run
         && run.queue_ahead.take().is_some()
@@ -109,9 +106,9 @@ fn place(pass: &mut Pass<'_>) -> Step {
             status::unplace(&mut pass.status);
             Step::error(*reason, message.clone())
         }
-        Seen::Unknown(why) => unreadable(why),
         // Not a pass of the planner: the message of the last one stays.
-        Seen::NotAsked | Seen::Absent => Step::Work(pass.last_why()),
+        Seen::NotAsked => Step::Work(pass.last_why()),
+        unread => unreadable(unread.unknown().unwrap_or_default()),
     }
 }
 

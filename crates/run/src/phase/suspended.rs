@@ -14,7 +14,7 @@ pub(super) const PHASE: Definition = Definition {
 
 fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.is_deleting() {
-        return super::completed::leave(pass);
+        return super::completed::leave(pass.run);
     }
     if pass.run.spec().suspend {
         return Step::Rest;

@@ -98,7 +98,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         let obstacle = Obstacle::LostRace;
         return in_trouble(pass, &Trouble { obstacle, evidence });
     }
-    let sign = signs::worst(pass, pods.all());
+    let sign = signs::worst_in_deployment(pass, &pods);
     if let Some(Judged { trouble, is_sure: true }) = &sign {
         return in_trouble(pass, trouble);
     }
@@ -159,7 +159,8 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
     Step::wait(Reason::Running, format!("{what}: {}", why.unwrap_or("no answer")))
 }
 
-fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
+/// The response to a trouble that will not pass: an error, or another plan.
+pub(super) fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
     pass.not_ready(None);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
@@ -207,7 +208,9 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, sign: Option<Judged>) -> Step 
     let refused = gpus::refused(pass, pods);
     let gpu_check = refused.as_ref().map(|_| GpuCheck::default());
     let may_pass = sign.map(|sign| sign.trouble.why());
-    let why = may_pass.or(refused).unwrap_or_else(|| awaited(pass.run));
+    let leaving = pods.wait_for_leaving();
+    let leaving = leaving.map(|message| Why::new(Reason::WorkloadNotReady, message));
+    let why = may_pass.or(refused).or(leaving).unwrap_or_else(|| awaited(pass.run));
     // All of them are one write with what follows.
     if ready == 0 {
         set_workers_ready(pass, ready);

@@ -165,6 +165,91 @@ fn plain_deployments_are_asked_for_whatever_else_is_installed() {
 }
 
 #[test]
+fn readers_change_nothing_on_a_volume_of_the_user() {
+    for (object, read_only) in [(own_command(), json!(true)), (elaborate(), Value::Null)] {
+        let run = Run::new(&object, settings());
+        let built = json!([dynamo::deployment(&run), build::trial_job(&run, 1)]);
+        let mut claims = super::fields(&built);
+        claims.retain(|(field, _)| *field == "persistentVolumeClaim");
+        assert_eq!(claims.len(), 3, "{claims:?}");
+        for (_, claim) in claims {
+            assert_eq!(claim["readOnly"], read_only, "{claim}");
+        }
+    }
+}
+
+#[test]
+fn code_of_a_model_is_copied_to_a_folder_that_can_be_written() {
+    let object = own_command();
+    let run = Run::new(&object, settings());
+    let (deployment, trial) = (json!(dynamo::deployment(&run)), json!(build::trial_job(&run, 1)));
+    let pods = [
+        deployment.pointer("/spec/components/0/podTemplate/spec"),
+        deployment.pointer("/spec/components/1/podTemplate/spec"),
+        trial.pointer("/spec/template/spec"),
+    ];
+    for pod in pods {
+        let main = &pod.expect("a pod")["containers"][0];
+        let mut env = main["env"].as_array().unwrap().iter();
+        let modules = env.find(|var| var["name"] == "HF_MODULES_CACHE");
+        let folder = modules.and_then(|var| var["value"].as_str()).unwrap_or_default();
+        assert!(folder.starts_with("/tmp/"), "{main}");
+    }
+    let mounts = trial.pointer("/spec/template/spec/containers/0/volumeMounts");
+    let mounts = mounts.and_then(Value::as_array).expect("mounts");
+    assert!(mounts.contains(&json!({"name": "tmp", "mountPath": "/tmp"})));
+}
+
+#[test]
+fn services_of_the_namespace_give_a_pod_no_variables() {
+    for (object, pods) in [
+        (
+            typical(),
+            [
+                "/spec/components/0/podTemplate/spec",
+                "/spec/components/1/podTemplate/spec",
+            ],
+        ),
+        (
+            elaborate(),
+            [
+                "/spec/services/frontend/extraPodSpec",
+                "/spec/services/worker/extraPodSpec",
+            ],
+        ),
+    ] {
+        let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
+        for pod in pods {
+            assert_eq!(deployment.pointer(pod).unwrap()["enableServiceLinks"], false, "{pod}");
+        }
+    }
+}
+
+#[test]
+fn the_backend_is_the_module_in_command_and_arguments() {
+    let cases: [(&[&str], &[&str], &str); 6] = [
+        (&["python3", "-m", "dynamo.sglang"], &["--model-path", "m"], "sglang"),
+        (&["python3"], &["-m", "dynamo.sglang", "--model-path", "m"], "sglang"),
+        (
+            &["/bin/sh", "-c"],
+            &["exec python3 -m dynamo.trtllm --model m"],
+            "trtllm",
+        ),
+        (&["/bin/sh", "-c", "exec python3 -m dynamo.sglang"], &[], "sglang"),
+        (&["python3", "-m", "dynamo.vllm"], &["--model", "m"], "vllm"),
+        (&[], &["--served-model-name", "dynamo.sglang"], "vllm"),
+    ];
+    for (command, args, backend) in cases {
+        let mut object = own_command();
+        let worker = &mut object.spec.dynamo_mut().worker;
+        worker.command = command.iter().map(|word| (*word).to_owned()).collect();
+        worker.args = args.iter().map(|word| (*word).to_owned()).collect();
+        let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
+        assert_eq!(deployment["spec"]["backendFramework"], backend, "{command:?} {args:?}");
+    }
+}
+
+#[test]
 fn a_worker_with_several_gpus_claims_them_and_splits_the_model() {
     let mut object = typical();
     object.spec.dynamo_mut().worker.gpus = 4;

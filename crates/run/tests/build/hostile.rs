@@ -181,8 +181,11 @@ proptest! {
     fn the_worker_and_the_cache_get_every_word_as_it_is(object in spec()) {
         let run = Run::new(&object, settings());
         let dynamo = object.spec.dynamo();
-        let job = build::cache_job(&run).spec.expect("a spec").template.spec.expect("a pod");
-        prop_assert_eq!(job.containers[0].args.as_deref(), Some(&[object.spec.model.name.clone()][..]));
+        let cache = json!(build::cache_job(&run));
+        let cache = containers(&cache);
+        let args = strings(&cache[0]["args"]);
+        prop_assert_eq!(&args[..2], &[object.spec.model.name.clone(), String::new()]);
+        prop_assert!(args[2..].iter().all(|word| *word == object.spec.benchmark.tokenizer), "{:?}", args);
         let deployment = json!(dynamo::deployment(&run));
         let found = containers(&deployment);
         let ends_with = |words: &[String]| found.iter().any(|container| strings(&container["args"]).ends_with(words));
@@ -196,7 +199,7 @@ proptest! {
             once.dedup();
             once.len() == names.len()
         };
-        prop_assert!(found.iter().all(unique), "{}", deployment);
+        prop_assert!(found.iter().chain(&cache).all(unique), "{}", deployment);
     }
 }
 

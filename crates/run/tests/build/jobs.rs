@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::batch::v1::JobSpec;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::api::storage::v1::StorageClass;
+use perfval_api::PerfValidation;
 use perfval_run::{Run, build, dynamo};
 use perfval_verdict::aiperf::Measure;
 use serde_json::{Value, json};
@@ -165,6 +166,47 @@ fn the_runner_understands_what_is_gated() {
                 .iter()
                 .any(|measure| (measure.metric, measure.statistic) == (gate.metric, gate.statistic))
         );
+    }
+}
+
+#[test]
+fn the_load_generator_reaches_the_hub_on_the_way_of_the_workers() {
+    let mut object = typical();
+    let env = json!([
+        {"name": "HTTPS_PROXY", "valueFrom": {"secretKeyRef": {"name": "proxy", "key": "url"}}},
+        {"name": "no_proxy", "value": ".svc,10.0.0.0/8"},
+        {"name": "HF_ENDPOINT", "value": "https://hub.example"},
+        {"name": "HTTP_PROXY", "value": "http://proxy.example:3128"},
+        {"name": "VLLM_USE_V1", "value": "1"},
+    ]);
+    object.spec.dynamo_mut().env = serde_json::from_value(env.clone()).expect("variables");
+    let env = env.as_array().expect("a list");
+    let given = |object: &PerfValidation| -> Vec<Value> {
+        let container = aiperf(build::trial_job(&Run::new(object, settings()), 1).spec.unwrap());
+        let is_users = |var: &Value| env.iter().any(|own| own["name"] == var["name"]);
+        let given = container.env.unwrap().into_iter().map(|var| json!(var));
+        given.filter(is_users).collect()
+    };
+    assert_eq!(given(&object), env[..3], "the frontend has an http URL");
+    object.spec.model.cache = own_command().spec.model.cache;
+    assert_eq!(given(&object), Vec::<Value>::new(), "it reads the weights offline");
+    let job = build::cache_job(&Run::new(&object, settings()));
+    let fills = json!(aiperf(job.spec.unwrap()).env);
+    assert_eq!(fills.as_array().unwrap()[..5], env[..]);
+}
+
+#[test]
+fn a_tokenizer_of_its_own_is_in_the_cache_too() {
+    let fetched = |tokenizer: &str| {
+        let mut object = elaborate();
+        object.spec.benchmark.tokenizer = tokenizer.to_owned();
+        let job = build::cache_job(&Run::new(&object, settings()));
+        aiperf(job.spec.unwrap()).args.unwrap()
+    };
+    let model = ["meta-llama/Llama-3.1-8B", "b968826d9c46dd6066d109eabc6255188de91218"];
+    assert_eq!(fetched("Qwen/Qwen3-8B"), [&model[..], &["Qwen/Qwen3-8B"]].concat());
+    for of_image in ["", model[0], "/models/tokenizer", "builtin"] {
+        assert_eq!(fetched(of_image), model, "{of_image}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{Reason, Verdict, Why};
+use perfval_api::{Reason, Verdict, Why, WorkerPod};
 use perfval_run::build::PackedTrial;
 use perfval_run::{Run, build};
 use perfval_verdict::frame::Payload;
@@ -25,7 +25,12 @@ fn saved(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> ConfigMap {
 
 #[test]
 fn results_are_the_same_for_the_same_content_and_never_too_big() {
-    let object = typical();
+    let mut object = typical();
+    let worker = WorkerPod {
+        pod: "worker-a".to_owned(),
+        ..WorkerPod::default()
+    };
+    object.status.as_mut().expect("a status").state.worker_pods = vec![worker];
     let run = Run::new(&object, settings());
     // Hex of a hash chain: it packs to about half, so three of them do not fit.
     let noise = |seed: u64| -> String {
@@ -65,6 +70,7 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
     assert_eq!(status.state.trials, written.state.trials);
     assert_eq!(status.state.metrics, written.state.metrics);
     assert_eq!(status.state.environment, written.state.environment);
+    assert_eq!(status.state.worker_pods, written.state.worker_pods);
 
     let annotated = &results.metadata.annotations.as_ref().unwrap()["perfvalidation.dev/sha256"];
     assert_eq!(*annotated, build::results_sha256(&results));

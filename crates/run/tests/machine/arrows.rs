@@ -10,16 +10,18 @@ use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::moments::{
-    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, judging_again, kept,
-    kept_no_longer, lasts, moved, no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated,
-    second_trial_hangs, settled, showing, stricter, suspended, waiting_long_on, waiting_on,
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, filled_and_partly_created, interrupted,
+    judging_again, kept, kept_no_longer, lasts, moved, no_completion, no_dynamo, old_dynamo, partly_created,
+    prepare_fails, resized, saturated, second_trial_hangs, settled, showing, stricter, suspended, waiting_long_on,
+    waiting_on,
 };
 use super::story::{Showing, Story};
 
 /// Every arrow of the machine; `None` is an object that was never looked at.
-const ARROWS: [(Option<Phase>, Phase); 25] = [
+const ARROWS: [(Option<Phase>, Phase); 26] = [
     (None, Pending),
     (None, Suspended),
+    (None, CleaningUp),
     (Some(Pending), Sizing),
     (Some(Pending), CleaningUp),
     (Some(Sizing), Deploying),
@@ -68,6 +70,7 @@ fn rows() -> Vec<Row> {
     vec![
         row("a new object begins its first run", None, Story::new, Pending, None, "Running"),
         row("a suspended new object waits", None, || Story::with(json!({"suspend": true})), Suspended, None, "Suspended"),
+        row("a copy of an object with our finalizer is deleted before the first look", None, || { changed(Story::new(), |s| { s.object.metadata.finalizers = Some(vec![meta::FINALIZER.into()]); s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
         row("prerequisites are met", Some(Pending), || settled(Pending), Sizing, None, "Running"),
         row("no gates: nothing to judge", Some(Pending), || begun(json!({"gates": []})), CleaningUp, Some(Skipped), "NothingToJudge"),
         row("no Dynamo within the limit, Fail", Some(Pending), || no_dynamo("Fail"), CleaningUp, Some(Error), "DynamoNotInstalled"),
@@ -91,6 +94,9 @@ fn rows() -> Vec<Row> {
         row("suspended while sizing", Some(Sizing), || { changed(at(Sizing), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
         row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "WorkloadNotReady: waiting for"),
         row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.admission = Seen::Present(DryRunResult::Rejected("webhook says no".into()))), CleaningUp, Some(Error), "DeploymentRejected"),
+        row("the deployment cannot be created within two minutes", Some(Deploying), || { changed(partly_created(), |s| { s.wait(130); }) }, CleaningUp, Some(Error), "DeploymentFailed: two minutes passed"),
+        row("the deployment cannot be read within two minutes", Some(Deploying), || { changed(at(Deploying), |s| { s.unreadable = true; s.step(); s.wait(130); }) }, CleaningUp, Some(Error), "CallFailed: deployment: GET dynamographdeployments"),
+        row("the deployment cannot be created after the model cache was filled", Some(Deploying), || { changed(filled_and_partly_created(), |s| { s.wait(4000); }) }, CleaningUp, Some(Error), "DeploymentFailed: creating the deployment"),
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
         row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "Interrupted: part of the spec changed"),
         row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "Running"),
@@ -124,7 +130,7 @@ fn rows() -> Vec<Row> {
         row("a slow deployment fails", Some(Evaluating), || showing(Showing::Slow), CleaningUp, Some(Failed), "GatesMissed"),
         row("a starved generator proves nothing", Some(Evaluating), || showing(Showing::Starved), CleaningUp, Some(Inconclusive), "GeneratorStarved"),
         row("a crashing generator measures nothing", Some(Evaluating), || showing(Showing::Crash), CleaningUp, Some(Error), "BenchmarkFailed"),
-        row("results cannot be saved: the verdict stands", Some(Evaluating), || { changed(at(Evaluating), |s| { s.saving_fails = true; s.step(); s.wait(200); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("results cannot be saved within two minutes: the verdict stands", Some(Evaluating), || { changed(at(Evaluating), |s| { s.saving_fails = true; s.step(); s.wait(130); }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("suspension lets an evaluation finish", Some(Evaluating), || { changed(settled(Evaluating), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("everything is gone", Some(CleaningUp), || settled(CleaningUp), Completed, Some(Passed), "GatesMet"),
         row("kept on request", Some(CleaningUp), || { changed(at(CleaningUp), |s| { s.annotate(meta::NO_CLEANUP, Some("true")); }) }, Completed, Some(Passed), "GatesMet"),

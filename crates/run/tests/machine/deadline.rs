@@ -131,6 +131,23 @@ fn a_kept_run_expires() {
 }
 
 #[test]
+fn an_object_of_which_nothing_is_kept_deletes_itself_although_the_annotation_is_there() {
+    let mut expired = Story::with(json!({"keptSecondsAfterFinished": 600, "ttlSecondsAfterFinished": 3600}));
+    let mut skipped = Story::with(json!({"gates": [], "ttlSecondsAfterFinished": 3600}));
+    for story in [&mut expired, &mut skipped] {
+        story.annotate(meta::NO_CLEANUP, Some("true"));
+        story.until(Phase::Completed);
+    }
+    expired.wait(600).step();
+    expired.until(Phase::Completed);
+    for mut story in [expired, skipped] {
+        assert_eq!(story.step().effects, Vec::new(), "there is time left");
+        story.wait(3600);
+        assert_eq!(story.step().effects, [Effect::DeleteSelf]);
+    }
+}
+
+#[test]
 fn a_kept_run_without_an_expiry_stays() {
     let mut story = Story::new();
     story.annotate(meta::NO_CLEANUP, Some("true"));

@@ -3,7 +3,7 @@
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::{Blocked, Phase, meta};
-use perfval_run::observed::{DynamoApi, ProbeAnswer};
+use perfval_run::observed::{ChildKind, DynamoApi, ProbeAnswer};
 use perfval_run::queue::{Contender, Hold, Position};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
@@ -135,6 +135,26 @@ pub(super) fn cache_fails() -> Story {
     // The first pass asks the API server whether it would take the deployment at all.
     story.until(Deploying).step();
     story
+}
+
+/// The deployment was refused, unlike the objects before it.
+pub(super) fn partly_created() -> Story {
+    changed(at(Deploying), refuse_deployment)
+}
+
+/// The same after the model cache was filled.
+pub(super) fn filled_and_partly_created() -> Story {
+    changed(fills_cache("Complete"), |story| {
+        story.until(Deploying).step();
+        refuse_deployment(story);
+    })
+}
+
+fn refuse_deployment(story: &mut Story) {
+    story.step();
+    assert!(story.deployed, "it is to be created");
+    story.deployed = false;
+    story.children.retain(|child| child.id.kind != ChildKind::Deployment);
 }
 
 pub(super) fn resized(story: &mut Story, times: i64) {

@@ -47,6 +47,28 @@ fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
     assert_eq!(story.reason(), "Running", "and it did");
 }
 
+/// Its node may be cordoned after the plan.
+#[test]
+fn a_cache_pod_without_a_place_is_sized_again_a_single_time() {
+    let unschedulable = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": "0/1 nodes are available: 1 node(s) were unschedulable."}]});
+    let mut story = filling(unschedulable.clone());
+    let refuse = |story: &mut Story| {
+        story.steps(3);
+        story.wait(10).step();
+        story.assert_at(Phase::Deploying, "Unschedulable");
+        story.assert_message("model cache: pod filler: 0/1 nodes are available");
+        story.wait(30).step();
+    };
+    refuse(&mut story);
+    story.assert_at(Phase::Sizing, "LostRace");
+    story.around.filler = None;
+    story.until(Phase::Deploying);
+    story.around.filler = Some(unschedulable);
+    refuse(&mut story);
+    story.assert_error("Unschedulable");
+}
+
 #[test]
 fn an_image_for_another_architecture_ends_the_run_at_once_and_names_the_nodes() {
     let mut story = filling(waiting("ErrImagePull", "no match for platform in manifest: not found"));
@@ -190,6 +212,20 @@ fn a_frontend_of_another_model_is_named_and_believed_after_ten_seconds() {
         "{}",
         story.message()
     );
+}
+
+#[test]
+fn names_of_other_models_are_escaped_and_cut() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    let mut served = vec!["lab/\u{1b}[31mred\n".to_owned()];
+    served.extend((0..100).map(|number| format!("lab/m{number}")));
+    story.answers(ProbeAnswer::OtherModels(served));
+    story.steps(4);
+    let message = story.message();
+    assert!(!message.contains(char::is_control), "{message:?}");
+    story.assert_message("the frontend serves lab/\\u{1b}[31mred\\n, lab/m0, lab/m1, ");
+    story.assert_message("…, not m");
 }
 
 #[test]

@@ -66,6 +66,9 @@ fn a_pod_without_a_gpu_does_not_end_the_run() {
         story.step();
     });
     preempt(&mut story, "frontend");
+    assert_eq!(story.phase(), Some(WaitingForReady));
+    // Another frontend takes its place.
+    story.preempted = None;
     story.until(Completed);
     assert_eq!(story.status().run.map(|run| run.number), Some(1));
 }

@@ -2,13 +2,15 @@
 
 use k8s_openapi::api::core::v1::PodResourceClaimStatus;
 use perfval_api::{Phase, Verdict, Word};
+use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::Need;
-use perfval_run::{Effect, Observed, Run, machine};
+use perfval_run::{Effect, Observed, Run, machine, names};
 use perfval_sizing::Seen;
-use perfval_testkit::inventory::{ClaimBuilder, Cluster};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use serde_json::json;
 
-use super::moments::moved;
+use super::moments::{moved, partly_created};
+use super::queue::holder;
 use super::story::Story;
 
 /// A run whose workers were just refused by the scheduler.
@@ -122,6 +124,94 @@ fn a_worker_that_got_its_gpu_while_it_was_looked_at_lost_nothing() {
     let cluster = Cluster::of_gpus(3).claim(of_others().holds("n1", "gpu-2"));
     seen.inventory = Seen::Present(cluster.inventory());
     assert_eq!(phase(&seen), Some(Phase::Sizing), "one of two is really left without");
+}
+
+/// A run on two of eight GPUs of a device plugin; pods of others have the other six.
+fn refused_by_plugin() -> Story {
+    let mut story = Story::with(json!({"placement": {"allocation": "DevicePlugin"}}));
+    story.plugin_pods = Some(6);
+    story.until(Phase::WaitingForReady);
+    (story.unschedulable, story.pods_age) = (true, 3);
+    story
+}
+
+#[test]
+fn a_pod_that_took_a_gpu_of_a_device_plugin_is_named() {
+    let mut story = refused_by_plugin();
+    story.plugin_pods = Some(7);
+    story.steps(2);
+    story.assert_at(Phase::Sizing, "LostRace");
+    story.assert_message("other/train-0 has 1");
+}
+
+#[test]
+fn pods_that_were_there_at_planning_took_no_gpu_that_turned_unhealthy() {
+    let mut story = refused_by_plugin();
+    story.plugin_faulty = 1;
+    story.steps(3);
+    story.assert_at(Phase::WaitingForReady, "Unschedulable");
+    for _ in 0..10 {
+        if story.phase() == Some(Phase::WaitingForReady) {
+            story.looks(1, 5);
+            assert!(!story.message().contains("train-"), "{}", story.message());
+        }
+    }
+    assert_eq!(story.phase(), Some(Phase::Sizing));
+    story.assert_message("cannot allocate all claims");
+}
+
+/// A run whose second worker has no pod.
+fn lacks_worker() -> Story {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    (story.workers_ready, story.around.lacks_worker) = (false, true);
+    story
+}
+
+const NO_DEVICE: &str = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. \
+    Requested: 1, Available: 0, which is unexpected";
+
+#[test]
+fn workers_that_a_kubelet_rejects_again_and_again_send_the_run_back_with_its_words() {
+    let topology = "Pod was rejected: Resources cannot be allocated with Topology locality";
+    let cases = [
+        ("UnexpectedAdmissionError", NO_DEVICE, Obstacle::LostRace),
+        ("TopologyAffinityError", topology, Obstacle::Unschedulable),
+    ];
+    for (reason, message, obstacle) in cases {
+        let mut story = lacks_worker();
+        for _ in 0..12 {
+            if story.phase() == Some(Phase::WaitingForReady) {
+                story.around.rejected.push((story.now, reason, message));
+                story.outage(4).step();
+            }
+        }
+        assert_eq!(story.phase(), Some(Phase::Sizing), "{}", story.message());
+        story.assert_message(message.trim_start_matches("Pod was rejected: "));
+        let mut found = story.status().diagnosis.into_iter();
+        assert!(
+            found.any(|finding| Obstacle::from_finding(&finding) == Some(obstacle)),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn a_rejected_worker_is_named_until_another_one_is_admitted() {
+    let mut story = lacks_worker();
+    story
+        .around
+        .rejected
+        .push((story.now, "UnexpectedAdmissionError", NO_DEVICE));
+    story.looks(10, 5);
+    story.assert_at(Phase::WaitingForReady, "LostRace");
+    story.assert_message("the kubelet of n1 rejects pods of ReplicaSet pv-worker (UnexpectedAdmissionError)");
+    story.around.lacks_worker = false;
+    story.step();
+    story.assert_at(Phase::WaitingForReady, "WorkloadNotReady");
+    story.workers_ready = true;
+    story.assert_passes();
+    assert_eq!(story.status().state.resizes, 0);
 }
 
 #[test]
@@ -241,4 +331,43 @@ fn a_gpu_lost_between_trials_is_not_sized_again() {
         "trials of two deployments are not trials of one",
     );
     assert!(story.saved.is_some());
+}
+
+#[test]
+fn a_run_that_leaves_its_node_to_another_removes_what_it_has_created_for_it() {
+    let mut story = partly_created();
+    assert!(!story.children.is_empty());
+    story.others = vec![holder("first", "n1", true)];
+    story.step();
+    assert_eq!(story.phase(), Some(Phase::Sizing));
+    story.assert_message("got n1 at the same moment");
+    story.others.clear();
+    story.until(Phase::Deploying);
+    assert!(story.children.is_empty(), "{:?}", story.children);
+}
+
+/// The watch of the pods may be behind the list of the run's pods, and a worker that ends is not ready.
+#[test]
+fn the_gpus_of_a_deleted_worker_are_not_lost() {
+    let mut story = Story::with(json!({"placement": {"allocation": "DevicePlugin"}}));
+    // That of all pods of the testkit.
+    story.object.metadata.namespace = Some("other".into());
+    story.plugin_pods = Some(0);
+    story.until(Phase::WaitingForReady);
+    (story.unschedulable, story.pods_age) = (true, 3);
+    story.step();
+    assert!(story.status().state.gpu_check.is_some());
+    let phase_beside = |story: &Story, user: &str| {
+        let node = NodeBuilder::named("n1").offers("nvidia.com/gpu", "8");
+        let user = PodBuilder::on("n1", user).requests("nvidia.com/gpu", "8");
+        let mut seen = story.observe(&story.needs());
+        seen.inventory = Seen::Present(Cluster::of_gpus(8).node(node).pod(user).inventory());
+        let run = Run::new(&story.object, &story.settings);
+        machine::decide(&run, &seen, story.now).status.phase
+    };
+    let own = format!("{}-worker-old", names::deployment(&story.id()));
+    assert_eq!(phase_beside(&story, &own), Some(Phase::WaitingForReady));
+    assert_eq!(phase_beside(&story, "train"), Some(Phase::Sizing));
+    story.leaving_worker = true;
+    assert_eq!(phase_beside(&story, "train"), Some(Phase::WaitingForReady));
 }

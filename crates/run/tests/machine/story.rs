@@ -48,6 +48,8 @@ pub struct Story {
     pub free: usize,
     /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
     pub plugin_pods: Option<usize>,
+    /// GPUs that the device plugin reports as unhealthy.
+    pub plugin_faulty: usize,
     /// Whether the driver has taken one GPU of the node out of service.
     pub tainted: bool,
     pub unreadable: bool,
@@ -80,7 +82,7 @@ pub struct Story {
     /// Every pod was replaced by another one on the same GPU.
     pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
-    /// The scheduler removes this pod for one of higher priority.
+    /// The scheduler removes this pod for one of higher priority; it is still there while it ends.
     pub preempted: Option<&'static str>,
     pub unschedulable: bool,
     pub pods_age: i64,
@@ -174,6 +176,7 @@ impl Story {
             }),
             free: 8,
             plugin_pods: None,
+            plugin_faulty: 0,
             tainted: false,
             unreadable: false,
             pods_unreadable: false,

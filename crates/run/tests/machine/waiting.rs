@@ -199,6 +199,22 @@ fn a_worker_that_was_deleted_is_not_measured_while_it_ends() {
 }
 
 #[test]
+fn a_worker_that_the_scheduler_refuses_waits_for_the_end_of_the_one_before_it() {
+    let mut story = at(WaitingForReady);
+    (story.leaving_worker, story.unschedulable, story.pods_age) = (true, true, 3);
+    story.looks(12, 5);
+    story.assert_at(WaitingForReady, "WorkloadNotReady");
+    story.assert_message("worker w-old was deleted and is still there");
+    // Its GPU is free now, and the scheduler looks again.
+    story.leaving_worker = false;
+    story.looks(3, 5);
+    assert_eq!(story.phase(), Some(WaitingForReady), "{}", story.message());
+    story.unschedulable = false;
+    story.assert_passes();
+    assert_eq!(story.status().state.resizes, 0);
+}
+
+#[test]
 fn no_trial_opens_while_a_deleted_worker_ends() {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 2}}));
     story.until_between_trials();

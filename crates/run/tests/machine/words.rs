@@ -2,7 +2,8 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
 use perfval_api::{Leftovers, OperatorState, Phase, Trigger, Verdict, condition, meta};
-use perfval_run::observed::ChildKind;
+use perfval_run::observed::{ChildKind, DryRunResult};
+use perfval_sizing::Seen;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -208,4 +209,27 @@ fn the_deployment_of_another_plan_is_asked_about_again() {
     let status = story.object.status.as_mut().expect("a status");
     perfval_run::status::enter(status, Sizing, story.now);
     assert!(story.status().state.accepted_at.is_none());
+}
+
+/// Dynamo's webhook may go down while the cache is filled for half an hour.
+#[test]
+fn what_the_api_server_objects_to_after_the_fill_is_told() {
+    let filled = |admission: Seen<DryRunResult>| {
+        let mut story = with_cache();
+        story.cache_job = Some("Running");
+        story.until(Deploying).step();
+        story.step();
+        (story.cache_job, story.admission) = (Some("Complete"), admission);
+        story.step();
+        assert!(!story.deployed);
+        story
+    };
+    let mut away = filled(Seen::Unknown("dry run: 500: failed calling webhook".to_owned()));
+    away.assert_at(Deploying, "CallFailed");
+    away.assert_message("failed calling webhook");
+    away.admission = Seen::Present(DryRunResult::Accepted);
+    away.assert_passes();
+
+    let refused = filled(Seen::Present(DryRunResult::Rejected("webhook says no".to_owned())));
+    refused.assert_error("DeploymentRejected");
 }

@@ -1,7 +1,10 @@
 //! Images that are not for the node's architecture.
 
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::diagnosis::pods::Proof;
+use perfval_run::diagnosis::pods::{Proof, signs};
+use perfval_run::diagnosis::surroundings::name_architecture;
+use perfval_run::observed::NodeSeen;
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use crate::{container, log, of, pod, sign, told, waiting};
@@ -59,4 +62,29 @@ fn an_image_for_another_architecture_is_believed_at_once() {
         &log("worker", "exec /usr/bin/python3: exec format error"),
     );
     assert_eq!(told(found), Some((Obstacle::OtherArchitecture, Proof::Seen)));
+}
+
+#[test]
+fn the_architecture_of_the_node_under_test_explains_only_its_own_pods() {
+    let seen = Seen::Present(NodeSeen {
+        ready: true,
+        message: String::new(),
+        architecture: "arm64".into(),
+    });
+    let found_on = |node: Option<&str>| {
+        let mut made = pod(waiting("ErrImagePull", "no match for platform in manifest: not found"));
+        made.spec.get_or_insert_default().node_name = node.map(str::to_owned);
+        let mut found = signs([&made], "nvidia.com/gpu", &[], &[]);
+        name_architecture(&mut found, &[&made], "gb200-1", &seen);
+        found.pop().expect("a sign").trouble.why().message
+    };
+    let here = found_on(Some("gb200-1"));
+    assert!(here.starts_with("node gb200-1 is arm64: pod worker"), "{here}");
+    let elsewhere = found_on(Some("cpu-1"));
+    assert!(
+        elsewhere.starts_with("node cpu-1 is not the node under test: pod worker") && !elsewhere.contains("arm64"),
+        "{elsewhere}"
+    );
+    assert!(elsewhere.contains("benchmark.placement or workload.dynamo.frontend.placement WorkloadNode"));
+    assert!(found_on(None).starts_with("pod worker"));
 }

@@ -2,10 +2,10 @@
 
 use perfval_api::Reason;
 use perfval_sizing as sizing;
-use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, SliceBuilder, gpu};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
-use super::{any, chosen, eight, eight_with, n1_with, names, one_of_two, refuses, slice_with, waits, warnings};
+use super::{any, chosen, eight, eight_with, n1_with, names, one_of_two, placed, refuses, slice_with, waits, warnings};
 
 #[test]
 fn free_gpus_are_counted() {
@@ -266,6 +266,36 @@ fn a_class_of_several_kinds_is_refused() {
     let mixed = eight_with(gpu(0).attribute("type", "mig")).class("device.driver == 'gpu.nvidia.com'");
     let says = "several types (gpu, mig): use one for whole GPUs";
     waits(&mixed, &any(), Reason::NoCandidateNode, says);
+
+    let a100 = || gpu(0).attribute("productName", "NVIDIA A100-SXM4-80GB");
+    let held = ClaimBuilder::named("c").holds("n1", "gpu-0");
+    // A held one may come free before the workers' claims are allocated.
+    for cluster in [eight_with(a100()), eight_with(a100()).claim(held)] {
+        let says = "several products (NVIDIA A100-SXM4-80GB, NVIDIA H100 80GB HBM3): use one for a single product";
+        waits(&cluster, &any(), Reason::NoCandidateNode, says);
+    }
+    let partition = |index: usize, profile: &str| gpu(index).attribute("type", "mig").attribute("profile", profile);
+    let partitions = |profiles: [&str; 2]| {
+        let mig = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'";
+        let devices = (0..).zip(profiles).map(|(index, profile)| partition(index, profile));
+        n1_with(slice_with(devices)).class(mig)
+    };
+    let says = "several profiles (1g.10gb, 3g.40gb): use one for a single profile";
+    let unlike = partitions(["3g.40gb", "1g.10gb"]);
+    waits(&unlike, &any(), Reason::NoCandidateNode, says);
+    assert_eq!(chosen(&partitions(["3g.40gb", "3g.40gb"]), &any()).gpus, 2);
+}
+
+#[test]
+fn a_device_of_another_product_that_claims_exclude_is_no_obstacle() {
+    let a100 = || gpu(0).attribute("productName", "NVIDIA A100-SXM4-80GB");
+    assert_eq!(chosen(&eight_with(a100().shareable()), &any()).gpus, 7);
+    let resource = "nvidia.com/gpu";
+    let pod = PodBuilder::on("n1", "p").requests(resource, "1");
+    let by_plugin = eight_with(a100())
+        .node(NodeBuilder::named("n1").offers(resource, "8"))
+        .pod(pod.has_devices(resource, &["GPU-0"]));
+    assert_eq!(chosen(&by_plugin, &placed(&json!({ "allocation": "DRA" }))).gpus, 7);
 }
 
 #[test]

@@ -62,6 +62,27 @@ fn a_run_looks_only_at_the_nodes_that_its_selector_admits() {
 }
 
 #[test]
+fn nodes_that_the_selector_does_not_admit_are_no_hope() {
+    let dual = NodeBuilder::named("n007").offers("nvidia.com/gpu", "2");
+    let inventory = fleet()
+        .node(dual)
+        .node(NodeBuilder::named("n003").not_ready())
+        .inventory();
+    let free = HeldNodes::default();
+    let sizing = Fleet::new(&inventory).choose(inventory.for_run(), &only("n007"), &free, &[]);
+    let Sizing::Refuse { reason, message } = sizing else {
+        panic!("{sizing:?}")
+    };
+    assert_eq!(reason, Reason::MixedAllocation);
+    assert_eq!(
+        message,
+        "no node for a GPU: n007: gives its GPUs out by ResourceSlices and as nvidia.com/gpu at once: turn one of them off, or \
+         name the other one in placement.allocation; n000, n001, n002 and 196 more: does not carry \
+         kubernetes.io/hostname=n007"
+    );
+}
+
+#[test]
 fn all_nodes_are_looked_at_for_a_run_without_a_selector() {
     let inventory = fleet().inventory();
     let fleet = Fleet::new(&inventory);

@@ -113,6 +113,17 @@ fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     );
     let elsewhere = dual().pod(PodBuilder::on("n2", "p").requests("nvidia.com/gpu", "1"));
     assert_eq!(who(&elsewhere, &by_claims), Ok(None));
+    let train = |uuid: &str| {
+        let pod = PodBuilder::on("n1", "train-0").requests("nvidia.com/gpu", "1");
+        dual().pod(pod.has_devices("nvidia.com/gpu", &[uuid]))
+    };
+    let beside = chosen(&train("GPU-3"), &by("DRA"));
+    assert_eq!(who(&train("GPU-3"), &beside), Ok(None));
+    assert_eq!(
+        who(&train("GPU-5"), &beside),
+        Ok(Some("pod other/train-0 got nvidia.com/gpu".to_owned())),
+        "it was created again under its name"
+    );
 
     let by_plugin = chosen(&dual(), &by("DevicePlugin"));
     assert_eq!(who(&with_pod, &by_plugin), Ok(None), "that is seen by the scheduler");

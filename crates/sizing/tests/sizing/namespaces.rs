@@ -291,6 +291,21 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
 }
 
 #[test]
+fn a_worker_that_asks_for_more_than_its_limit_is_refused() {
+    let worker = |resources: Value| {
+        spec(&json!({ "workload": { "dynamo": { "image": "i:1", "worker": { "resources": resources } } } }))
+    };
+    let default = eight().limit_range(&json!([{ "type": "Container", "default": { "memory": "8Gi" } }]));
+    let says = "the worker asks for memory 68719476736, and its limit is 8589934592: raise the limit in \
+                workload.dynamo.worker.resources";
+    let large = worker(json!({ "requests": { "memory": "64Gi" } }));
+    refuses(&default, &large, Reason::LimitRangeViolated, says);
+    assert_eq!(chosen(&eight(), &large).gpus, 8);
+    let plain = worker(json!({ "requests": { "memory": "64Gi" }, "limits": { "memory": "8Gi" } }));
+    refuses(&eight(), &plain, Reason::LimitRangeViolated, says);
+}
+
+#[test]
 fn a_quota_counts_load_generator_and_frontend_of_each_number_of_workers() {
     let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
     for (quota, gpus) in [("24480m", 8), ("24479m", 7), ("6144m", 2)] {

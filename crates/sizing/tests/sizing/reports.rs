@@ -159,4 +159,20 @@ fn temporary_obstacles_come_before_permanent_ones() {
         "no node for 4 GPUs or more: n1: is held by the run of perf/first; a: is cordoned, and placement.nodeSelector does not name it; b: has 2 GPUs in all"
     );
     assert_eq!(reports[1].obstacle, Some(NodeObstacle::TooFew));
+
+    // Of the nodes that the selector admits, not of all.
+    let dual = eight()
+        .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
+        .node(NodeBuilder::named("a").not_ready().offers("nvidia.com/gpu", "4"))
+        .node(NodeBuilder::named("b").offers("nvidia.com/gpu", "2"));
+    let only = placed(&json!({ "nodeSelector": { "kubernetes.io/hostname": "n1" } }));
+    let (_, Sizing::Refuse { reason, message }) = explain(&dual.inventory(), &only, &[]) else {
+        panic!()
+    };
+    assert_eq!(reason, Reason::MixedAllocation);
+    assert_eq!(
+        message,
+        "no node for a GPU: n1: gives its GPUs out by ResourceSlices and as nvidia.com/gpu at once: turn one of them off, or \
+         name the other one in placement.allocation; a, b: does not carry kubernetes.io/hostname=n1"
+    );
 }

@@ -86,15 +86,16 @@ pub fn message(
         Reason::GPUsMissing => (missing, None),
         _ => (None, missing),
     };
-    let near = (reason == Reason::TrialsDisagree)
-        .then(|| mean_near_gate(&status.state.trials))
-        .flatten();
-    let near = near.map(|mean| {
+    let mean = || mean_near_gate(&status.state.trials);
+    let near = match reason {
+        Reason::TrialsDisagree => mean().map(|mean| (mean, ", too near to decide")),
+        // The last trial met the gates that the mean over all trials misses.
+        Reason::GatesMissed if missed.is_empty() => mean().filter(|mean| *mean < 0.0).map(|mean| (mean, "")),
+        _ => None,
+    };
+    let near = near.map(|(mean, note)| {
         let side = if mean < 0.0 { "below" } else { "above" };
-        format!(
-            "the trials' mean is {:.1} % {side} the gate, too near to decide",
-            mean.abs()
-        )
+        format!("the trials' mean is {:.1} % {side} the gate{note}", mean.abs())
     });
     let found = findings.iter().map(|finding| match findings {
         [_] => in_words(finding),

@@ -232,8 +232,10 @@ pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
             return Some((Cause::WorkerCrashed, format!("the process of worker {name} restarted")));
         }
         let silent = load.frozen_seconds;
-        let refuses = load.samples > 0 && silent >= STANDSTILL && load.failures > load.timeouts;
-        refuses.then(|| {
+        // An engine that hangs may have been refused once, long before.
+        let refused = load.refused_at_end.unwrap_or(load.failures);
+        let has_refused = refused >= STANDSTILL || refused.saturating_mul(2) > silent;
+        (load.samples > 0 && silent >= STANDSTILL && has_refused).then(|| {
             // A pod that is removed refuses too before it is gone.
             let cause = if *has_pod {
                 Cause::WorkerCrashed
@@ -242,7 +244,10 @@ pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
             };
             (
                 cause,
-                format!("worker {name} refused every connection in the last {silent} s"),
+                format!(
+                    "worker {name} refused every connection in the last {} s",
+                    refused.min(silent)
+                ),
             )
         })
     })

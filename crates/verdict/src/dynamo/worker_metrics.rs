@@ -1,8 +1,10 @@
 //! Reader of a worker's own metrics.
 
+use std::collections::BTreeSet;
+
 use crate::exposition::{self, Sample};
 use crate::number::MOST;
-use crate::workers::Reading;
+use crate::workers::{Engine, Reading};
 
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";
@@ -44,8 +46,8 @@ pub struct Page {
     rest: Reading,
     /// Tokens by vLLM's own counter, which Dynamo's mocker lacks.
     generated: Option<i64>,
-    /// The share of the KV cache in use by its name before vLLM 0.10.
-    old_kv_percent: Option<i64>,
+    /// Engines with estimates per GPU: one for each data-parallel rank of the worker.
+    engines: BTreeSet<String>,
 }
 
 impl Page {
@@ -54,7 +56,7 @@ impl Page {
         let line = line.trim();
         let name = exposition::name(line);
         let sample = || Sample::read(&line[name.len()..]);
-        if self.add_engine(name, |scale| sample()?.number(scale)) || !name.starts_with("dynamo_component_") {
+        if self.add_engine(name, sample) || !name.starts_with("dynamo_component_") {
             return;
         }
         // Other endpoints of the same process answer the router's own questions.
@@ -65,7 +67,7 @@ impl Page {
 
     /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
     /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
-    fn add_engine(&mut self, name: &str, number: impl Fn(f64) -> Option<i64>) -> bool {
+    fn add_engine<'a>(&mut self, name: &str, sample: impl Fn() -> Option<Sample<'a>>) -> bool {
         let engine = &mut self.rest.engine;
         let (sum, scale) = match name {
             "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
@@ -77,18 +79,17 @@ impl Page {
             "vllm:iteration_tokens_total_count" => (&mut engine.steps, 1.0),
             "vllm:request_prefill_time_seconds_sum" => (&mut engine.prefill_ms, 1e3),
             "vllm:request_queue_time_seconds_sum" => (&mut engine.queue_ms, 1e3),
-            "vllm:prompt_tokens_total" => (&mut engine.prompt_tokens, 1.0),
-            "vllm:prefix_cache_hits_total" => (&mut engine.cached_tokens, 1.0),
-            "vllm:num_preemptions_total" => (&mut engine.preemptions, 1.0),
             "vllm:estimated_flops_per_gpu_total" => (&mut engine.gflop, 1e-9),
             "vllm:estimated_read_bytes_per_gpu_total" | "vllm:estimated_write_bytes_per_gpu_total" => {
                 (&mut engine.moved_mb, 1e-6)
             }
-            "vllm:kv_cache_usage_perc" => return highest(&mut self.rest.kv_percent, number(100.0)),
-            "vllm:gpu_cache_usage_perc" => return highest(&mut self.old_kv_percent, number(100.0)),
             _ => return false,
         };
-        add(sum, number(scale));
+        let Some(sample) = sample() else { return true };
+        if let Some(engine) = sample.label("engine").filter(|_| name.contains("_per_gpu_")) {
+            self.engines.insert(engine.to_owned());
+        }
+        add(sum, sample.number(scale));
         true
     }
 
@@ -118,21 +119,23 @@ impl Page {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
+        let engines = i64::try_from(self.engines.len()).unwrap_or(i64::MAX).max(1);
+        let per_gpu = |sum: Option<i64>| sum.map(|sum| sum / engines);
+        let engine = self.rest.engine;
         Ok(Reading {
             in_flight: self.in_flight.ok_or(ExpositionError::Missing(IN_FLIGHT))?,
             started: self.started.ok_or(ExpositionError::Missing(STARTED))?,
             finished: self.finished.ok_or(ExpositionError::Missing(FINISHED))?,
             // The mocker counts one gap per token.
-            tokens: self.generated.or(self.rest.engine.gaps),
-            kv_percent: self.rest.kv_percent.or(self.old_kv_percent),
+            tokens: self.generated.or(engine.gaps),
+            engine: Engine {
+                gflop: per_gpu(engine.gflop),
+                moved_mb: per_gpu(engine.moved_mb),
+                ..engine
+            },
             ..self.rest
         })
     }
-}
-
-fn highest(most: &mut Option<i64>, number: Option<i64>) -> bool {
-    *most = (*most).max(number);
-    true
 }
 
 fn add(sum: &mut Option<i64>, number: Option<i64>) {

@@ -4,11 +4,16 @@ use serde_json::value::RawValue;
 use super::{Framed, Outcome, TrialRecord};
 use crate::gpus::GpuSeries;
 use crate::node_facts::NodeFacts;
+use crate::number::short;
 use crate::requests::{RequestTimes, if_understood};
 use crate::workers::WorkerSeries;
 
 /// Longest payload (bytes): one of an hour on eight GPUs has 300 KB. Logs of all trials of a run are held at once.
 pub const FRAME_BYTES: usize = 1_500_000;
+
+/// Most objects and lists in a payload: 2,000 samples of workers and 800 of GPUs have 7,600. A byte of nested lists takes 64
+/// while it is read.
+const PARTS: usize = 50_000;
 
 /// Content of the log between its two lines.
 #[derive(Serialize, Deserialize, Clone, Debug)]
@@ -19,10 +24,10 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf: Option<Box<RawValue>>,
     /// The workers' samples.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "short", skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSeries>,
     /// The GPUs' samples.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "short", skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSeries>,
     /// Times of single requests; absent if AIPerf recorded none.
     #[serde(default, deserialize_with = "if_understood", skip_serializing_if = "Option::is_none")]
@@ -86,6 +91,10 @@ pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
     if payload.len() > FRAME_BYTES {
         let bytes = payload.len();
         return Framed::Malformed(format!("the record has {bytes} bytes, more than {FRAME_BYTES}"));
+    }
+    let parts = payload.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if parts > PARTS {
+        return Framed::Malformed(format!("the record has {parts} objects and lists, more than {PARTS}"));
     }
     match serde_json::from_str::<Payload>(payload) {
         Ok(payload) if payload.record.nonce != nonce => Framed::Malformed("the record has another nonce".to_owned()),

@@ -9,13 +9,12 @@ use std::io::{self, BufRead};
 
 use super::{Field, GpuReading};
 use crate::exposition::{self, Sample};
+use crate::number::MOST_PER_NODE;
 
 /// Eight GPUs with every series of DCGM are about 200 KB.
 const PAGE_BYTES: usize = 4 << 20;
 /// Longest line: some labels of 253 characters each.
 const LINE_BYTES: usize = 8 << 10;
-/// More than any node has.
-const GPUS: usize = 64;
 /// Pods that one GPU is shared by; more are not kept.
 const PODS: usize = 16;
 /// Longest name of a pod or a namespace.
@@ -37,7 +36,7 @@ pub enum PageError {
     #[error("the page is cut off")]
     Cut,
     /// More GPUs than any node has.
-    #[error("the page names more than {GPUS} GPUs")]
+    #[error("the page names more than {MOST_PER_NODE} GPUs")]
     TooManyGpus,
     /// Of another program, or without GPUs.
     #[error("the page has no series of DCGM with a GPU's UUID")]
@@ -104,7 +103,7 @@ fn take(line: &str, number: usize, gpus: &mut BTreeMap<String, ScrapedGpu>) -> R
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
         return Ok(());
     };
-    if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
+    if gpus.len() >= MOST_PER_NODE && !gpus.contains_key(uuid) {
         return Err(PageError::TooManyGpus);
     }
     let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| ScrapedGpu {

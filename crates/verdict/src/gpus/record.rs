@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
-use crate::number::bounded;
+use crate::number::{bounded, short};
 
 /// Telemetry of the GPUs of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct GpuRecord {
     #[serde(deserialize_with = "bounded", skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, i64>,
     /// The GPUs on the pages, in order of their UUID; those of other workloads of the node among them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "short", skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSummary>,
 }
 
@@ -30,7 +30,7 @@ pub struct GpuSummary {
     #[serde(deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, if the exporter reports them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(deserialize_with = "short", skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it.
     #[serde(deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]

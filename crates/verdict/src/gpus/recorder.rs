@@ -2,11 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dcgm::ScrapedGpu;
 use super::{GpuSample, GpuSeries};
+use crate::number::MOST_PER_NODE;
 
 /// Samples of one GPU that are kept while they are taken; beyond it every second one goes. Two hours, one a second.
 const SAMPLES: usize = 7200;
-/// GPUs that are kept, should every page name others.
-const GPUS: usize = 64;
 /// Distinct error texts that are kept.
 const ERRORS: usize = 8;
 
@@ -40,7 +39,7 @@ impl Recorder {
             return;
         }
         for gpu in &page {
-            if self.series.len() >= GPUS && !self.series.contains_key(&gpu.uuid) {
+            if self.series.len() >= MOST_PER_NODE && !self.series.contains_key(&gpu.uuid) {
                 continue;
             }
             let (own, foreign): (Vec<_>, Vec<_>) = gpu.pods.iter().partition(|(of, _)| *of == self.namespace);

@@ -4,7 +4,7 @@ use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::{Field, GpuReading};
-use crate::number::bounded;
+use crate::number::{bounded, short};
 
 /// One GPU during one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct GpuSeries {
     #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, as the last page lists them.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, deserialize_with = "short", skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it; they are counted, but their names are not recorded.
     #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Zero::is_zero")]

@@ -94,16 +94,21 @@ fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationSta
 fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
     let advice = |status: &PerfValidationStatus, node: &str, gpus: &[&str], shared: bool| {
         let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
-        compare_slow_gpus(&status.state.history, Some(node), &gpus, shared)
+        let mut here = status.clone();
+        here.placement.as_mut().expect("a placement").node = node.into();
+        compare_slow_gpus(&here, &gpus, shared)
     };
     let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
     let second = passed(&first);
     let third = passed(&second);
     let mut shared_then = second.clone();
     shared_then.state.history[0].causes = vec!["SlowWorker".into(), "GPUShared".into()];
+    let mut judged_twice = passed(&slow(&first, "n1", "GPU-a"));
+    judged_twice.state.judged_run = Some(1);
     for (status, node, gpus, why) in [
         (&first, "n1", &["GPU-a"][..], "seen once"),
         (&shared_then, "n1", &["GPU-a"], "something else worked on it in run 1"),
+        (&judged_twice, "n1", &["GPU-a"], "the trials of run 1 are judged again"),
         (&second, "n2", &["GPU-b"], "of two nodes each may have a bad one"),
         (&second, "n1", &[], "none is slow now"),
         (&third, "n1", &["GPU-b"], "a clean run lies between"),

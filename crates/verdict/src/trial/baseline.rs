@@ -22,7 +22,7 @@ pub(super) fn missing(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Opti
     evidence.norm.is_none().then(|| {
         let text = format!(
             "gate {} was not judged: no approved PerfBaseline was read for this run's environment (an operator of single \
-             namespaces reads none)",
+             namespaces reads none; with an unknown GPU product or driver none applies)",
             gate.name
         );
         (Cause::BaselineMissing, text)

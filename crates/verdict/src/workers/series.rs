@@ -23,7 +23,6 @@ pub struct Sample(
 /// Result of one scrape of a worker.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "nearly every sample is a reading")]
 pub enum Scrape {
     /// Its counters.
     Reading(Reading),
@@ -59,8 +58,6 @@ pub struct Reading {
     pub busy_ms: Option<i64>,
     /// Requests that wait for the engine now.
     pub waiting: Option<i64>,
-    /// KV cache in use now (percent).
-    pub kv_percent: Option<i64>,
     /// Counters of the engine itself.
     pub engine: Engine,
 }
@@ -78,19 +75,14 @@ pub struct Engine {
     pub prefill_ms: Option<i64>,
     /// Time that requests waited in the engine's own queue (ms).
     pub queue_ms: Option<i64>,
-    /// Tokens of prompts.
-    pub prompt_tokens: Option<i64>,
-    /// Prompt tokens that the prefix cache held, so that they were not computed.
-    pub cached_tokens: Option<i64>,
-    /// Requests that were thrown out of the batch for lack of KV cache.
-    pub preemptions: Option<i64>,
-    /// Arithmetic by the engine's own estimate (10⁹ operations); 0 unless vLLM runs with `--enable-mfu-metrics`.
+    /// Arithmetic of each GPU by the engine's own estimate (10⁹ operations); 0 unless vLLM runs with `--enable-mfu-metrics`.
     pub gflop: Option<i64>,
-    /// Bytes that its memory moved by the same estimate (MB).
+    /// Bytes that the memory of each GPU moved by the same estimate (MB).
     pub moved_mb: Option<i64>,
 }
 
-/// A reading as a JSON array: values missing at its end were not yet sampled when it was written.
+/// A reading as a JSON array: values missing at its end were not yet sampled when it was written. Earlier versions wrote the use of
+/// the KV cache in the place before the last.
 #[derive(Serialize, Deserialize)]
 struct ReadingRow(
     #[serde(deserialize_with = "crate::number::bounded")] i64,
@@ -104,7 +96,7 @@ struct ReadingRow(
     #[serde(default, skip_serializing_if = "Tail::is_empty")] Tail,
 );
 
-/// Counters of the engine, in the order of [`Engine`]; empty if it counts none.
+/// Counters of the engine, in the order of [`Engine`]; empty if it counts none. Earlier versions wrote others in places 5 to 7.
 #[derive(Serialize, Deserialize, Default)]
 struct Tail(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 
@@ -122,9 +114,9 @@ impl From<Engine> for Tail {
             engine.steps,
             engine.prefill_ms,
             engine.queue_ms,
-            engine.prompt_tokens,
-            engine.cached_tokens,
-            engine.preemptions,
+            None,
+            None,
+            None,
             engine.gflop,
             engine.moved_mb,
         ])
@@ -140,9 +132,6 @@ impl From<Tail> for Engine {
             steps: at(2),
             prefill_ms: at(3),
             queue_ms: at(4),
-            prompt_tokens: at(5),
-            cached_tokens: at(6),
-            preemptions: at(7),
             gflop: at(8),
             moved_mb: at(9),
         }
@@ -151,7 +140,7 @@ impl From<Tail> for Engine {
 
 impl From<ReadingRow> for Reading {
     fn from(row: ReadingRow) -> Self {
-        let ReadingRow(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
+        let ReadingRow(in_flight, started, finished, tokens, bytes, busy_ms, waiting, _, engine) = row;
         Self {
             in_flight,
             started,
@@ -160,7 +149,6 @@ impl From<ReadingRow> for Reading {
             bytes,
             busy_ms,
             waiting,
-            kv_percent,
             engine: engine.into(),
         }
     }
@@ -176,7 +164,7 @@ impl From<Reading> for ReadingRow {
             reading.bytes,
             reading.busy_ms,
             reading.waiting,
-            reading.kv_percent,
+            None,
             reading.engine.into(),
         )
     }
@@ -202,6 +190,13 @@ impl WorkerSeries {
         let silent = self.samples.iter().filter(|s| s.1 == Scrape::Nothing(kind)).count();
         i64::try_from(silent).unwrap_or(i64::MAX)
     }
+
+    /// Refused samples after one second, until another.
+    pub(super) fn refused(&self, after: i64, until: i64) -> i64 {
+        let within = |second: i64| after < second && second <= until;
+        let refused = |s: &&Sample| within(s.0) && s.1 == Scrape::Nothing(Silence::Failed);
+        i64::try_from(self.samples.iter().filter(refused).count()).unwrap_or(i64::MAX)
+    }
 }
 
 fn merge(group: &[Sample]) -> Option<Sample> {
@@ -214,7 +209,6 @@ fn merge(group: &[Sample]) -> Option<Sample> {
             if let Scrape::Reading(reading) = sample.1 {
                 last.in_flight = last.in_flight.max(reading.in_flight);
                 last.waiting = last.waiting.max(reading.waiting);
-                last.kv_percent = last.kv_percent.max(reading.kv_percent);
             }
         }
     }

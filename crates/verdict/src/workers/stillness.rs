@@ -19,6 +19,8 @@ pub(super) struct Stillness {
     pub held: i64,
     /// Span without progress or answer after which it did not go on (s).
     pub to_the_end: i64,
+    /// Refused samples in that span.
+    pub refused: i64,
 }
 
 /// Looks for spans without progress, in a worker that usually moves at `pace` with `usual` requests in flight.
@@ -48,6 +50,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: MeasuredPhase, pace: Optio
     };
     let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.over));
     longest.to_the_end = (asked - since).max(0);
+    longest.refused = series.refused(since, asked);
     if span > Decimal::ZERO {
         longest.to_the_end += whole(span);
         if longest.recovered == whole(span) {

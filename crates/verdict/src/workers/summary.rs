@@ -67,6 +67,9 @@ pub struct WorkerSummary {
     /// Span without progress or answer after which it did not go on (s).
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub frozen_seconds: i64,
+    /// Samples of that span that were refused; absent without such a span, and in records of earlier versions.
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
+    pub refused_at_end: Option<i64>,
     /// Most requests that waited for its engine in any sample, where that is exported.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub peak_waiting: Option<i64>,
@@ -148,6 +151,7 @@ fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
     summary.still_seconds = stillness.recovered;
     summary.still_in_flight = stillness.held;
     summary.frozen_seconds = stillness.to_the_end;
+    summary.refused_at_end = (stillness.to_the_end > 0).then_some(stillness.refused);
     summary
 }
 

@@ -232,6 +232,13 @@ fn the_oldest_approved_baseline_of_the_very_same_environment_counts() {
         ..environment()
     };
     assert_eq!(found(&[plain()], &other_driver), None);
+    // Of two unknown products one may be an A100 and the other an H100.
+    let unknown = Environment {
+        gpu_product: None,
+        ..environment()
+    };
+    let of_unknown = json!({"spec": {"environment": {"digest": digest(&unknown)}}});
+    assert_eq!(found(&[baseline(&of_unknown)], &unknown), None);
     for change in [
         json!({"spec": {"approvedRevision": 3}}),
         json!({"spec": {"approvedRevision": null}}),

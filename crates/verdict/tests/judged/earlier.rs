@@ -6,6 +6,7 @@ use perfval_api::{
     PlanDetails, RelativeSpeed, RunStatus, TrialOutcome, Verdict,
 };
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::{environment, history};
@@ -116,6 +117,23 @@ fn a_soak_does_not_replace_the_speed_of_the_trials_before_it() {
     assert_eq!(beside_earlier_runs(&status), beside_earlier_runs(&before));
     let kept = history::with_last(&status, DateTime::UNIX_EPOCH);
     assert_eq!(kept[0].speeds[0].token_ms, "10.2");
+    assert_eq!(status.state.workers[0].token_ms_of_trials, ["10", "10.2"]);
+}
+
+#[test]
+fn a_trial_whose_requests_all_failed_keeps_the_speeds_of_those_before_it() {
+    let mut status = after(&FOUR);
+    closed(&mut status, &spec(), "10");
+    let failure = Failure::AllFailed {
+        failed: 8,
+        errors: Vec::new(),
+    };
+    let failed = TrialRecord::new(Outcome::Failure(failure));
+    let judged = judge(evidence(&failed, &pods()[..1]), &spec());
+    close_next(&spec(), &mut status, &judged);
+    assert_eq!(status.state.trials[1].outcome, Some(TrialOutcome::Miss));
+    closed(&mut status, &spec(), "10.2");
+    assert_eq!(status.state.workers[0].token_ms_of_trials, ["10", "10.2"]);
 }
 
 /// Speed of each worker beside its earlier runs.
@@ -186,7 +204,7 @@ fn earlier_runs_that_differ_among_themselves_prove_less() {
 #[test]
 fn other_measurements_are_not_compared() {
     type Change = fn(&mut PerfValidationStatus);
-    let no_claim: [(&str, Change); 9] = [
+    let no_claim: [(&str, Change); 10] = [
         ("two earlier runs", |status| status.state.history.truncate(2)),
         ("another driver", |status| {
             status.state.environment.as_mut().unwrap().gpu_driver = Some("590".into());
@@ -211,6 +229,12 @@ fn other_measurements_are_not_compared() {
         ("another GPU", |status| {
             status.state.plan.device_ids[0].uuid = Some("GPU-b".into());
         }),
+        ("another node, if no UUID is known", |status| {
+            forget_uuids(status);
+            for entry in &mut status.state.history {
+                entry.node = Some("n2".into());
+            }
+        }),
         ("runs that did not pass", |status| {
             for entry in &mut status.state.history {
                 entry.verdict = Some(Verdict::Failed);
@@ -227,6 +251,23 @@ fn other_measurements_are_not_compared() {
         change(&mut status);
         assert_eq!(earlier_text(status, "12.5"), (None, vec![]), "{what}");
     }
+}
+
+/// As with a device plugin.
+fn forget_uuids(status: &mut PerfValidationStatus) {
+    status.state.plan.device_ids.clear();
+    for entry in &mut status.state.history {
+        entry.speeds[0].gpu = None;
+    }
+}
+
+#[test]
+fn runs_on_the_same_node_are_compared_if_no_uuid_is_known() {
+    let mut status = after(&FOUR);
+    forget_uuids(&mut status);
+    let (said, causes) = earlier_text(status, "12.5");
+    assert_eq!(said.as_deref(), Some("80 ± 9 of 4"));
+    assert_eq!(causes, ["SlowWorker"]);
 }
 
 #[test]
@@ -279,4 +320,17 @@ fn the_history_keeps_the_speed_of_a_run_that_nothing_was_wrong_with() {
     let mut two = good;
     two.placement.as_mut().unwrap().gpus = 2;
     assert_eq!(next(&two), []);
+}
+
+#[test]
+fn judging_again_pushes_no_measurement_out_of_the_history() {
+    let mut status = after(&FOUR);
+    closed(&mut status, &spec(), "10");
+    for _ in 0..8 {
+        status.state.history = history::with_last(&status, DateTime::UNIX_EPOCH);
+        status.state.judged_run = Some(100);
+        status.run.as_mut().expect("a run").number += 1;
+    }
+    let runs: Vec<i64> = status.state.history.iter().map(|entry| entry.run).collect();
+    assert_eq!(runs, [107, 100, 1, 2, 3, 4]);
 }

@@ -170,6 +170,25 @@ fn a_process_that_restarted_voids_a_trial_even_before_its_pod_shows_it() {
 }
 
 #[test]
+fn an_engine_that_hangs_is_not_gone_because_its_page_was_refused_before() {
+    let peer = |name: &str| worker(name, 10, 32);
+    for (refused_at_end, frozen_seconds, outcome, cause) in [
+        (0, 6, TrialOutcome::Miss, Cause::WorkerStall),
+        (4, 6, TrialOutcome::Invalid, Cause::WorkerCrashed),
+        (5, 15, TrialOutcome::Invalid, Cause::WorkerCrashed),
+    ] {
+        let silent = WorkerSummary {
+            failures: 7,
+            frozen_seconds,
+            refused_at_end: Some(refused_at_end),
+            ..worker("c", 10, 32)
+        };
+        let verdict = judged(&sample("success", odd_one(silent, peer)), &pods());
+        assert_eq!(seen(&verdict), (outcome, Some(cause)), "{refused_at_end}");
+    }
+}
+
+#[test]
 fn a_dead_worker_is_a_black_hole_only_if_the_router_feeds_the_idle_and_the_errors_match() {
     let refused = |failures: i64| {
         odd_one(

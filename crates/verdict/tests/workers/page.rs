@@ -22,7 +22,6 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             bytes: Some(3_453_374),
             busy_ms: Some(138_454),
             waiting: Some(0),
-            kv_percent: None,
             engine: Engine::default(),
         }
     );
@@ -38,11 +37,9 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             bytes: Some(955_606),
             busy_ms: Some(48_856),
             waiting: Some(0),
-            kv_percent: Some(0),
             engine: Engine {
                 gaps: Some(6615),
                 gap_us: Some(44_809_258),
-                preemptions: Some(0),
                 ..Engine::default()
             },
         }
@@ -110,11 +107,35 @@ fn optional_unreadable_series_are_left_out() {
 }
 
 #[test]
-fn queues_are_summed_and_the_fullest_cache_counts() {
-    let more = "\ndynamo_request_queue 3\nvllm:num_requests_waiting{engine=\"0\"} 4\nvllm:num_requests_waiting{engine=\"1\"} 5\n\
-                vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.5\n";
+fn queues_are_summed() {
+    let more = "\ndynamo_request_queue 3\nvllm:num_requests_waiting{engine=\"0\"} 4\nvllm:num_requests_waiting{engine=\"1\"} 5\n";
     let reading = read(&(fixture("dynamo-worker-metrics.txt") + more)).unwrap();
-    assert_eq!((reading.waiting, reading.kv_percent), (Some(12), Some(50)));
+    assert_eq!(reading.waiting, Some(12));
+}
+
+/// `--data-parallel-size 2`: each engine estimates the work of its own GPU.
+#[test]
+fn estimates_per_gpu_are_averaged_over_the_engines_of_a_worker() {
+    let line = |what: &str, engine: i64, value: &str| {
+        format!("\nvllm:estimated_{what}_per_gpu_total{{engine=\"{engine}\"}} {value}")
+    };
+    let lines = [
+        line("flops", 0, "3e9"),
+        line("flops", 1, "1e9"),
+        line("read_bytes", 0, "4e6"),
+        line("read_bytes", 1, "2e6"),
+        line("write_bytes", 0, "2e6"),
+        line("write_bytes", 1, "0.0"),
+    ];
+    let page = |lines: &[String]| {
+        read(&(fixture("dynamo-worker-metrics.txt") + &lines.concat()))
+            .unwrap()
+            .engine
+    };
+    let two = page(&lines);
+    assert_eq!((two.gflop, two.moved_mb), (Some(2), Some(4)));
+    let one = page(&[lines[0].clone(), lines[2].clone(), lines[4].clone()]);
+    assert_eq!((one.gflop, one.moved_mb), (Some(3), Some(6)));
 }
 
 proptest! {

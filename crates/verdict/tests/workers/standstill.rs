@@ -1,6 +1,6 @@
 //! Spans in which a worker had requests and did not move.
 
-use perfval_verdict::workers::{Reading, summarize};
+use perfval_verdict::workers::{Reading, Scrape, Silence, summarize};
 use rust_decimal::Decimal;
 
 use super::{only, reading, series};
@@ -75,6 +75,26 @@ fn a_worker_that_never_moves_again_is_frozen_to_the_end() {
                 .unwrap()
                 .frozen_seconds,
             0
+        );
+    }
+}
+
+#[test]
+fn refusals_count_only_after_the_last_answer() {
+    // Its page was refused for four seconds and answers again, or it is refused to the end.
+    for (refused, at_end) in [(3..7, 0), (10..30, 20)] {
+        let mut worker = series("a", (0..30).map(|s| Some(moving(s.min(9)))));
+        for sample in &mut worker.samples {
+            if refused.contains(&sample.0) {
+                sample.1 = Scrape::Nothing(Silence::Failed);
+            }
+        }
+        let peer = series("peer", (0..30).map(|s| Some(moving(s))));
+        let worker = summarize(&[worker, peer], None).remove(0);
+        assert_eq!(
+            (worker.frozen_seconds, worker.refused_at_end),
+            (20, Some(at_end)),
+            "{worker:?}"
         );
     }
 }

@@ -129,8 +129,7 @@ impl OutlierReason {
 pub enum OutlierConfidence {
     /// The newest run is slow. It may be chance until runs in new deployments confirm it.
     Suspected,
-    /// Runs in new deployments are slow too (two of them after a boot or among few nodes), or several runs show that it
-    /// became slower.
+    /// Two runs in new deployments are slow too, or several runs show that it became slower.
     Confirmed,
     /// Confirmed, and meets the limits of `comparison.act`: by default more than 4 % slower than in its own earlier runs, and at most
     /// 1 % of such reports are wrong. A reason to take the node out of service.

@@ -2,6 +2,7 @@
 
 use perfval_testkit::api_server::Fault;
 
+use super::super::desk::stored;
 use super::{QUICK, healthy};
 
 #[tokio::test]
@@ -59,4 +60,25 @@ async fn a_definition_that_cannot_be_read_is_not_hidden_by_one_of_another_versio
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 4, "{}", answer.out);
     answer.prints("?  PerfValidationPolicy: the cluster answered 503");
+}
+
+#[tokio::test]
+async fn definitions_that_a_person_may_not_read_are_no_gap() {
+    let desk = healthy();
+    let refused = Fault::refuse("get", "customresourcedefinitions", 403);
+    desk.server.fail(refused.named("perfvalidations.perfvalidation.dev"));
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 0, "{}", answer.out);
+    answer.prints("✓  PerfValidations are known\n");
+}
+
+#[tokio::test]
+async fn an_object_that_this_program_cannot_parse_is_no_gap() {
+    let desk = healthy();
+    let mut object = stored("passed");
+    object["status"]["verdict"] = "Splendid".into();
+    desk.server.put(object);
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 0, "{}", answer.out);
+    answer.prints("✓  PerfValidations are known, as this program knows them\n");
 }

@@ -134,7 +134,7 @@ obstacles! {
     OtherArchitecture {
         reason: OtherArchitecture, response: GiveUp, patience: 0,
         seen: "`no match for platform in manifest` or `exec format error`",
-        remedy: "use an image for the node's architecture (kubectl get nodes -L kubernetes.io/arch), or select nodes by kubernetes.io/arch in placement.nodeSelector; if they are equal, correct the command: a script needs a line such as #!/bin/sh",
+        remedy: "use an image for the node's architecture (kubectl get nodes -L kubernetes.io/arch), or select nodes by kubernetes.io/arch in placement.nodeSelector (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode); if they are equal, begin the script with #!/bin/sh",
     }
     /// A Secret or ConfigMap is missing, or the runtime refuses a setting.
     ContainerConfigError {
@@ -182,7 +182,7 @@ obstacles! {
     CacheFull {
         reason: ModelCacheFailed, response: GiveUp, patience: 0,
         seen: "`No space left on device`",
-        remedy: "raise model.cache.volumeClaimTemplate.storage, and delete the old volume claim",
+        remedy: "delete the old volume claim, then raise model.cache.volumeClaimTemplate.storage",
     }
     /// The engine died inside its worker.
     EngineDead {

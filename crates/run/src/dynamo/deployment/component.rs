@@ -7,7 +7,7 @@ use perfval_sizing::{frontend_is_pinned, frontend_resources};
 use crate::build::claim_template::GPU;
 use crate::build::meta::{own_labels, pod_metadata};
 use crate::build::model::{cache_mount, cache_volume, reader_env};
-use crate::build::pod::{non_empty, pin, templated, templated_container, var};
+use crate::build::pod::{non_empty, ours_win, pin, templated, templated_container, var};
 use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
 
@@ -126,6 +126,8 @@ fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
         termination_grace_period_seconds: Some(GRACE_SECONDS),
+        // A Service called `vllm` would set `VLLM_PORT` to a URL, and vLLM would not start.
+        enable_service_links: Some(false),
         affinity: pinned.then(|| pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),
@@ -184,16 +186,4 @@ fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequi
         limits.insert(resource.clone(), Quantity(run.spec().gpus_per_worker().to_string()));
     }
     resources
-}
-
-/// The user's variables, then the operator's; one name never appears twice, so no variable of the operator can be
-/// overridden.
-fn ours_win(user: &[EnvVar], ours: Vec<EnvVar>) -> Vec<EnvVar> {
-    let mut env: Vec<EnvVar> = user
-        .iter()
-        .filter(|var| ours.iter().all(|own| own.name != var.name))
-        .cloned()
-        .collect();
-    env.extend(ours);
-    env
 }

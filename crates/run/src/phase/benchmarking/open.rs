@@ -99,7 +99,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     let wanted = pass.run.workers();
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
-        return match signs::worst(pass, pods.all()) {
+        return match signs::worst_in_deployment(pass, pods) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
                 record_crash(pass, &workers);

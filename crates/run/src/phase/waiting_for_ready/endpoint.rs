@@ -100,7 +100,10 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
 /// The frontend serves, but not this model; a worker of another one may only have been the first.
 fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
     pass.look_again_in(PROBE_AGAIN);
-    let (asked, served) = (&pass.run.spec().model.name, served.join(", "));
+    // The ids are the words of any program; a control character of a terminal is escaped.
+    let served: Vec<String> = served.iter().map(|id| id.escape_debug().to_string()).collect();
+    let served = text::cut(&served.join(", "), text::HEADLINE);
+    let asked = &pass.run.spec().model.name;
     let trouble = Trouble {
         obstacle: Obstacle::ModelNotServed,
         evidence: format!("the frontend serves {served}, not {asked}"),

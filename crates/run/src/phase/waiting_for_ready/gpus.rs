@@ -28,10 +28,10 @@ pub(super) fn are_unconfirmed(status: &PerfValidationStatus, plan: &PlacementSta
     plan.allocation == Allocation::Dra && status.state.ready_since.is_none()
 }
 
-/// Reason in the status while the scheduler finds no place for a worker.
+/// Reason in the status while the scheduler finds no place for a worker, unless an earlier worker still has it.
 pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
     let refused = pods.workers.iter().any(|pod| race::is_unschedulable(pod));
-    refused.then(|| {
+    (refused && pods.leaving.is_empty()).then(|| {
         pass.look_again_in(COUNT_AGAIN);
         Why::new(Reason::Unschedulable, "the scheduler finds no place for a worker")
     })
@@ -40,7 +40,8 @@ pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
 /// The holder of the GPU that a worker does not find any more, if it is clear; the scheduler's own words take longer
 /// to trust.
 pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: Option<&[ResourceClaim]>) -> Option<String> {
-    race::lost(pass.seen.inventory.present()?, pass.run, pods, claims?)
+    let inventory = pass.seen.inventory.present().filter(|_| pods.leaving.is_empty())?;
+    race::lost(inventory, pass.run, pods, claims?)
 }
 
 /// Step while it is not certain that each worker has a GPU of its own. The confirmed devices

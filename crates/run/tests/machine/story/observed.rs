@@ -1,6 +1,6 @@
 //! What a pass observes of the world: its inventory, the deployment, pods, claims and events.
 
-use chrono::{DateTime, TimeDelta};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::core::DynamicObject;
 use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
@@ -22,6 +22,10 @@ pub struct Around {
     /// Status of the pod that fills the model cache.
     pub filler: Option<Value>,
     pub filler_log: Option<&'static str>,
+    /// Worker pods that the kubelet rejected: creation, reason and message.
+    pub rejected: Vec<(DateTime<Utc>, &'static str, &'static str)>,
+    /// Whether the worker `w1` has no pod at the moment.
+    pub lacks_worker: bool,
 }
 
 impl Story {
@@ -73,8 +77,8 @@ impl Story {
                         let pod = json!({"metadata": {"name": "helper", "labels": labels}});
                         serde_json::from_value(pod).expect("well-formed")
                     });
-                    let pods = self.pods().into_iter().chain(self.filler()).chain(helpers);
-                    seen.pods = Seen::Present(pods.collect());
+                    let pods = self.pods().into_iter().chain(self.filler()).chain(self.rejected());
+                    seen.pods = Seen::Present(pods.chain(helpers).collect());
                     seen.pod_events = Seen::Present(self.events());
                     seen.endings = self.endings.clone();
                     seen.preemptions = self.preemptions.clone();
@@ -159,7 +163,9 @@ impl Story {
             cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
         }
         if let Some(pods) = self.plugin_pods {
-            cluster = cluster.node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
+            let healthy = (8 - self.plugin_faulty).to_string();
+            let node = NodeBuilder::named("n1").offers("nvidia.com/gpu", &healthy);
+            cluster = cluster.node(node.has_in_all("nvidia.com/gpu", "8"));
             let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
             cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
         }
@@ -202,8 +208,25 @@ impl Story {
         let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
         let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": names::MODEL_CACHE});
         let pod = json!({"metadata": {"name": "filler", "uid": "u-filler", "creationTimestamp": created, "labels": labels},
-            "spec": {"restartPolicy": "Never", "containers": []}, "status": self.around.filler.as_ref()?});
+            "spec": {"nodeName": "n1", "restartPolicy": "Never", "containers": []}, "status": self.around.filler.as_ref()?});
         Some(serde_json::from_value(pod).expect("well-formed"))
+    }
+
+    fn rejected(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
+        let pod = |(number, (created, reason, message)): (usize, &(DateTime<Utc>, &str, &str))| {
+            let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": "worker"});
+            let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pv-worker", "uid": "u-set"});
+            serde_json::from_value(json!({
+                "metadata": {"name": format!("w-rejected-{number}"), "uid": format!("uid-rejected-{number}"),
+                    "creationTimestamp": created.to_rfc3339(), "labels": labels, "ownerReferences": [owner]},
+                "spec": {"nodeName": "n1", "containers": []},
+                "status": {"phase": "Failed", "reason": reason, "message": message},
+            }))
+            .expect("well-formed")
+        };
+        // The garbage collector removes them with their ReplicaSet.
+        let rejected = self.around.rejected.iter().filter(|_| self.deployed);
+        rejected.enumerate().map(pod).collect()
     }
 
     fn pods(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
@@ -238,7 +261,10 @@ impl Story {
             } else {
                 json!([])
             };
-            if self.preempted == Some(name) {
+            let is_preempted = self.preempted == Some(name);
+            // In one step with the condition.
+            let deleted = is_preempted.then_some(&created);
+            if is_preempted {
                 conditions.push(
                     json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
                     "message": "default-scheduler: preempting to accommodate a higher priority pod"}),
@@ -255,7 +281,7 @@ impl Story {
                 _ => json!({"terminated": {"exitCode": self.ended.0, "reason": self.ended.1}}),
             };
             serde_json::from_value(json!({
-                "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created,
+                "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created, "deletionTimestamp": deleted,
                     "labels": {"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component}},
                 "spec": {"nodeName": node, "containers": [], "schedulingGates": gates},
                 "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
@@ -269,6 +295,9 @@ impl Story {
             leaving
         }));
         pods.extend(self.stray_generator.then(|| pod("stray", names::LOAD_GENERATOR)));
+        if self.around.lacks_worker {
+            pods.remove(2);
+        }
         pods
     }
 

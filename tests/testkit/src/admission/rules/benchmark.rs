@@ -74,6 +74,15 @@ pub fn cases() -> Vec<Case> {
                 "50",
             ]),
         ),
+        accepted(
+            "extra arguments of one letter",
+            extra(&["-v", "-H", "A: b", "-HX-Team: perf", "-b", "4"]),
+        ),
+        refused(
+            "extra argument with underscores",
+            extra(&["--request_count=5"]),
+            "write '-' instead of '_'",
+        ),
     ];
     cases.extend(lengths());
     for key in ["", "--url", "a:b", "a,b", "a b", "$(HF_TOKEN)", "模型", ".a"] {
@@ -92,7 +101,15 @@ pub fn cases() -> Vec<Case> {
     for word in [
         "--concurrency",
         "--url=http://x",
+        "--url=http://x\n",
         "-u",
+        "-u=http://x",
+        "-uhttp://x",
+        "-vuhttp://x",
+        "-m",
+        "-mother",
+        "-f/x.yaml",
+        "-vvf/x.yaml",
         "--output-artifact-dir",
         "--isl",
         "--ui",

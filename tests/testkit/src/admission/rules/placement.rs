@@ -59,6 +59,37 @@ pub fn cases() -> Vec<Case> {
             placement(json!({"tolerations": [{"operator": "In"}]})),
             "write operator Exists or Equal",
         ),
+        refused(
+            "toleration without a key",
+            placement(json!({"tolerations": [{"effect": "NoSchedule"}]})),
+            "write the key of the taint",
+        ),
+        refused(
+            "toleration of every taint by an empty key",
+            placement(json!({"tolerations": [{"key": "", "operator": "Equal"}]})),
+            "write the key of the taint",
+        ),
+        refused(
+            "toleration of a value that only exists",
+            placement(json!({"tolerations": [{"key": "gpu", "operator": "Exists", "value": "x"}]})),
+            "leave value out",
+        ),
+        accepted(
+            "toleration of an empty value",
+            placement(json!({"tolerations": [{"key": "gpu", "operator": "Exists", "value": ""}]})),
+        ),
+        refused(
+            "toleration for a while of another effect",
+            placement(
+                json!({"tolerations": [{"operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 60}]}),
+            ),
+            "write effect NoExecute",
+        ),
+        refused(
+            "toleration for a while of every effect",
+            placement(json!({"tolerations": [{"operator": "Exists", "tolerationSeconds": 60}]})),
+            "write effect NoExecute",
+        ),
         accepted(
             "toleration of tainted devices",
             placement(json!({"deviceTolerations": [
@@ -69,6 +100,16 @@ pub fn cases() -> Vec<Case> {
             "device toleration of an unknown effect",
             placement(json!({"deviceTolerations": [{"effect": "PreferNoSchedule"}]})),
             "effect NoSchedule or NoExecute",
+        ),
+        refused(
+            "device toleration without a key",
+            placement(json!({"deviceTolerations": [{"effect": "NoSchedule"}]})),
+            "write the key of the taint",
+        ),
+        refused(
+            "device toleration of a value that only exists",
+            placement(json!({"deviceTolerations": [{"key": "gpu", "operator": "Exists", "value": "x"}]})),
+            "leave value out",
         ),
         refused(
             "device toleration for a while",
