@@ -215,7 +215,7 @@ subjects:
 {{- fail (printf "%s and refusedNamespaces both name %s: no run would ever begin there" $value .) }}
 {{- end }}
 {{- if and (not $refusedByVariable) (has . (list "kube-system" (include "perfval.namespace" $))) }}
-{{- fail (printf "%s names %s, which the operator refuses (see refusedNamespaces): use a namespace of its own for validations" $value .) }}
+{{- fail (printf "%s names %s, which the operator refuses: use a namespace of its own for validations, or remove refusedNamespaces and write the whole list into PERFVAL_REFUSED_NAMESPACES in extraEnv" $value .) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -128,7 +128,7 @@ reasons! {
     DeploymentUnanswered => CallFailed,
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,
-    /// An object of the same name belongs to another owner.
+    /// An object of the same name is in the way.
     NameTaken => Refused,
     /// The model cache was not filled in time.
     ModelCacheFailed => ModelCacheFailed,

@@ -55,10 +55,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         &object,
     );
     add_children(session, &object, subject, &mut archive).await;
+    add_results(session, &object, &mut archive).await;
     add_logs(session, &object, args, &mut archive).await?;
     Box::pin(add_size(session, &object, &mut archive)).await;
-    // Last, because they may leave no room.
-    add_results(session, &object, &mut archive).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
     if is_printed {
@@ -152,7 +151,7 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
             if key.ends_with(LOG) {
                 let settings = Settings::default();
                 let text = clean(&Run::new(object, &settings), &text);
-                archive.add(&file, &what, text);
+                archive.add_result(&file, &what, text);
             } else {
                 add_json(archive, &file, &what, text.as_bytes(), object);
             }
@@ -172,7 +171,7 @@ fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: 
     match serde_json::from_slice::<Value>(text) {
         Ok(mut value) => {
             Redactor::new(&object.spec).redact_object(&mut value);
-            archive.add(file, what, format_args!("{value:#}\n"));
+            archive.add_result(file, what, format_args!("{value:#}\n"));
         }
         Err(error) => archive.leave_out(&format!("{what}, {file}"), &error.to_string()),
     }

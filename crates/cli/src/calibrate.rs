@@ -276,7 +276,7 @@ async fn clean_up(screen: &mut Screen, session: &Session, name: &str, args: &Cal
 /// A person pressed Ctrl-C: the run goes on until it is suspended or deleted.
 fn interrupted(screen: &mut Screen, session: &Session, name: &str) -> u8 {
     screen.note(&format!(
-        "{name} still runs. Free its GPUs with `kubectl -n {} delete perfvalidation {name}{}`.",
+        "{name} is there, and may still run. Remove it with `kubectl -n {} delete perfvalidation {name}{}`.",
         session.namespace, session.flags
     ));
     exit::ENDED

@@ -25,6 +25,8 @@ pub use source::{Extent, read, sources};
 
 /// Between two looks for new lines.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Failed looks in a row after which it ends: five minutes and the time of the calls.
+const MOST_FAILURES: usize = 150;
 
 /// Prints the logs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Result<u8, Error> {
@@ -53,17 +55,23 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         screen.note(&format!("No pod of {name} is there yet; waiting for the first."));
     }
     // What ended between two looks had its last words before: they are read once more.
+    let mut failures = 0;
     while args.follow && !(ends(&object) && there == 0) {
         let over = ends(&object);
         sleep(PAUSE).await;
         (object, there) = match look_again(screen, session, &name, args, &mut new).await {
             Ok(seen) => seen,
-            Err(error) => {
+            Err(error) if failures < MOST_FAILURES => {
                 let why = note_retry(error)?;
-                new.note(screen, &format!("{why}."));
+                if failures == 0 {
+                    screen.note(&format!("{why}."));
+                }
+                failures += 1;
                 continue;
             }
+            Err(error) => return Err(error),
         };
+        failures = 0;
         if over && ends(&object) {
             break;
         }

@@ -78,7 +78,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     if let Some(path) = &args.html {
         let page = FleetReport::new(&rows, never, screen.now())
             .with_policies(&policies.all)
-            .with_nodes(nodes.as_deref().unwrap_or_default())
+            .with_nodes(nodes.as_deref())
             .with_unparsed(unparsed.len())
             .html();
         fs::write(path, page).map_err(Error::file(path))?;

@@ -25,8 +25,8 @@ pub(crate) const CREATE: Change = Change {
 pub(crate) const NAME_TAKEN: Change = Change {
     name: "NameTaken",
     reason: Reason::NameTaken,
-    why: "An object with the name that the run needs has another owner.",
-    remedy: "remove or rename that object, then run again",
+    why: "An object with the name that the run needs is in the way.",
+    remedy: "do what the message shows",
 };
 
 pub(crate) const DELETE: Change = Change {

@@ -146,6 +146,15 @@ impl CallFailure {
         self.is_not_found() && details.is_some_and(|details| details.kind == "namespaces")
     }
 
+    /// Returns true if the API server refuses every other object of this kind in the namespace too: by a quota, or for a missing right.
+    pub fn refuses_all(&self) -> bool {
+        let refuses_all = |status: &Status| {
+            let causes = ["exceeded quota", "\" cannot create resource \""];
+            status.code == 403 && causes.iter().any(|cause| status.message.contains(cause))
+        };
+        self.is_namespace_missing() || self.refusal().is_some_and(refuses_all)
+    }
+
     /// Response that the failure needs.
     pub fn class(&self) -> Class {
         match (self, self.code()) {

@@ -171,7 +171,7 @@ fn measure<'a>(
         })
         .collect();
     // A run without speeds neither shows nor refutes a loss. The rows before it stay whole, with the facts that belong to them.
-    let kept = shown.filter(|_| measured.gpus.is_empty());
+    let kept = shown.filter(|shown| measured.gpus.is_empty() && !shown.gpus.is_empty());
     // GPUs that this run did not use keep their past, unless it went on elsewhere: a person may delete it there.
     let absent = shown.into_iter().flat_map(|shown| &shown.gpus);
     let absent = absent.filter(|gpu| measured.gpus.iter().all(|(uuid, _)| *uuid != gpu.uuid));
@@ -192,7 +192,8 @@ fn measure<'a>(
         validation: measured.validation.clone(),
         environment: kept
             .and_then(|kept| kept.environment.clone())
-            .or_else(|| measured.environment.clone()),
+            .or_else(|| measured.environment.clone())
+            .or_else(|| shown?.environment.clone()),
         // The next run with speeds may be the first one since the boot.
         boot_id: kept
             .and_then(|kept| kept.boot_id.clone())

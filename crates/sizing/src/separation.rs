@@ -17,8 +17,14 @@ const WHOLE: &str = "!device.allowMultipleAllocations";
 pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, NodeObstacle> {
     check_alike(devices.all(), "type", "types", "whole GPUs")?;
     let excluded = &excluded_uuids(devices)?;
+    // The workers do not get a tainted device.
+    let untainted = devices
+        .taken
+        .iter()
+        .filter(|(.., by)| !matches!(by, TakenBy::Tainted { .. }));
+    let untainted: Vec<_> = untainted.map(|(id, device, _)| (*id, *device)).collect();
     let possible = || {
-        let all = devices.all();
+        let all = devices.free.iter().chain(&untainted).copied();
         all.filter(move |(id, device)| !device.shareable && !is_among(excluded, id, device))
     };
     check_alike(possible(), "productName", "products", "a single product")?;

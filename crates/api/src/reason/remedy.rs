@@ -47,7 +47,7 @@ impl Reason {
             Self::DeploymentUnanswered => {
                 "check pods, Service and certificate of the webhook (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)"
             }
-            Self::NameTaken => "remove or rename that object, then run again",
+            Self::NameTaken => "do what the message shows",
             Self::ModelCacheFailed => {
                 "check model.name, model.tokenSecretRef and the network; raise timeouts.modelCache for a large model"
             }

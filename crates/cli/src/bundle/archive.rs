@@ -7,17 +7,17 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use tar::{Builder, Header};
 
-/// Most bytes of a packed text, and of all texts: they wait in memory, and users of the namespace can change some of them.
+/// Most bytes of a packed result, and of all results: they wait in memory, and users of the namespace can change them.
 const PACKED: usize = 64 << 20;
 const ALL: usize = 256 << 20;
 /// Reason why a text is left out.
-const TOO_LARGE: &str = "it is too large: the archive takes 64 MiB of a packed text, and 256 MiB in all";
+const TOO_LARGE: &str = "it is too large: the archive takes 64 MiB of a packed result, and 256 MiB of all";
 
 /// Files on their way into an archive.
 pub struct Archive {
     folder: String,
     time: DateTime<Utc>,
-    /// Bytes that still fit.
+    /// Bytes of results that still fit.
     room: usize,
     /// Name, description and content of each file.
     files: Vec<(String, String, String)>,
@@ -37,8 +37,13 @@ impl Archive {
         }
     }
 
-    /// Adds a file, if there is room for it.
+    /// Adds a file.
     pub fn add(&mut self, file: &str, what: &str, content: impl Display) {
+        self.files.push((file.to_owned(), what.to_owned(), content.to_string()));
+    }
+
+    /// Adds a result, if there is room for it.
+    pub fn add_result(&mut self, file: &str, what: &str, content: impl Display) {
         let mut kept = BoundedText {
             text: String::new(),
             room: self.room,
@@ -50,7 +55,7 @@ impl Archive {
         self.files.push((file.to_owned(), what.to_owned(), kept.text));
     }
 
-    /// A packed text, if there is room for it.
+    /// A packed result, if there is room for it.
     pub fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>, String> {
         let most = PACKED.min(self.room);
         let mut text = Vec::new();
@@ -129,11 +134,13 @@ mod tests {
             room: 10,
             ..Archive::new("a", DateTime::UNIX_EPOCH)
         };
-        archive.add("1.txt", "first", "12345678");
-        archive.add("2.json", "second", format_args!("{:#}", json!([[0]])));
-        archive.add("3.txt", "third", "12");
+        archive.add("0.txt", "own", "12345678901");
+        archive.add_result("1.txt", "first", "12345678");
+        archive.add_result("2.json", "second", format_args!("{:#}", json!([[0]])));
+        archive.add_result("3.txt", "third", "12");
         let contents = archive.contents();
-        let listed = format!("\n  1.txt  first\n  3.txt  third\nNot in it:\n  second, 2.json: {TOO_LARGE}\n");
+        let listed =
+            format!("\n  0.txt  own\n  1.txt  first\n  3.txt  third\nNot in it:\n  second, 2.json: {TOO_LARGE}\n");
         assert!(contents.contains(&listed), "{contents}");
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(b"1").expect("memory");

@@ -46,7 +46,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     };
     let settings = refusals(ready, namespace);
     let mut checks = vec![Check::good(text), permission(asked, ready, &settings).await];
-    checks.extend(refused_image(asked, &settings));
+    checks.extend(refused_image(asked, ready, &settings));
     // Releases of one minor read and write the same fields.
     if let Some(version) = version.filter(|version| minor(version) != minor(OWN)) {
         checks.push(Check::worse(
@@ -57,13 +57,15 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-/// Gap of a namespace without an operator. If another namespace has one, a second one would look after the same objects.
+/// Gap of a namespace without an operator. If one in another namespace looks after the manifest's, a second one would do so too.
 async fn look_elsewhere(asked: &Asked<'_>) -> Check {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::all(asked.session.client.clone());
     // Many people may not list all pods. For them it stays open if an operator runs elsewhere.
     let pods = api.list(&ListParams::default().labels(OPERATOR_LABEL)).await;
     let pods = pods.map(|pods| pods.items).unwrap_or_default();
+    let object = asked.object.metadata.namespace.as_deref().unwrap_or_default();
+    let pods: Vec<&Pod> = pods.iter().filter(|pod| watches(pod, object)).collect();
     let found = pods.iter().find(|pod| is_ready(pod)).or(pods.first());
     match found.and_then(|pod| pod.metadata.namespace.as_deref()) {
         Some(other) => Check::missing(
@@ -77,12 +79,16 @@ async fn look_elsewhere(asked: &Asked<'_>) -> Check {
     }
 }
 
-/// Settings of the operator in a pod, as far as they refuse runs.
+/// Settings of the operator in a pod, as far as they refuse runs. It may run anywhere as long as they are unknown.
 fn refusals(pod: &Pod, namespace: &str) -> Settings {
     let list = |name: &str| variable(pod, name).map(|value| settings::names(value.split(',')));
+    let refused = if is_set_elsewhere(pod, settings::REFUSED_NAMESPACES) {
+        Vec::new()
+    } else {
+        list(settings::REFUSED_NAMESPACES).unwrap_or_else(|| settings::refused_by_default(Some(namespace)))
+    };
     Settings {
-        refused_namespaces: list(settings::REFUSED_NAMESPACES)
-            .unwrap_or_else(|| settings::refused_by_default(Some(namespace))),
+        refused_namespaces: refused,
         aiperf_image: variable(pod, settings::AIPERF_IMAGE).map(str::to_owned),
         benchmark_images: list(settings::BENCHMARK_IMAGES).unwrap_or_default(),
         ..Settings::default()
@@ -90,9 +96,11 @@ fn refusals(pod: &Pod, namespace: &str) -> Settings {
 }
 
 /// Gap of a manifest whose AIPerf image the operator does not permit.
-fn refused_image(asked: &Asked<'_>, settings: &Settings) -> Option<Check> {
+fn refused_image(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> Option<Check> {
     let image = &asked.object.spec.benchmark.image;
-    if image.is_empty() || settings.permits_benchmark(image) {
+    let variables = [settings::AIPERF_IMAGE, settings::BENCHMARK_IMAGES];
+    let is_unknown = variables.iter().any(|name| is_set_elsewhere(operator, name));
+    if image.is_empty() || is_unknown || settings.permits_benchmark(image) {
         return None;
     }
     Some(Check::missing(
@@ -120,7 +128,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> C
         return Check::missing(
             format!("the operator runs nothing in {namespace}"),
             format!(
-                "choose another namespace, or change its {}, or the chart's refusedNamespaces",
+                "choose another namespace, or change its {} (in the chart: extraEnv)",
                 settings::REFUSED_NAMESPACES
             ),
         );
@@ -187,6 +195,20 @@ fn variable<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
     let found = variables.find(|variable| variable.name == name && variable.value_from.is_none())?;
     // The API server leaves an empty value out.
     Some(found.value.as_deref().unwrap_or_default())
+}
+
+/// Returns true if a flag or another object sets what a variable may set too, so that its value is unknown here.
+fn is_set_elsewhere(pod: &Pod, name: &str) -> bool {
+    let flag = name.trim_start_matches("PERFVAL_").to_lowercase().replace('_', "-");
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers.into_iter().any(|container| {
+        let words = container.command.iter().chain(&container.args).flatten();
+        let mut flags = words.filter_map(|word| word.strip_prefix("--"));
+        let mut variables = container.env.iter().flatten();
+        flags.any(|word| word.split('=').next() == Some(&flag))
+            || variables.any(|variable| variable.name == name && variable.value_from.is_some())
+            || container.env_from.iter().flatten().next().is_some()
+    })
 }
 
 /// Name of a pod's Deployment, with which the names of the operator's roles begin.

@@ -209,6 +209,9 @@ async fn logs_are_followed_on_after_a_call_that_failed() {
     desk.server.fail(Fault::refuse("get", "perfvalidations", 503).times(1));
     logs.says("The cluster answered 503 (get perfvalidations: fault 503); trying again.\n")
         .await;
+    let log = "2026-09-21T14:13:41.0Z 15 requests\n";
+    desk.server.set_log("perf", "generator", "aiperf", log);
+    logs.shows("15 requests").await;
     desk.server
         .fail(Fault::refuse("list", "pods", 429).in_namespace("perf").times(1));
     logs.says("The cluster answered 429 (list pods: fault 429); trying again.\n")

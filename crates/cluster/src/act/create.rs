@@ -32,8 +32,12 @@ impl Cluster {
             return Ok(());
         }
         let object = format!("{kind} {}", in_namespace(run, &name));
-        let found = self.bounded(api.get(&name)).await;
-        let found = found.map_err(|failure| Error::failed(&change::CREATE, format!("get {object}"), failure))?;
+        let found = match self.bounded(api.get(&name)).await {
+            Ok(found) => found,
+            // The next pass creates it.
+            Err(gone) if gone.is_not_found() => return Ok(()),
+            Err(failure) => return Err(Error::failed(&change::CREATE, format!("get {object}"), failure)),
+        };
         match build::cache_claim_fault(claim, &found) {
             None => Ok(()),
             Some(fault) => Err(Error::NameTaken {

@@ -89,8 +89,9 @@ pub(super) fn list_deletions(
             };
             return leaves.then(|| Deletion::new(child, None));
         };
-        let gave_up =
-            child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE && !has_counted(child);
+        // A person's rerun ends by its own time-out, and the reports of its earlier runs stay.
+        let is_first = child.outline.earlier.is_none();
+        let gave_up = child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE && is_first;
         let is_surplus = surplus.contains(child.uid.as_str());
         (gave_up || is_surplus).then(|| Deletion::new(child, Some(*node).filter(|_| gave_up)))
     });

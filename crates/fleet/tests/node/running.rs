@@ -88,6 +88,20 @@ fn a_run_without_a_report_changes_neither_the_environment_nor_the_past() {
     }
 }
 
+/// A device plugin does not report UUIDs.
+#[test]
+fn the_environment_of_a_node_without_uuids_is_that_of_its_newest_run() {
+    let run = |number: i64, digest: &str| {
+        let run = changed(validation(number, &[]), |object| {
+            object["status"]["environment"]["digest"] = json!(digest);
+        });
+        run.expect("measured")
+    };
+    let first = written(decide(&run(1, "0123456789ab"), &node(UID), [].into_iter()));
+    let second = written(decide(&run(2, "ba9876543210"), &node(UID), [&first].into_iter()));
+    assert_eq!(status(&second).environment.as_deref(), Some("ba9876543210"));
+}
+
 /// All of its trials may be invalid, as under pressure on the CPUs of the node.
 #[test]
 fn a_run_without_speeds_keeps_those_of_the_run_before_until_a_confirmation_has_some() {

@@ -158,19 +158,23 @@ fn an_error_shows_no_cost() {
     assert_eq!(world.decide().create.len(), 1, "the cost is still unknown");
 }
 
-/// The minutes of its earlier runs would be free again.
+/// A person asked for it, and the reports of earlier runs would go with it. So would their minutes, which would be free again.
 #[test]
-fn a_waiting_validation_with_minutes_of_today_stays() {
-    let deleted = |budgets: Value| {
+fn a_waiting_rerun_stays_and_without_its_node_as_long_as_its_minutes_count() {
+    let deleted = |budgets: Value, leaves: bool| {
         let mut world = World::new(&["n1"], &json!({"budgets": budgets}));
         let mut status = phase("Sizing");
         status["operatorState"]["earlierGpuTime"] = json!({"until": now(), "seconds": 600});
         world.create(&status);
         world.now += TimeDelta::minutes(20);
+        if leaves {
+            world.nodes.clear();
+        }
         world.decide().delete.len()
     };
-    assert_eq!(deleted(json!([{"nodes": 1}])), 1);
-    assert_eq!(deleted(json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}])), 0);
+    assert_eq!(deleted(json!([{"nodes": 1}]), false), 0);
+    assert_eq!(deleted(json!([{"nodes": 1}]), true), 1);
+    assert_eq!(deleted(json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}]), true), 0);
 }
 
 #[test]

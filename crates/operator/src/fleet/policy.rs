@@ -293,13 +293,12 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 warn!(policy = policy.name_any(), %failure, "a validation could not be created; trying again later");
                 context.metrics.failed(FAILED);
                 if failure.class() == Class::Permanent {
-                    let is_namespace_missing = failure.is_namespace_missing();
-                    if !is_namespace_missing {
+                    if !failure.refuses_all() {
                         // An admission policy may refuse this node alone.
                         set_back(memory, policy, validation, now);
                     }
                     let known = memory.policy(policy);
-                    known.refuse(failure.to_string(), is_namespace_missing, now);
+                    known.refuse(failure.to_string(), failure.is_namespace_missing(), now);
                 }
                 // The others may be refused too.
                 break;

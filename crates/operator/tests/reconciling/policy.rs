@@ -262,6 +262,21 @@ async fn a_node_whose_validation_is_refused_makes_way_for_the_others() {
 }
 
 #[tokio::test]
+async fn a_quota_changes_no_order() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    put_policy(&server, "p", &json!({"budgets": [{"nodes": 1}]}));
+    let quota = Fault::refuse("create", "perfvalidations", 403).saying("exceeded quota: runs");
+    server.fail(quota.times(1));
+    let _operator = Operator::start(&server);
+    has_reason(&server, "Refused").await;
+    // A new spec ends the pause.
+    server.edit("perfvalidationpolicies", "", "p", |policy| {
+        policy["spec"]["freshness"] = json!({"maxAge": "100h"});
+    });
+    validates(&server, &["n1"]).await;
+}
+
+#[tokio::test]
 async fn a_taken_name_holds_up_only_its_node() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
     put_policy(&server, "p", &json!({}));

@@ -24,7 +24,7 @@ pub struct FleetReport {
     /// Policies by name, each with its status.
     pub(super) policies: BTreeMap<String, PerfValidationPolicyStatus>,
     /// Versions and labels of nodes; empty if they could not be read.
-    pub(super) properties: BTreeMap<String, BTreeMap<String, String>>,
+    pub(super) properties: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Number of nodes whose measurement could not be parsed.
     pub(super) unparsed: usize,
     pub(super) now: DateTime<Utc>,
@@ -56,7 +56,7 @@ impl FleetReport {
             measured: measured.collect(),
             never,
             policies: BTreeMap::new(),
-            properties: BTreeMap::new(),
+            properties: None,
             unparsed: 0,
             now,
         }
@@ -72,9 +72,9 @@ impl FleetReport {
 
     /// Adds nodes, so that outliers can be compared with nodes that pass.
     #[must_use]
-    pub fn with_nodes(mut self, nodes: &[Node]) -> Self {
+    pub fn with_nodes(mut self, nodes: Option<&[Node]>) -> Self {
         let read = |node: &Node| (node.name_any(), properties(node));
-        self.properties = nodes.iter().map(read).collect();
+        self.properties = nodes.map(|nodes| nodes.iter().map(read).collect());
         self
     }
 

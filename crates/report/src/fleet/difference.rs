@@ -44,7 +44,7 @@ impl FleetReport {
         let passing: BTreeSet<&str> = passing.map(|(name, _)| name.as_str()).collect();
         let mut counted: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
         let mut known = [0, 0];
-        for (node, properties) in &self.properties {
+        for (node, properties) in self.properties.iter().flatten() {
             let place = match (odd.contains(node.as_str()), passing.contains(node.as_str())) {
                 (true, _) => 0,
                 (_, true) => 1,

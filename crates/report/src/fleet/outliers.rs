@@ -49,7 +49,7 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
 /// Properties that outliers share.
 pub(super) fn difference(fleet: &FleetReport) -> Markup {
     let found = fleet.difference();
-    if fleet.properties.is_empty() {
+    if fleet.properties.is_none() {
         return html! { p.absent { "Nodes were not read, so their labels and versions were not compared." } };
     }
     if found.odd < 2 || found.passing == 0 {

@@ -57,7 +57,7 @@ fn coverage(fleet: &FleetReport) -> Markup {
             div { dt { "Failed" } dd { (fleet.count(Verdict::Failed)) } }
             div { dt { "Inconclusive" } dd { (fleet.count(Verdict::Inconclusive)) } }
             div { dt { "Measured" } dd {
-                @if fleet.properties.is_empty() { (measured) " nodes" } @else { (measured) " of " (all) " nodes with GPUs" }
+                @if fleet.properties.is_none() { (measured) " nodes" } @else { (measured) " of " (all) " nodes with GPUs" }
             } }
             @if fleet.unparsed > 0 { div { dt { "Measurement cannot be parsed" } dd { (fleet.unparsed) } } }
             @if let Some(oldest) = oldest { div { dt { "Oldest measurement" } dd { (age(fleet, oldest)) " ago" } } }
@@ -188,7 +188,7 @@ fn verdicts(environment: &FleetEnvironment<'_>) -> String {
 }
 
 fn never(fleet: &FleetReport) -> Markup {
-    if fleet.properties.is_empty() {
+    if fleet.properties.is_none() {
         return html! { p.absent { "Nodes were not read, so those without a measurement are unknown." } };
     }
     if fleet.never.is_empty() {

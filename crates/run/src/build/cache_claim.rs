@@ -45,17 +45,13 @@ pub fn cache_claim(run: &Run<'_>, template: &ClaimTemplate) -> PersistentVolumeC
     }
 }
 
-/// The fault of an existing claim that cannot be the wanted one. A claim never gets another class or access mode.
+/// The fault of an existing claim that cannot serve as the wanted one. Its class does not matter, and a policy of the cluster may
+/// have changed it.
 pub fn cache_claim_fault(wanted: &PersistentVolumeClaim, found: &PersistentVolumeClaim) -> Option<String> {
     let (wanted, found) = (wanted.spec.as_ref()?, found.spec.as_ref()?);
     let (size, has) = (storage(wanted), storage(found));
     if quantity::parse(has) < quantity::parse(size) {
         return Some(format!("requests {has}, not {size}"));
-    }
-    let class = |spec: &PersistentVolumeClaimSpec| spec.storage_class_name.clone().unwrap_or_default();
-    let (class, has) = (class(wanted), class(found));
-    if !class.is_empty() && class != has {
-        return Some(format!("has StorageClass {has}, not {class}"));
     }
     let modes = |spec: &PersistentVolumeClaimSpec| spec.access_modes.clone().unwrap_or_default().join(", ");
     let (modes, has) = (modes(wanted), modes(found));

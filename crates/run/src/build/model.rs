@@ -27,13 +27,11 @@ pub fn cache_claim_name(object: &str, spec: &PerfValidationSpec) -> Option<Strin
 /// The volume with the weights, if there is one.
 pub fn cache_volume(run: &Run<'_>) -> Option<Volume> {
     let claim_name = cache_claim_name(run.name(), run.spec())?;
-    let is_existing = matches!(run.spec().model.cache, Some(ModelCache::PersistentVolumeClaim(_)));
     Some(Volume {
         name: CACHE_VOLUME.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
             claim_name,
-            // Dynamo's pods have an fsGroup, and the kubelet would give it each file of a user's own volume.
-            read_only: is_existing.then_some(true),
+            ..PersistentVolumeClaimVolumeSource::default()
         }),
         ..Volume::default()
     })

@@ -152,7 +152,10 @@ fn environment(run: &Run<'_>) -> Vec<EnvVar> {
     let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp"), own_node];
     if run.spec().model.cache.is_none() {
         let users = run.spec().dynamo().env.iter();
-        env.extend(users.filter(|var| WAY_TO_HUB.contains(&var.name.as_str())).cloned());
+        let ways = users.filter(|var| WAY_TO_HUB.contains(&var.name.as_str()));
+        // The variables that a value refers to stay with the workers.
+        let is_whole = |var: &&EnvVar| !var.value.as_ref().is_some_and(|value| value.contains("$("));
+        env.extend(ways.filter(is_whole).cloned());
     }
     env.extend(reader_env(run));
     env

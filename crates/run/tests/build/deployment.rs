@@ -165,20 +165,6 @@ fn plain_deployments_are_asked_for_whatever_else_is_installed() {
 }
 
 #[test]
-fn readers_change_nothing_on_a_volume_of_the_user() {
-    for (object, read_only) in [(own_command(), json!(true)), (elaborate(), Value::Null)] {
-        let run = Run::new(&object, settings());
-        let built = json!([dynamo::deployment(&run), build::trial_job(&run, 1)]);
-        let mut claims = super::fields(&built);
-        claims.retain(|(field, _)| *field == "persistentVolumeClaim");
-        assert_eq!(claims.len(), 3, "{claims:?}");
-        for (_, claim) in claims {
-            assert_eq!(claim["readOnly"], read_only, "{claim}");
-        }
-    }
-}
-
-#[test]
 fn code_of_a_model_is_copied_to_a_folder_that_can_be_written() {
     let object = own_command();
     let run = Run::new(&object, settings());

@@ -177,6 +177,7 @@ fn the_load_generator_reaches_the_hub_on_the_way_of_the_workers() {
         {"name": "no_proxy", "value": ".svc,10.0.0.0/8"},
         {"name": "HF_ENDPOINT", "value": "https://hub.example"},
         {"name": "HTTP_PROXY", "value": "http://proxy.example:3128"},
+        {"name": "https_proxy", "value": "http://$(PROXY_USER)@proxy.example:3128"},
         {"name": "VLLM_USE_V1", "value": "1"},
     ]);
     object.spec.dynamo_mut().env = serde_json::from_value(env.clone()).expect("variables");
@@ -192,7 +193,7 @@ fn the_load_generator_reaches_the_hub_on_the_way_of_the_workers() {
     assert_eq!(given(&object), Vec::<Value>::new(), "it reads the weights offline");
     let job = build::cache_job(&Run::new(&object, settings()));
     let fills = json!(aiperf(job.spec.unwrap()).env);
-    assert_eq!(fills.as_array().unwrap()[..5], env[..]);
+    assert_eq!(fills.as_array().unwrap()[..6], env[..]);
 }
 
 #[test]

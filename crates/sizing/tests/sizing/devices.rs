@@ -290,6 +290,8 @@ fn a_class_of_several_kinds_is_refused() {
 fn a_device_of_another_product_that_claims_exclude_is_no_obstacle() {
     let a100 = || gpu(0).attribute("productName", "NVIDIA A100-SXM4-80GB");
     assert_eq!(chosen(&eight_with(a100().shareable()), &any()).gpus, 7);
+    let taint = json!([{ "key": "k", "effect": "NoSchedule" }]);
+    assert_eq!(chosen(&eight_with(a100().field("taints", taint)), &any()).gpus, 7);
     let resource = "nvidia.com/gpu";
     let pod = PodBuilder::on("n1", "p").requests(resource, "1");
     let by_plugin = eight_with(a100())

@@ -233,7 +233,12 @@ pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
         }
         let silent = load.frozen_seconds;
         // An engine that hangs may have been refused once, long before.
-        let refused = load.refused_at_end.unwrap_or(load.failures);
+        let failed = if load.failures > load.timeouts {
+            load.failures
+        } else {
+            0
+        };
+        let refused = load.refused_at_end.unwrap_or(failed);
         let has_refused = refused >= STANDSTILL || refused.saturating_mul(2) > silent;
         (load.samples > 0 && silent >= STANDSTILL && has_refused).then(|| {
             // A pod that is removed refuses too before it is gone.

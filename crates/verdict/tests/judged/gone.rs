@@ -172,19 +172,23 @@ fn a_process_that_restarted_voids_a_trial_even_before_its_pod_shows_it() {
 #[test]
 fn an_engine_that_hangs_is_not_gone_because_its_page_was_refused_before() {
     let peer = |name: &str| worker(name, 10, 32);
-    for (refused_at_end, frozen_seconds, outcome, cause) in [
-        (0, 6, TrialOutcome::Miss, Cause::WorkerStall),
-        (4, 6, TrialOutcome::Invalid, Cause::WorkerCrashed),
-        (5, 15, TrialOutcome::Invalid, Cause::WorkerCrashed),
+    for (refused_at_end, timeouts, frozen_seconds, outcome, cause) in [
+        (Some(0), 0, 6, TrialOutcome::Miss, Cause::WorkerStall),
+        (Some(4), 0, 6, TrialOutcome::Invalid, Cause::WorkerCrashed),
+        (Some(5), 0, 15, TrialOutcome::Invalid, Cause::WorkerCrashed),
+        // Records of earlier versions.
+        (None, 60, 60, TrialOutcome::Miss, Cause::WorkerStall),
+        (None, 0, 7, TrialOutcome::Invalid, Cause::WorkerCrashed),
     ] {
         let silent = WorkerSummary {
             failures: 7,
+            timeouts,
             frozen_seconds,
-            refused_at_end: Some(refused_at_end),
+            refused_at_end,
             ..worker("c", 10, 32)
         };
         let verdict = judged(&sample("success", odd_one(silent, peer)), &pods());
-        assert_eq!(seen(&verdict), (outcome, Some(cause)), "{refused_at_end}");
+        assert_eq!(seen(&verdict), (outcome, Some(cause)), "{refused_at_end:?}");
     }
 }
 

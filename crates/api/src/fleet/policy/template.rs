@@ -37,6 +37,8 @@ pub struct TemplateMetadata {
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write the name of a namespace: lower-case letters, digits and '-'"))]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("the namespace of a policy's validations does not change: create another policy"))]
     pub namespace: String,
     /// Additional labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

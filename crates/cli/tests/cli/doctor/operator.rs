@@ -36,6 +36,13 @@ async fn an_operator_in_another_namespace_is_found_and_no_second_one_is_advised(
     let answer = desk.types("doctor --operator-namespace gpu-ops").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
 
+    // The operator of another team does not look after this namespace.
+    desk.server.edit("pods", "gpu-ops", NAME, |pod| {
+        pod["spec"]["containers"][0]["env"] = json!([{"name": "PERFVAL_WATCH_NAMESPACES", "value": "team-b"}]);
+    });
+    let answer = desk.types("doctor").await;
+    answer.prints("✗  no operator runs in perfvalidation-system (another place: --operator-namespace)\n");
+
     // A person who may list the pods of the one namespace only. An operator may run in another one.
     desk.server.fail(Fault::refuse("list", "pods", 403).skip(1));
     let answer = desk.types("doctor").await;
@@ -61,7 +68,9 @@ async fn a_namespace_that_the_operator_refuses_is_a_gap_that_no_role_closes() {
         assert_eq!(answer.code, u8::from(is_refused), "{variables}: {}", answer.out);
         if is_refused {
             answer.prints(&format!("✗  the operator runs nothing in {namespace}\n"));
-            answer.prints("→ choose another namespace, or change its PERFVAL_REFUSED_NAMESPACES");
+            answer.prints(
+                "→ choose another namespace, or change its PERFVAL_REFUSED_NAMESPACES (in the chart: extraEnv)\n",
+            );
         }
         let may_run = answer.out.contains("the operator may run validations");
         assert_eq!(may_run, !is_refused, "{variables}: {}", answer.out);
@@ -90,5 +99,36 @@ async fn an_aiperf_image_that_the_operator_does_not_permit_is_a_gap() {
             "{name}={value}: {}",
             answer.out
         );
+    }
+}
+
+/// A flag wins over a variable, and the value of another object is not read.
+#[tokio::test]
+async fn what_is_set_in_another_way_is_no_gap() {
+    let field = "  benchmark:\n    image: mirror.example/aiperf:1\n";
+    let file = edited_sample(&[("  benchmark:\n", field)]);
+    let words = format!("doctor -n kube-system -f {}", file.path().display());
+    let refused =
+        json!({"name": "PERFVAL_REFUSED_NAMESPACES", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}});
+    let images =
+        json!({"name": "PERFVAL_BENCHMARK_IMAGES", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "c"}}});
+    for (variables, args, env_from) in [
+        (
+            json!([]),
+            json!(["run", "--refused-namespaces=a", "--benchmark-images", "mirror.example"]),
+            json!([]),
+        ),
+        (json!([refused, images]), json!(["run"]), json!([])),
+        (json!([]), json!(["run"]), json!([{"configMapRef": {"name": "a"}}])),
+    ] {
+        let desk = with_variables(&variables);
+        desk.server.edit("pods", NAMESPACE, NAME, |pod| {
+            pod["spec"]["containers"][0]["args"] = args.clone();
+            pod["spec"]["containers"][0]["envFrom"] = env_from.clone();
+        });
+        let answer = desk.types(&words).await;
+        for gap in ["runs nothing in", "does not permit"] {
+            assert!(!answer.out.contains(gap), "{args}: {}", answer.out);
+        }
     }
 }
