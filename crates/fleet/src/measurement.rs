@@ -127,7 +127,7 @@ pub(crate) fn has_speeds(status: &PerfValidationStatus) -> bool {
 }
 
 /// Returns true if a user requested the run. The operator begins the others by itself, also after a preemption.
-fn is_of_a_user(trigger: Trigger) -> bool {
+pub(crate) fn is_of_a_user(trigger: Trigger) -> bool {
     matches!(trigger, Trigger::Rerun | Trigger::SpecChanged | Trigger::GatesChanged)
 }
 

@@ -67,8 +67,7 @@ pub fn decide(snapshot: &Snapshot<'_>) -> Vec<PolicyDecision> {
 }
 
 /// Uid of the policy that created a validation. `namespaces` has the namespace of each policy's template by the policy's uid. A user of
-/// another namespace may write the same owner there. If the template changes its namespace, earlier validations end by their own
-/// time-outs, and their results stay until somebody deletes them or the policy.
+/// another namespace may write the same owner there.
 fn policy_of<'a>(validation: &'a ValidationFacts, namespaces: &HashMap<&str, &str>) -> Option<&'a str> {
     let policy = validation.policy.as_deref()?;
     let is_elsewhere = namespaces

@@ -57,15 +57,13 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-/// Gap of a namespace without an operator. If one in another namespace looks after the manifest's, a second one would do so too.
+/// Gap of a namespace without an operator. If another namespace has one, a second one could look after the same objects.
 async fn look_elsewhere(asked: &Asked<'_>) -> Check {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::all(asked.session.client.clone());
     // Many people may not list all pods. For them it stays open if an operator runs elsewhere.
     let pods = api.list(&ListParams::default().labels(OPERATOR_LABEL)).await;
     let pods = pods.map(|pods| pods.items).unwrap_or_default();
-    let object = asked.object.metadata.namespace.as_deref().unwrap_or_default();
-    let pods: Vec<&Pod> = pods.iter().filter(|pod| watches(pod, object)).collect();
     let found = pods.iter().find(|pod| is_ready(pod)).or(pods.first());
     match found.and_then(|pod| pod.metadata.namespace.as_deref()) {
         Some(other) => Check::missing(
@@ -128,7 +126,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> C
         return Check::missing(
             format!("the operator runs nothing in {namespace}"),
             format!(
-                "choose another namespace, or change its {} (in the chart: extraEnv)",
+                "choose another namespace, or change its {} (in the chart: refusedNamespaces, or extraEnv)",
                 settings::REFUSED_NAMESPACES
             ),
         );

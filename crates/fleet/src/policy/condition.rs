@@ -207,7 +207,7 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         return if refusal.is_namespace_missing {
             let namespace = &policy.spec.validation_template.metadata.namespace;
             let remedy = format!(
-                "Namespace {namespace} does not exist. Create it, or write another one in spec.validationTemplate.metadata.namespace."
+                "Namespace {namespace} does not exist. Create it, or create another policy with an existing one."
             );
             (PolicyReason::NamespaceMissing, remedy)
         } else {

@@ -90,8 +90,8 @@ pub(super) fn list_deletions(
             return leaves.then(|| Deletion::new(child, None));
         };
         // A person's rerun ends by its own time-out, and the reports of its earlier runs stay.
-        let is_first = child.outline.earlier.is_none();
-        let gave_up = child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE && is_first;
+        let is_kept = child.outline.is_of_a_user || has_counted(child);
+        let gave_up = child.outline.state == RunState::Waiting && now - child.waits_since() > PATIENCE && !is_kept;
         let is_surplus = surplus.contains(child.uid.as_str());
         (gave_up || is_surplus).then(|| Deletion::new(child, Some(*node).filter(|_| gave_up)))
     });

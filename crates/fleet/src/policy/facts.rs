@@ -9,7 +9,7 @@ use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{EarlierGpuTime, PerfValidation, Phase, Verdict, condition};
 
 use crate::condition::created_at;
-use crate::measurement::{due_reason, has_speeds, policy_of};
+use crate::measurement::{due_reason, has_speeds, is_of_a_user, policy_of};
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -57,6 +57,8 @@ pub struct Outline {
     pub node: Option<Box<str>>,
     /// State.
     pub state: RunState,
+    /// True if a person requested its last run.
+    pub is_of_a_user: bool,
     /// True if its last run is over and measured the speed of no GPU.
     pub lacks_speeds: bool,
     /// GPUs in use.
@@ -98,6 +100,7 @@ impl Outline {
             },
             Some(_) => RunState::Active,
         };
+        outline.is_of_a_user = run.is_some_and(|run| is_of_a_user(run.trigger));
         outline.lacks_speeds = status.phase == Some(Phase::Completed) && !judged && !has_speeds(status);
         if let Some(placement) = &status.placement {
             outline.gpus = placement.gpus;

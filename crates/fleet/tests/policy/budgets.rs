@@ -160,21 +160,22 @@ fn an_error_shows_no_cost() {
 
 /// A person asked for it, and the reports of earlier runs would go with it. So would their minutes, which would be free again.
 #[test]
-fn a_waiting_rerun_stays_and_without_its_node_as_long_as_its_minutes_count() {
-    let deleted = |budgets: Value, leaves: bool| {
+fn a_waiting_rerun_stays_and_a_waiting_run_of_the_policy_as_long_as_its_minutes_count() {
+    let deleted = |budgets: Value, trigger: &str| {
         let mut world = World::new(&["n1"], &json!({"budgets": budgets}));
         let mut status = phase("Sizing");
         status["operatorState"]["earlierGpuTime"] = json!({"until": now(), "seconds": 600});
+        status["run"] = json!({"number": 2, "trigger": trigger, "generation": 1, "startedAt": now()});
         world.create(&status);
         world.now += TimeDelta::minutes(20);
-        if leaves {
-            world.nodes.clear();
-        }
         world.decide().delete.len()
     };
-    assert_eq!(deleted(json!([{"nodes": 1}]), false), 0);
-    assert_eq!(deleted(json!([{"nodes": 1}]), true), 1);
-    assert_eq!(deleted(json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}]), true), 0);
+    assert_eq!(deleted(json!([{"nodes": 1}]), "Rerun"), 0);
+    assert_eq!(deleted(json!([{"nodes": 1}]), "Preempted"), 1);
+    assert_eq!(
+        deleted(json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}]), "Preempted"),
+        0
+    );
 }
 
 #[test]

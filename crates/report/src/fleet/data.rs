@@ -23,7 +23,7 @@ pub struct FleetReport {
     pub(super) never: BTreeMap<String, String>,
     /// Policies by name, each with its status.
     pub(super) policies: BTreeMap<String, PerfValidationPolicyStatus>,
-    /// Versions and labels of nodes; empty if they could not be read.
+    /// Versions and labels of nodes; `None` if they could not be read.
     pub(super) properties: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Number of nodes whose measurement could not be parsed.
     pub(super) unparsed: usize,
