@@ -56,7 +56,7 @@ struct Known {
 }
 
 impl Rights {
-    /// A call with this verb on this resource was refused: it is looked whether that was for a missing right.
+    /// A call with this verb on this resource was refused. A check shows if its right is missing.
     pub fn doubt(&self, verb: &'static str, resource: &'static str) {
         self.0.doubts.lock().insert((verb, resource));
         self.0.doubted.notify_one();

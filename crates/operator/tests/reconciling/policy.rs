@@ -245,35 +245,26 @@ async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() 
     assert_eq!(creates(), 1);
 }
 
+/// A quota refuses all nodes alike, so the order stays.
 #[tokio::test]
 async fn a_node_whose_validation_is_refused_makes_way_for_the_others() {
-    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
-    let one_at_a_time = json!({"budgets": [{"nodes": 1}]});
-    put_policy(&server, "p", &one_at_a_time);
-    let refused = Fault::refuse("create", "perfvalidations", 422).saying("node n1 is not allowed");
-    server.fail(refused.times(1));
-    let _operator = Operator::start(&server);
-    has_reason(&server, "Refused").await;
-    // A new spec ends the pause.
-    server.edit("perfvalidationpolicies", "", "p", |policy| {
-        policy["spec"]["freshness"] = json!({"maxAge": "100h"});
-    });
-    validates(&server, &["n2"]).await;
-}
-
-#[tokio::test]
-async fn a_quota_changes_no_order() {
-    let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
-    put_policy(&server, "p", &json!({"budgets": [{"nodes": 1}]}));
-    let quota = Fault::refuse("create", "perfvalidations", 403).saying("exceeded quota: runs");
-    server.fail(quota.times(1));
-    let _operator = Operator::start(&server);
-    has_reason(&server, "Refused").await;
-    // A new spec ends the pause.
-    server.edit("perfvalidationpolicies", "", "p", |policy| {
-        policy["spec"]["freshness"] = json!({"maxAge": "100h"});
-    });
-    validates(&server, &["n1"]).await;
+    for (code, message, next) in [
+        (422, "node n1 is not allowed", "n2"),
+        (403, "exceeded quota: runs", "n1"),
+    ] {
+        let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+        put_policy(&server, "p", &json!({"budgets": [{"nodes": 1}]}));
+        let refused = Fault::refuse("create", "perfvalidations", code).saying(message);
+        server.fail(refused.times(1));
+        let operator = Operator::start(&server);
+        has_reason(&server, "Refused").await;
+        // A new spec ends the pause.
+        server.edit("perfvalidationpolicies", "", "p", |policy| {
+            policy["spec"]["freshness"] = json!({"maxAge": "100h"});
+        });
+        validates(&server, &[next]).await;
+        operator.end().await;
+    }
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
 /// The frontend serves, but not this model; a worker of another one may only have been the first.
 fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
     pass.look_again_in(PROBE_AGAIN);
-    // The ids are the words of any program; a control character of a terminal is escaped.
+    // Any program may choose the ids, so control characters of a terminal are escaped.
     let served: Vec<String> = served.iter().map(|id| id.escape_debug().to_string()).collect();
     let served = text::cut(&served.join(", "), text::HEADLINE);
     let asked = &pass.run.spec().model.name;
