@@ -6,10 +6,11 @@ mod run;
 mod view;
 mod workload;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 pub use allocation::Allocation;
 pub use operator_state::{
@@ -28,37 +29,29 @@ use crate::condition;
 
 /// State and result of the current or last run. Numbers are whole, in the unit of their name. Values of gates are
 /// quantities.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationStatus {
     /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
     /// Phase of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Verdict of the run, for the spec of `run.generation`. Absent until known; never changes within a run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Reason of the state, a stable word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Explanation of the state.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Current or last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunStatus>,
     /// Node and GPUs of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementStatus>,
     /// Deployment under test.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadStatus>,
     /// Environment of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<EnvironmentStatus>,
     /// Headline numbers of the deciding trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsStatus>,
     /// Gates, judged on the deciding trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,13 +66,11 @@ pub struct PerfValidationStatus {
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
     /// Progress of the open trial; absent between trials.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<ProgressStatus>,
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
     /// ConfigMap with the full results.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub results_ref: Option<ResultsRef>,
     /// Earlier runs, newest first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -117,5 +108,13 @@ impl PerfValidationStatus {
         let ends = timeline.iter().filter_map(|entry| entry.completed_at);
         let until = ends.max().filter(|_| condition::is_true(self, condition::CLEANED_UP));
         Some((since, until))
+    }
+
+    /// Time at which `timeouts.cleanup` of the last removal has passed. What a removal takes beyond it, such as days on a
+    /// dead node, is no GPU time of the run.
+    pub fn removal_ends_by(&self, cleanup: TimeDelta) -> Option<DateTime<Utc>> {
+        let mut entries = self.state.timeline.iter();
+        let removal = entries.rfind(|entry| entry.phase == Phase::CleaningUp)?;
+        removal.started_at.checked_add_signed(cleanup)
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::args::BundleArgs;
 use crate::error::Error;
-use crate::logs::{self, Extent};
+use crate::logs::{self, Extent, LogLine, Source};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::{output, results, size};
@@ -55,8 +55,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
         &object,
     );
     add_children(session, &object, subject, &mut archive).await;
-    add_results(session, &object, &mut archive).await;
+    // The results of old runs may fill the archive.
     add_logs(session, &object, args, &mut archive).await?;
+    add_results(session, &object, &mut archive).await;
     Box::pin(add_size(session, &object, &mut archive)).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
@@ -77,7 +78,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
 fn add(archive: &mut Archive, file: &str, what: &str, mut value: Value, object: &PerfValidation) {
     Redactor::new(&object.spec).redact_object(&mut value);
     match serde_saphyr::to_string(&value) {
-        Ok(text) => archive.add(file, what, text),
+        Ok(text) => archive.add_result(file, what, text),
         Err(error) => archive.leave_out(what, &error.to_string()),
     }
 }
@@ -148,7 +149,8 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
         };
         for (key, text) in saved.data.into_iter().flatten() {
             let file = format!("results/{run}/{key}");
-            if key.ends_with(LOG) {
+            // Logs, and the lists of trials that were thinned or left out.
+            if [LOG, ".txt"].iter().any(|end| key.ends_with(end)) {
                 let settings = Settings::default();
                 let text = clean(&Run::new(object, &settings), &text);
                 archive.add_result(&file, &what, text);
@@ -196,23 +198,18 @@ async fn add_logs(
     for source in sources {
         let what = format!("log of {}", source.label);
         match logs::read(session, object, &source, Extent::Last(LINES)).await {
-            Ok(lines) => {
-                let text = lines
-                    .iter()
-                    .map(|line| format!("{} {}\n", line.time, line.text))
-                    .collect::<Vec<_>>()
-                    .concat();
-                let previous = if source.previous { "-previous" } else { "" };
-                archive.add(
-                    &format!("logs/{}-{}{previous}.txt", source.pod, source.container),
-                    &what,
-                    text,
-                );
-            }
+            Ok(lines) => add_log(archive, &source, &what, &lines),
             Err(why) => archive.leave_out(&what, &why),
         }
     }
     Ok(())
+}
+
+fn add_log(archive: &mut Archive, source: &Source, what: &str, lines: &[LogLine]) {
+    let lines = lines.iter().map(|line| format!("{} {}\n", line.time, line.text));
+    let previous = if source.previous { "-previous" } else { "" };
+    let file = format!("logs/{}-{}{previous}.txt", source.pod, source.container);
+    archive.add_result(&file, what, lines.collect::<Vec<_>>().concat());
 }
 
 /// Adds the result of sizing on the cluster, and the objects that it reads.
@@ -235,5 +232,40 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
             archive.add("size-dump.json", what, format_args!("{list}\n"));
         }
         Err(why) => archive.leave_out(what, &why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn objects_and_logs_of_a_namespace_share_the_room_of_the_results() {
+        let mut archive = Archive::new("a", DateTime::UNIX_EPOCH);
+        archive.room = 10;
+        let spec = json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "gates": []});
+        let object = PerfValidation::new("run", serde_json::from_value(spec).expect("a spec"));
+        add_list(&mut archive, "pods", Ok(vec![json!({"kind": "Pod"})]), &object);
+        let source = Source {
+            label: "worker w0".to_owned(),
+            shared: false,
+            namespace: "perf".to_owned(),
+            pod: "w0".to_owned(),
+            container: "main".to_owned(),
+            previous: false,
+        };
+        let line = LogLine {
+            at: None,
+            time: String::new(),
+            from: String::new(),
+            text: "loading weights".to_owned(),
+        };
+        add_log(&mut archive, &source, "log of worker w0", &[line]);
+        let contents = archive.contents();
+        for missing in ["children/pods.yaml", "logs/w0-main.txt"] {
+            assert!(contents.contains(&format!("{missing}: it is too large")), "{contents}");
+        }
     }
 }

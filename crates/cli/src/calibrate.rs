@@ -6,7 +6,6 @@ mod outcome;
 use std::collections::BTreeSet;
 use std::mem;
 use std::path::Path;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
@@ -20,7 +19,7 @@ use self::knee::{LoadPoint, SearchStep, whole};
 use self::outcome::{MeasuredRun, calibrated, line, measured, print};
 use crate::args::{CalibrateArgs, CommonCase};
 use crate::error::Error;
-use crate::follow;
+use crate::follow::{self, PAUSE};
 use crate::output::can_be_created;
 use crate::run::{in_its_namespace, with_flags};
 use crate::screen::Screen;
@@ -31,8 +30,6 @@ use crate::{exit, manifest};
 const BELOW_THE_KNEE: f64 = 0.8;
 /// Trials of each run at the recommended load.
 const TRIALS: i32 = 2;
-/// Pause between two attempts to change or watch the validation.
-const PAUSE: Duration = Duration::from_secs(2);
 const SUFFIX: &str = "-calibrate";
 
 /// Measures loads until the knee is known, then the recommended load, and prints the manifest.
@@ -72,11 +69,11 @@ pub async fn run(
             SearchStep::Knee(knee) => break knee,
             SearchStep::StillGrowing => {
                 let why = "the throughput still grows at the largest load: raise --to";
-                return no_knee(screen, session, &name, args, why).await;
+                return Ok(no_knee(screen, session, &name, args, why).await);
             }
             SearchStep::AlreadyPast => {
                 let why = "a larger load gives no more throughput: lower --from";
-                return no_knee(screen, session, &name, args, why).await;
+                return Ok(no_knee(screen, session, &name, args, why).await);
             }
         };
         let change = json!({"spec": {"benchmark": {"concurrencyPerGPU": load}}});
@@ -115,8 +112,8 @@ pub async fn run(
     let manifest = calibrated(text, &wanted.spec, load, &runs)?;
     let printed = print(screen, args, &manifest, &runs);
     // The validation goes also if the file cannot be written.
-    let cleaned_up = clean_up(screen, session, &name, args).await;
-    printed.and(cleaned_up).map(|()| 0)
+    clean_up(screen, session, &name, args).await;
+    printed.map(|()| 0)
 }
 
 /// The manifest as it is written, and as the API server would store it.
@@ -246,38 +243,44 @@ async fn pause(screen: &mut Screen, why: Option<String>, is_noted: &mut bool) ->
     }
 }
 
-async fn no_knee(
-    screen: &mut Screen,
-    session: &Session,
-    name: &str,
-    args: &CalibrateArgs,
-    why: &str,
-) -> Result<u8, Error> {
-    clean_up(screen, session, name, args).await?;
+async fn no_knee(screen: &mut Screen, session: &Session, name: &str, args: &CalibrateArgs, why: &str) -> u8 {
     screen.note(&format!("no knee between {} and {}: {why}", args.from, args.to));
-    Ok(exit::code(Verdict::Inconclusive))
+    clean_up(screen, session, name, args).await;
+    exit::code(Verdict::Inconclusive)
 }
 
-/// Deletes the validation, unless it is to be kept.
-async fn clean_up(screen: &mut Screen, session: &Session, name: &str, args: &CalibrateArgs) -> Result<(), Error> {
+/// Deletes the validation, unless it is to be kept. The measurements count also if that fails.
+async fn clean_up(screen: &mut Screen, session: &Session, name: &str, args: &CalibrateArgs) {
     if args.keep {
         screen.note(&format!(
             "{}/{name} is kept: {}",
             session.namespace,
             session.command("history", name)
         ));
-        return Ok(());
+        return;
     }
-    let deleted = session.validations().delete(name, &DeleteParams::default()).await;
-    deleted.map_err(|error| session.missing(name, "delete PerfValidations", error))?;
-    Ok(())
+    let delete = async || {
+        let deleted = session.validations().delete(name, &DeleteParams::default()).await;
+        match deleted.map_err(|error| session.missing(name, "delete PerfValidations", error)) {
+            Ok(_) | Err(Error::NoSuchObject { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    };
+    if let Err(error) = follow::persist(screen, delete).await {
+        screen.note(&format!("{name} is not deleted: {error}"));
+        note_removal(screen, session, name, "is there");
+    }
 }
 
 /// A person pressed Ctrl-C: the run goes on until it is suspended or deleted.
 fn interrupted(screen: &mut Screen, session: &Session, name: &str) -> u8 {
+    note_removal(screen, session, name, "is there, and may still run");
+    exit::ENDED
+}
+
+fn note_removal(screen: &mut Screen, session: &Session, name: &str, state: &str) {
     screen.note(&format!(
-        "{name} is there, and may still run. Remove it with `kubectl -n {} delete perfvalidation {name}{}`.",
+        "{name} {state}. Remove it with `kubectl -n {} delete perfvalidation {name}{}`.",
         session.namespace, session.flags
     ));
-    exit::ENDED
 }

@@ -36,13 +36,20 @@ async fn last_two(session: &Session, name: &str) -> Result<(RunOutcome, RunOutco
     }
     let object = session.get(name).await?;
     let after = results::read_run(session, &object, None).await?;
-    let earlier = object.status.as_ref().and_then(|status| status.state.history.first());
-    let Some(earlier) = earlier else {
-        return Err(Error::BadInput(format!(
+    let history = object.status.iter().flat_map(|status| &status.state.history);
+    let mut newest = None;
+    for run in history.map(|entry| entry.run) {
+        if results::config_map(session, &object, run).await?.is_some() {
+            let before = results::read_run(session, &object, Some(run)).await?;
+            return Ok((before, after));
+        }
+        newest = newest.or(Some(run));
+    }
+    Err(match newest {
+        Some(run) => results::not_saved(session, name, run),
+        None => Error::BadInput(format!(
             "{name} has one run only: run it again with {}, or name another validation",
             session.command("rerun", name)
-        )));
-    };
-    let before = results::read_run(session, &object, Some(earlier.run)).await?;
-    Ok((before, after))
+        )),
+    })
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use perfval_api::admission::SchemaError;
 
+use crate::exit::UNREADABLE;
+
 pub use call::{READ_ALL, is_missing_kind};
 pub use perfval_cluster::cause::{WRONG_TOKEN, fault, innermost, without_secrets};
 
@@ -180,6 +182,14 @@ impl Error {
             | Self::NotSized(_)
             | Self::Vanished(_)
             | Self::Render(_) => 4,
+        }
+    }
+
+    /// Exit code of an answer that lacks a part because of this error: a person may lack a right.
+    pub fn code_of_gap(&self) -> u8 {
+        match self {
+            Self::Forbidden { .. } => 0,
+            _ => UNREADABLE,
         }
     }
 

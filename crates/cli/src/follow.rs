@@ -8,12 +8,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use perfval_api::{PerfValidation, Phase, condition, meta};
+use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, condition, meta};
 use perfval_run::{Run, Settings};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::args::WatchArgs;
 use crate::describe;
@@ -29,6 +30,13 @@ use plain::Lines;
 
 /// Between two pictures: seconds are shown.
 const TICK: Duration = Duration::from_secs(1);
+/// Pause before the next look, or before a failed call is tried again.
+pub const PAUSE: Duration = Duration::from_secs(2);
+/// Failed tries in a row after which a command ends: five minutes and the time of the calls.
+pub const MOST_FAILURES: usize = 150;
+
+/// Time after which a call that fails is given up.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// End of following.
 pub enum End {
@@ -84,7 +92,14 @@ pub async fn follow(
         if is_over(&object) {
             shown.finish();
             screen.say(&format!("\n{}", describe::page(screen, session, &object)))?;
-            let verdict = object.status.as_ref().and_then(|status| status.verdict);
+            let status = object.status.as_ref();
+            if let Some(left) = status.and_then(overdue) {
+                screen.note(&format!(
+                    "{name} is over, but objects of it are left: {}.",
+                    left.message
+                ));
+            }
+            let verdict = status.and_then(|status| status.verdict);
             return Ok(End::Over(verdict.map_or(NOT_OVER, exit::code)));
         }
         if is_suspended(&object) {
@@ -170,14 +185,42 @@ pub fn note_retry(error: Error) -> Result<String, Error> {
     }
 }
 
-/// Returns true if the run that was last requested is over.
+/// Result of a call after a long run. It is tried again while the cluster does not answer; Ctrl-C makes the next try the
+/// last.
+pub async fn persist<T>(screen: &mut Screen, call: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    let (began, mut is_noted, mut is_last) = (Instant::now(), false, false);
+    loop {
+        let error = match call().await {
+            Err(error) if !is_last && began.elapsed() < PATIENCE => error,
+            last => return last,
+        };
+        let why = note_retry(error)?;
+        if !is_noted {
+            screen.note(&format!("{why}."));
+        }
+        is_noted = true;
+        tokio::select! {
+            () = sleep(PAUSE) => {}
+            Some(()) = screen.interrupts.next() => is_last = true,
+        }
+    }
+}
+
+/// Returns true if the run that was last requested is over. A node that broke may keep its objects for days.
 pub fn is_over(object: &PerfValidation) -> bool {
     let Some(status) = &object.status else { return false };
     let settings = Settings::default();
     status.phase == Some(Phase::Completed)
-        && condition::is_true(status, condition::COMPLETE)
+        && (condition::is_true(status, condition::COMPLETE) || overdue(status).is_some())
         && status.observed_generation == Run::new(object, &settings).generation()
         && has_begun(object)
+}
+
+/// Condition that lists the objects that the run of the observed generation could not remove in time.
+fn overdue(status: &PerfValidationStatus) -> Option<&Condition> {
+    let run = status.run.as_ref()?;
+    let is_overdue = status.state.leftovers == Some(Leftovers::Overdue) && run.generation == status.observed_generation;
+    condition::find(status, condition::CLEANED_UP).filter(|_| is_overdue)
 }
 
 /// Returns true if the run that was last requested has begun.

@@ -1,13 +1,13 @@
 //! `init`: a commented manifest of one's own, made of a preset's.
 
 use kube::ResourceExt as _;
+use perfval_api::text::quoted;
 use serde_json::json;
 
 use crate::args::{CommonCase, InitArgs};
 use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
-use crate::shell::quoted;
 use crate::{manifest, output};
 
 /// Name in messages for a manifest made from flags.

@@ -4,8 +4,6 @@ mod line;
 mod new;
 mod source;
 
-use std::time::Duration;
-
 use kube::ResourceExt as _;
 use perfval_api::{PerfValidation, WorkerPod};
 use perfval_run::build::LOG;
@@ -15,18 +13,14 @@ use tokio::time::sleep;
 
 use crate::args::{LogsArgs, RunPart};
 use crate::error::Error;
-use crate::follow::{is_over, is_suspended, note_retry};
+use crate::follow::{MOST_FAILURES, PAUSE, is_over, is_suspended, note_retry};
 use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
 
+pub use line::LogLine;
 use new::New;
-pub use source::{Extent, read, sources};
-
-/// Between two looks for new lines.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Failed looks in a row after which it ends: five minutes and the time of the calls.
-const MOST_FAILURES: usize = 150;
+pub use source::{Extent, Source, read, sources};
 
 /// Prints the logs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Result<u8, Error> {
@@ -34,9 +28,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     check_gpus(&object, args)?;
     let name = object.name_any();
     let mut new = New::default();
-    let mut there = look(screen, session, &object, args, &mut new).await?;
+    let there = look(screen, session, &object, args, &mut new).await?;
     let ends = |object: &PerfValidation| is_over(object) || is_suspended(object);
-    if there == 0 && (!args.follow || ends(&object)) {
+    // The operator's pods are no pods of the run.
+    let asks_run = args.parts.is_empty() || args.parts.iter().any(|part| *part != RunPart::Operator);
+    let is_absent = asks_run && there == 0;
+    if is_absent && (!args.follow || ends(&object)) {
         if let Some(saved) = saved(session, &object).await {
             screen.say(&saved)?;
             screen.note(&format!(
@@ -51,16 +48,18 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         ));
         return Ok(0);
     }
-    if there == 0 {
+    if is_absent {
         screen.note(&format!("No pod of {name} is there yet; waiting for the first."));
     }
-    // What ended between two looks had its last words before: they are read once more.
+    if !args.follow {
+        return Ok(0);
+    }
     let mut failures = 0;
-    while args.follow && !(ends(&object) && there == 0) {
+    loop {
         let over = ends(&object);
         sleep(PAUSE).await;
-        (object, there) = match look_again(screen, session, &name, args, &mut new).await {
-            Ok(seen) => seen,
+        object = match look_again(screen, session, &name, args, &mut new).await {
+            Ok(object) => object,
             Err(error) if failures < MOST_FAILURES => {
                 let why = note_retry(error)?;
                 if failures == 0 {
@@ -72,11 +71,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
             Err(error) => return Err(error),
         };
         failures = 0;
+        // What ended between two looks had its last words before: they are read once more.
         if over && ends(&object) {
-            break;
+            return Ok(0);
         }
     }
-    Ok(0)
 }
 
 /// Refuses GPUs that no worker has. While the GPUs of a worker are unknown, or the next run may have others, any is accepted.
@@ -115,25 +114,25 @@ async fn saved(session: &Session, object: &PerfValidation) -> Option<String> {
     (!texts.is_empty()).then(|| texts.concat())
 }
 
-/// Reads the validation again, and looks.
+/// Reads the validation again, looks, and returns it.
 async fn look_again(
     screen: &mut Screen,
     session: &Session,
     name: &str,
     args: &LogsArgs,
     new: &mut New,
-) -> Result<(PerfValidation, usize), Error> {
+) -> Result<PerfValidation, Error> {
     let object = match session.get(name).await {
         Err(Error::NoSuchObject { .. }) => {
             return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
         }
         read => read?,
     };
-    let there = look(screen, session, &object, args, new).await?;
-    Ok((object, there))
+    look(screen, session, &object, args, new).await?;
+    Ok(object)
 }
 
-/// Prints the lines that are new, and returns the number of the run's containers that it read.
+/// Prints the lines that are new, and returns the number of the run's containers.
 async fn look(
     screen: &mut Screen,
     session: &Session,
@@ -155,5 +154,5 @@ async fn look(
     new.looked();
     lines.sort_by_key(|line| line.at);
     screen.say(&new.text(&lines))?;
-    Ok(sources.len())
+    Ok(sources.iter().filter(|source| !source.shared).count())
 }

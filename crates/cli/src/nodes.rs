@@ -37,11 +37,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     let measured = measured.list(&ListParams::default()).await;
     let mut listed = measured.map_err(|error| Error::from_call(READ, error))?.items;
     let nodes = Api::<Node>::all(client.clone()).list(&selected).await;
+    let mut gap = 0;
     let nodes = match nodes.map_err(|error| Error::from_call("read Nodes", error)) {
         Ok(nodes) => Some(nodes.items),
         Err(error) if args.selector.is_some() => return Err(error),
         Err(error) => {
             screen.note(&format!("Nodes that were never measured are not listed: {error}"));
+            gap = error.code_of_gap();
             None
         }
     };
@@ -73,11 +75,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         screen.say(&text)?;
         return Ok(code);
     }
-    let mut never = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
+    let (mut never, unknown) = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
+    let code = code.max(gap).max(unknown);
     never.retain(|node, _| !unparsed.contains(node));
     if let Some(path) = &args.html {
         let page = FleetReport::new(&rows, never, screen.now())
-            .with_policies(&policies.all)
+            .with_policies(&policies.all, policies.unparsed)
             .with_nodes(nodes.as_deref())
             .with_unparsed(unparsed.len())
             .html();

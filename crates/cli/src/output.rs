@@ -1,7 +1,7 @@
 //! Answers for scripts, and files.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use kube::{Resource, ResourceExt as _};
@@ -84,15 +84,22 @@ pub fn can_be_written(path: &Path) -> Result<(), Error> {
 /// Writes a file that does not exist yet, or to a pipe or a device.
 pub fn write_new(path: &Path, content: &[u8]) -> Result<(), Error> {
     check_new(path)?;
-    let opened = if path.exists() {
-        OpenOptions::new().write(true).open(path)
+    let written = if path.exists() {
+        let opened = OpenOptions::new().write(true).open(path);
+        opened.and_then(|mut file| file.write_all(content))
     } else {
-        File::create_new(path)
+        File::create_new(path).and_then(|file| fill(path, file, content))
     };
-    let written = opened.and_then(|mut file| file.write_all(content));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Error::file(path)(error),
+    })
+}
+
+/// Fills a file that was made for it. A part of it does not stay.
+fn fill(path: &Path, mut file: impl Write, content: &[u8]) -> io::Result<()> {
+    file.write_all(content).inspect_err(|_| {
+        let _ = fs::remove_file(path);
     })
 }
 
@@ -105,4 +112,20 @@ fn exists(path: &Path) -> Error {
 
 pub fn yaml(answer: &impl Serialize) -> Result<String, Error> {
     serde_saphyr::to_string(answer).map_err(|error| Error::Render(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_no_part_of_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bundle.tar.gz");
+        fs::write(&path, "a part").expect("written");
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let error = fill(&path, full, b"content").expect_err("no space");
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(!path.exists());
+    }
 }

@@ -12,7 +12,7 @@ use perfval_verdict::saved::FILE_BYTES;
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::exit::{self, NOT_OVER};
-use crate::follow::has_begun;
+use crate::follow::{has_begun, persist};
 use crate::judge::{RecordedTrial, given_once, is_of_another_kind, share};
 use crate::screen::Screen;
 use crate::session::Session;
@@ -63,13 +63,16 @@ fn is_run(what: &str) -> bool {
 
 /// Every file of the report of the last run, after `run --report`.
 pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
-    if !has_begun(&session.pick(Some(name)).await?) {
-        return Err(Error::BadInput(format!(
-            "the run has not begun: {} shows the reason",
-            session.command("describe", name)
-        )));
-    }
-    let (report, _) = run_report(session, Some(name)).await?;
+    let read = persist(screen, async || {
+        if !has_begun(&session.pick(Some(name)).await?) {
+            return Err(Error::BadInput(format!(
+                "the run has not begun: {} shows the reason",
+                session.command("describe", name)
+            )));
+        }
+        run_report(session, Some(name)).await
+    });
+    let (report, _) = Box::pin(read).await?;
     write_all(screen, &report, directory)
 }
 

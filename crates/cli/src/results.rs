@@ -51,7 +51,8 @@ pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
 /// There is nothing of an earlier run.
 pub fn not_saved(session: &Session, name: &str, number: i64) -> Error {
     Error::BadInput(format!(
-        "run {number} of {name} has no saved results: {} lists its runs, and spec.resultsHistoryLimit sets how many are kept",
+        "run {number} of {name} has no saved results: {} lists its runs, and spec.resultsHistoryLimit sets how many are kept; a run \
+         that only judged again has none",
         session.command("history", name)
     ))
 }

@@ -5,6 +5,7 @@ use std::mem;
 
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use perfval_api::text::quoted;
 use perfval_api::{PerfValidation, meta};
 use serde_json::{Value, json};
 
@@ -45,10 +46,15 @@ pub async fn run(
     if let (Some(directory), Ok(End::Over(_)) | Err(Error::NotOver(_))) = (&args.report, &followed) {
         // The exit code is the verdict's, even if the files fail.
         if let Err(error) = report::after_run(screen, session, &name, directory).await {
-            screen.note(&format!(
-                "the report in {} is not written: {error}",
-                directory.display()
-            ));
+            let directory = directory.display().to_string();
+            // Of a run that has not begun, the same command would write the one before.
+            let later = if matches!(error, Error::BadInput(_)) {
+                String::new()
+            } else {
+                let report = session.command("report", &format!("{name} --directory {}", quoted(&directory)));
+                format!(" Write it later with {report}.")
+            };
+            screen.note(&format!("the report in {directory} is not written: {error}.{later}"));
         }
     }
     match followed? {

@@ -1,7 +1,5 @@
 //! Commands that a person types next.
 
-pub use perfval_api::text::quoted;
-
 /// A text whose commands reach the cluster of these flags. A command that has the flags already keeps them once.
 pub fn with_flags(text: &str, flags: &str) -> String {
     let mut parts = text.split("kubectl ");

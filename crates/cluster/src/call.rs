@@ -36,7 +36,16 @@ struct ListForm {
     build: BuildPage,
     /// Bytes of all pages beyond which the list fails.
     most_bytes: usize,
+    /// True if the first page is enough.
+    ends_early: bool,
 }
+
+/// Every page of whole objects.
+const ALL: ListForm = ListForm {
+    build: Request::list,
+    most_bytes: usize::MAX,
+    ends_early: false,
+};
 
 tokio::task_local! {
     /// When the look that the current call belongs to is over.
@@ -97,8 +106,8 @@ impl Cluster {
         K: Resource + DeserializeOwned,
     {
         let form = ListForm {
-            build: Request::list,
             most_bytes: LIST_BYTES,
+            ..ALL
         };
         let reduce = |(): &mut (), object: K| Some(without_managed_fields(object));
         self.list_as(form, api.resource_url(), params, (), reduce).await
@@ -113,7 +122,7 @@ impl Cluster {
     ) -> Result<Vec<T>, CallFailure> {
         let form = ListForm {
             build: Request::list_metadata,
-            most_bytes: usize::MAX,
+            ..ALL
         };
         let reduce = |(): &mut (), object| reduce(object);
         let listed = self.list_as(form, url, params, (), reduce).await;
@@ -141,11 +150,22 @@ impl Cluster {
         state: S,
         reduce: impl FnMut(&mut S, K) -> Option<T>,
     ) -> Result<Listed<T>, CallFailure> {
+        self.list_as(ALL, url, params, state, reduce).await
+    }
+
+    /// The first page of a list, of at most `params.limit` objects, and fewer if they have many bytes.
+    pub(crate) async fn list_first<K: DeserializeOwned, T>(
+        &self,
+        url: &str,
+        params: ListParams,
+        mut reduce: impl FnMut(K) -> Option<T>,
+    ) -> Result<Listed<T>, CallFailure> {
         let form = ListForm {
-            build: Request::list,
-            most_bytes: usize::MAX,
+            ends_early: true,
+            ..ALL
         };
-        self.list_as(form, url, params, state, reduce).await
+        let reduce = |(): &mut (), object: K| reduce(object);
+        self.list_as(form, url, params, (), reduce).await
     }
 
     async fn list_as<K: DeserializeOwned, T, S: Clone>(
@@ -197,9 +217,14 @@ impl Cluster {
                 }
             });
             let metadata = metadata.map_err(|error| CallFailure::Call(kube::Error::SerdeError(error)))?;
-            let Some(token) = metadata.next else {
+            let is_whole = metadata.next.is_none();
+            let Some(token) = metadata.next.filter(|_| !form.ends_early) else {
                 let version = metadata.version.unwrap_or_default();
-                return Ok(Listed { items, version });
+                return Ok(Listed {
+                    items,
+                    version,
+                    is_whole,
+                });
             };
             params = params.continue_token(&token);
         }
@@ -232,6 +257,8 @@ fn push<T>(items: &mut Vec<T>, item: T) {
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) version: String,
+    /// True if there is no page after it.
+    pub(crate) is_whole: bool,
 }
 
 /// Requests a fourth of the objects, after a page with too many bytes.

@@ -77,8 +77,7 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Self::NameTaken { .. } => Class::Permanent,
-            // The API server answers 422 if a JSON patch's `test` did not hold.
-            Self::Failed { change, failure, .. } if **change == change::FINALIZER && failure.code() == Some(422) => {
+            Self::Failed { change, failure, .. } if **change == change::FINALIZER && failure.is_failed_test() => {
                 Class::Conflict
             }
             Self::Failed { failure, .. } => failure.class(),
@@ -135,15 +134,29 @@ impl CallFailure {
     /// Returns true if there is no such kind at this version. For a missing object the API server gives the name; the
     /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
-        let named = |status: &Status| status.details.as_ref().is_some_and(|details| !details.name.is_empty());
         self.refusal()
-            .is_some_and(|status| status.code == 404 && !named(status))
+            .is_some_and(|status| status.code == 404 && !has_name(status))
+    }
+
+    /// Returns true if the `test` of a JSON patch did not hold. The refusal of a policy or a schema has the object's name; that of a
+    /// webhook may lack it, but not these words.
+    fn is_failed_test(&self) -> bool {
+        let is_test =
+            |status: &Status| status.code == 422 && !has_name(status) && !status.message.contains("denied the request");
+        self.refusal().is_some_and(is_test)
     }
 
     /// Returns true if the namespace of an object does not exist.
     pub fn is_namespace_missing(&self) -> bool {
         let details = self.refusal().and_then(|status| status.details.as_ref());
         self.is_not_found() && details.is_some_and(|details| details.kind == "namespaces")
+    }
+
+    /// Returns true if the namespace of an object is being deleted, or does not exist any more.
+    pub(crate) fn is_namespace_leaving(&self) -> bool {
+        let details = self.refusal().and_then(|status| status.details.as_ref());
+        let mut causes = details.into_iter().flat_map(|details| &details.causes);
+        self.is_namespace_missing() || causes.any(|cause| cause.reason == "NamespaceTerminating")
     }
 
     /// Returns true if the API server refuses every other object of this kind in the namespace too: by a quota, or for a missing right.
@@ -194,6 +207,11 @@ impl fmt::Display for CallFailure {
     }
 }
 
+/// Returns true if a refusal contains the name of the object that it is about.
+fn has_name(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
 /// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a
 /// source.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
@@ -217,12 +235,21 @@ pub(crate) fn unless_late<T>(answer: Result<T, CallFailure>) -> Result<Option<T>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn answer(code: u16) -> CallFailure {
         CallFailure::Call(kube::Error::Api(
             Status::failure("no", "Because").with_code(code).boxed(),
         ))
+    }
+
+    /// A refusal as the API server writes it.
+    fn refusal(code: u16, message: &str, details: &Value) -> CallFailure {
+        let status = json!({"status": "Failure", "code": code, "message": message, "details": details});
+        let status: Status = serde_json::from_value(status).expect("a status");
+        CallFailure::Call(kube::Error::Api(status.boxed()))
     }
 
     #[test]
@@ -258,9 +285,37 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_of_a_json_patch_is_a_conflict() {
-        let error = Error::failed(&change::FINALIZER, String::new(), answer(422));
-        assert_eq!(error.class(), Class::Conflict);
+    fn a_failed_test_of_a_json_patch_is_a_conflict_and_a_refusal_of_a_policy_is_none() {
+        let test = "the server rejected our request due to an error in our request";
+        let policy = "perfvalidations.perfvalidation.dev \"a\" is forbidden: ValidatingAdmissionPolicy 'limits' with binding \
+            'limits' denied request: failed to configure binding: no params found";
+        let webhook = "admission webhook \"check.example.com\" denied the request: no";
+        for (message, details, class) in [
+            (test, json!({}), Class::Conflict),
+            (
+                policy,
+                json!({"name": "a", "kind": "perfvalidations"}),
+                Class::Permanent,
+            ),
+            (webhook, Value::Null, Class::Permanent),
+        ] {
+            let error = Error::failed(&change::FINALIZER, String::new(), refusal(422, message, &details));
+            assert_eq!(error.class(), class, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_is_deleted_is_known_by_its_cause_or_by_its_kind() {
+        let cause = json!({"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"});
+        for (code, details, leaves) in [
+            (403, json!({"name": "e", "kind": "events", "causes": [cause]}), true),
+            (403, json!({"name": "e", "kind": "events"}), false),
+            (404, json!({"name": "perf", "kind": "namespaces"}), true),
+            (404, json!({"name": "e", "kind": "events"}), false),
+        ] {
+            let refused = refusal(code, "no", &details);
+            assert_eq!(refused.is_namespace_leaving(), leaves, "{details}");
+        }
     }
 
     #[test]

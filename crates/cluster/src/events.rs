@@ -9,6 +9,7 @@ use crate::Cluster;
 
 /// The API server refuses a longer note.
 const NOTE_BYTES: usize = 1024;
+
 impl Cluster {
     /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass.
     pub async fn publish(&self, object: &ObjectReference, event: &Event) {
@@ -23,7 +24,10 @@ impl Cluster {
             action: event.action.clone().into_owned(),
             secondary: None,
         };
-        if let Err(failure) = self.bounded(self.recorder.next().publish(&published, object)).await {
+        // An Event of a namespace that is being deleted does not count as lost.
+        if let Err(failure) = self.bounded(self.recorder.next().publish(&published, object)).await
+            && !failure.is_namespace_leaving()
+        {
             tracing::warn!(reason = published.reason, %failure, "an event is lost");
             self.count_lost_event();
         }

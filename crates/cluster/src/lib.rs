@@ -62,7 +62,7 @@ pub use survey::Survey;
 use event_recorder::EventRecorder;
 use followed::Shared;
 use probe::Probes;
-use shared_reads::{LastAllowed, LastHolders, LastInstalled, LastServed};
+use shared_reads::{LastHolders, LastInstalled, RecentAnswers, Served};
 use written_results::WrittenResults;
 
 /// Objects whose probe was answered: each deserves a pass.
@@ -72,6 +72,10 @@ pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 const LONG_LOGS: usize = 2;
 /// Age at which the version of the API server is read again.
 const VERSION_LASTS: Duration = Duration::from_mins(10);
+/// Time for which the versions of a kind are taken to be the same: they change with an upgrade of the cluster.
+const SERVED_LASTS: Duration = Duration::from_mins(1);
+/// Time for which a permission is taken to be the same. A policy with 100 runs at once asked 2.7 times a second.
+const ALLOWED_LASTS: Duration = Duration::from_secs(5);
 
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
 #[derive(Clone)]
@@ -86,9 +90,10 @@ pub struct Cluster {
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
     shared: Shared,
-    taint_rules: LastServed,
-    bind_requests: LastServed,
-    allowed: LastAllowed,
+    /// By plural of the kind.
+    served: RecentAnswers<&'static str, Served>,
+    /// Namespaces in which the operator may run. A refusal is not kept, so that a new right counts at once.
+    allowed: RecentAnswers<String, ()>,
     copies: Copies,
     written: WrittenResults,
     clock: TimeSource,
@@ -129,9 +134,8 @@ impl Cluster {
             counters: Arc::default(),
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             shared: Shared::default(),
-            taint_rules: LastServed::default(),
-            bind_requests: LastServed::default(),
-            allowed: LastAllowed::default(),
+            served: RecentAnswers::new(SERVED_LASTS),
+            allowed: RecentAnswers::new(ALLOWED_LASTS),
             copies: Copies::default(),
             written: WrittenResults::default(),
             clock: TimeSource::default(),

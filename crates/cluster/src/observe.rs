@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use perfval_api::Phase;
 use perfval_api::fleet::PerfBaseline;
 use perfval_run::observed::{Child, Need, TrialSeen};
-use perfval_run::{Needs, Observed, Run, build, job, names};
+use perfval_run::{Needs, Observed, Run, job, names};
 use perfval_sizing::Seen;
 
 pub(crate) use dynamo::deployments_at;
@@ -139,7 +139,7 @@ impl Cluster {
                 observed().permission = seen(read("ask for the operator's own right", answer));
             }
             Need::Dynamo => {
-                observed().dynamo = seen(self.dynamo(run).await);
+                observed().dynamo = seen(self.dynamo().await);
                 observed().kubernetes = self.version().await.ok();
             }
             Need::StorageClasses => observed().storage_classes = seen(self.storage_classes().await),
@@ -163,7 +163,14 @@ impl Cluster {
                 observed().devices = Seen::Present(inventory);
             }
             // On the heap: four lists at once.
-            Need::Children => observed().children = seen(Box::pin(self.children(run)).await),
+            Need::Children => {
+                let (children, failed) = Box::pin(self.children(run)).await;
+                let mut observed = observed();
+                (observed.children, observed.listed_children) = match failed {
+                    Ok(()) => (Seen::Present(children), Vec::new()),
+                    Err(unread) => (seen(Err(unread)), children),
+                };
+            }
             Need::Deployment => observed().deployment = seen(self.deployment(run, copies).await),
             Need::DryRun => {
                 observed().dry_run = match needs.dry_run.as_deref() {
@@ -184,17 +191,8 @@ impl Cluster {
             }
             Need::Claims => observed().claims = seen(self.claims_of(run).await),
             Need::Probe => observed().probe = self.probes.take(run),
-            // Read with the pods.
-            Need::Trial if needs.parts.contains(&Need::Workload) => {}
-            Need::Trial => {
-                observed().trial = match needs.trial {
-                    Some(number) => {
-                        let job = self.trial_job(run, number, copies).await;
-                        seen(Box::pin(self.trial(run, number, job, None)).await)
-                    }
-                    None => Seen::NotAsked,
-                };
-            }
+            // Read with the pods, which a phase with a trial needs too.
+            Need::Trial => {}
             Need::GpuExporter => observed().gpu_exporter = seen(Box::pin(self.gpu_exporter(run)).await),
             Need::Results => {
                 if let Some(written) = self.written.take(run) {
@@ -277,7 +275,7 @@ impl Cluster {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
         let call = format!("get ConfigMap {}/{name}", run.namespace());
         let found = read(&call, self.bounded(api.get_metadata(&name)).await)?;
-        Ok(found.annotations().get(build::SHA256).cloned())
+        Ok(children::digest(&found))
     }
 }
 

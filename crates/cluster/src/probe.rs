@@ -108,7 +108,7 @@ impl Probes {
 
     /// Returns true if a completion of this run's endpoint waits for a pass.
     pub(crate) fn has_completion(&self, run: &Run<'_>) -> bool {
-        let is_completed = |sent: &Sent| sent.is_for(run) && matches!(sent.answer, Some(ProbeAnswer::Completion(_)));
+        let is_completed = |sent: &Sent| sent.is_for(run) && matches!(sent.answer, Some(ProbeAnswer::Completion));
         self.sent.lock().get(run.uid()).is_some_and(is_completed)
     }
 

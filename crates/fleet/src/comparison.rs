@@ -7,7 +7,7 @@ use crate::candidate::{Reference, SubjectLoss};
 use crate::evidence::NodeEvidence;
 use crate::measurement::CONFIRMATION_TRIALS;
 use crate::numbers::count;
-use crate::past::{GPU_IN_CONTROL, NODE_IN_CONTROL, Past, SETTLED};
+use crate::past::{GPU_IN_CONTROL, KNOWN, NODE_IN_CONTROL, Past, SETTLED};
 use crate::peers::{
     Deviation, NodePeers, USUAL_SCALE, difference, gpus_and_past, gpus_and_peers, learned_squares, node_and_past,
     pass_variance,
@@ -34,8 +34,6 @@ pub(crate) struct KnownStratum<'a> {
     pub(crate) spread: &'a PriorSpread,
     /// Approved norm. Few nodes are compared with it rather than with each other.
     pub(crate) norm: Option<&'a SpeedNorm>,
-    /// Fewest runs of an own past.
-    pub(crate) runs: u32,
     /// Fewest nodes that are compared with each other.
     pub(crate) nodes: usize,
 }
@@ -122,9 +120,7 @@ struct Scales {
 
 impl<'a> Level<'a> {
     fn new(known: KnownStratum<'a>, read: &[NodeSummary]) -> Self {
-        let pasts = read
-            .iter()
-            .filter_map(|node| node_and_past(node, known.spread, known.runs));
+        let pasts = read.iter().filter_map(|node| node_and_past(node, known.spread, KNOWN));
         let (residuals, variances): (Vec<f64>, Vec<f64>) = pasts.map(|past| (past.value, past.variance)).unzip();
         let variance = variances.iter().sum::<f64>() / count(variances.len().max(1));
         let shift = common_shift(&residuals, variance.sqrt());
@@ -153,7 +149,7 @@ impl<'a> Level<'a> {
         let (mut gpu_past, mut gpu_peers, mut node_peers) = (Vec::new(), Vec::new(), Vec::new());
         for (at, summary) in read.iter().enumerate() {
             let standardised = |gpus: Vec<Option<Deviation>>| gpus.into_iter().flatten().map(|gpu| gpu.standardised());
-            gpu_past.extend(standardised(gpus_and_past(summary, spread, self.known.runs)));
+            gpu_past.extend(standardised(gpus_and_past(summary, spread, KNOWN)));
             gpu_peers.extend(standardised(gpus_and_peers(summary, spread)));
             let past = self.node_past(summary);
             self.node_pasts.push(past.map(|past| past.standardised()));
@@ -184,7 +180,7 @@ impl<'a> Level<'a> {
     }
 
     fn node_past(&self, summary: &NodeSummary) -> Option<Deviation> {
-        let past = node_and_past(summary, self.known.spread, self.known.runs)?;
+        let past = node_and_past(summary, self.known.spread, KNOWN)?;
         Some(Deviation {
             value: past.value - self.shift.value,
             variance: past.variance + self.shift_variance,
@@ -244,7 +240,7 @@ impl<'a> Level<'a> {
             }
         };
         let past = ReferenceDeviations {
-            gpus: gpus_and_past(summary, spread, self.known.runs),
+            gpus: gpus_and_past(summary, spread, KNOWN),
             scale: adapt(self.scales.gpu_past),
             node: node_past.map(|(deviation, scale)| (deviation, adapt(scale))),
         };

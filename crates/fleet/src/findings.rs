@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use perfval_api::fleet::{OutlierConfidence, OutlierReason};
+use perfval_api::fleet::{ComparisonRules, OutlierConfidence, OutlierReason};
 
 use crate::baseline::SpeedNorm;
 use crate::calibration::Calibration;
@@ -27,59 +27,18 @@ const ASSUMED: usize = 2;
 /// more decides instead.
 const DECISIVE: u32 = 2;
 /// Largest minimum effect of a report (percent) with which drifts of 3 % are followed.
-const LARGEST: f64 = 2.0;
-
-/// Limits of one level.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LevelRule {
-    /// Loss below which nothing is called slow, however sure (percent).
-    pub minimum_effect_percent: f64,
-    /// Expected share of wrong names (0 to 1).
-    pub false_discovery_rate: f64,
-}
-
-/// Rules of comparison; the default ones are the policy's defaults.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FleetRules {
-    /// Limits for a report.
-    pub report: LevelRule,
-    /// Limits for an action.
-    pub act: LevelRule,
-    /// p-value of a screened node below which it is measured again.
-    pub screen: f64,
-    /// Share of the nodes (0 to 1) that is measured again at least, the most suspicious first. With heavy tails the p-value of a
-    /// slow node is large: without it 12 of 40 GPUs that lost 10 % were missed. With 0.065 and a looser [`crate::evidence`] rule for
-    /// the confirmation after it, 7 of 400 slow nodes were missed, and 3 with 0.085 and the present one (simulated, heavy tails, 1.15 trials a
-    /// node).
-    pub screen_share: f64,
-    /// p-value up to which that share counts. With recorded noise p-values are larger: up to 0.3 the share was 0.07 (simulated).
-    pub screen_most: f64,
-    /// Fewest runs of an own past.
-    pub least_runs: u32,
-    /// Fewest nodes of a stratum that are compared with each other.
-    pub least_nodes: usize,
-    /// Share of the nodes (0 to 1), or two nodes, above which the cause of slow nodes is likely shared, and none is acted on.
-    pub most_slow: f64,
-}
-
-impl Default for FleetRules {
-    fn default() -> Self {
-        let level = |minimum_effect_percent, false_discovery_rate| LevelRule {
-            minimum_effect_percent,
-            false_discovery_rate,
-        };
-        Self {
-            report: level(2.0, 0.05),
-            act: level(4.0, 0.01),
-            screen: 0.03,
-            screen_share: 0.085,
-            screen_most: 0.6,
-            least_runs: 5,
-            least_nodes: 3,
-            most_slow: 0.05,
-        }
-    }
-}
+const LARGEST: i32 = 2;
+/// p-value of a screened node below which it is measured again.
+const SCREEN: f64 = 0.03;
+/// Share of the nodes (0 to 1) that is measured again at least, the most suspicious first. With heavy tails the p-value of a
+/// slow node is large: without it 12 of 40 GPUs that lost 10 % were missed. With 0.065 and a looser [`crate::evidence`] rule for
+/// the confirmation after it, 7 of 400 slow nodes were missed, and 3 with 0.085 and the present one (simulated, heavy tails, 1.15 trials a
+/// node).
+const SCREEN_SHARE: f64 = 0.085;
+/// p-value up to which that share counts. With recorded noise p-values are larger: up to 0.3 the share was 0.07 (simulated).
+const SCREEN_MOST: f64 = 0.6;
+/// Share of the nodes (0 to 1), or two nodes, above which the cause of slow nodes is likely shared, and none is acted on.
+const MOST_SLOW: f64 = 0.05;
 
 /// Loss of a node, or of one GPU of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +84,7 @@ pub struct Assessment {
     pub detectable: DetectableLoss,
     /// Check of the p-values. While it is poor, no loss is `Actionable`.
     pub calibration: Calibration,
-    /// Number of slow nodes, if they are more than [`FleetRules::most_slow`] allows; then none is acted on.
+    /// Number of slow nodes, if they are too many at once; then none is acted on.
     pub too_many: Option<usize>,
 }
 
@@ -133,7 +92,7 @@ pub struct Assessment {
 /// one. `screen` is the pass of all nodes, `fresh` has the newest deployment of each suspicious one. Equal arguments give equal
 /// results.
 pub fn assess(
-    rules: &FleetRules,
+    rules: &ComparisonRules,
     spread: &PriorSpread,
     norm: Option<&SpeedNorm>,
     screen: &BTreeMap<String, NodePass>,
@@ -142,26 +101,27 @@ pub fn assess(
     let known = KnownStratum {
         spread,
         norm,
-        runs: rules.least_runs,
-        nodes: rules.least_nodes,
+        nodes: usize::try_from(rules.peers.min_nodes).unwrap_or(usize::MAX),
     };
     let compared = compare(known, screen, fresh);
     let (names, nodes): (Vec<&str>, Vec<NodeEvidence>) = compared.nodes.into_iter().unzip();
     let is_noise_assumed = compared.is_noise_assumed;
-    let [report, act] = [(rules.report, false), (rules.act, true)].map(|(level, acts)| {
-        let effect = loss(level.minimum_effect_percent);
+    let minimum = rules.report.minimum_effect_percent;
+    let [effect, act_effect] = [minimum, rules.act.minimum_effect_percent].map(|percent| loss(percent.into()));
+    let rate = rules.report.false_discovery_percent;
+    let [rate, act_rate] = [rate, rules.act.false_discovery_percent].map(|percent| f64::from(percent) / 100.0);
+    let [report, act] = [(effect, false), (act_effect, true)].map(|(effect, acts)| {
         let decided = nodes
             .iter()
             .map(|node| is_decided(node).then(|| node.confirmed(effect, acts)));
         adjusted(&decided.collect::<Vec<_>>(), is_noise_assumed)
     });
     let is_environment = compared.shift.is_environment;
-    let is_slow = |at: usize| !is_environment && report[at] <= rules.report.false_discovery_rate;
+    let is_slow = |at: usize| !is_environment && report[at] <= rate;
     let calibration = calibrate(&nodes, is_slow);
-    let limit = screen_limit(rules, &nodes);
-    let effect = loss(rules.report.minimum_effect_percent);
+    let limit = screen_limit(&nodes);
     // With a larger limit most confirmed drifts would neither be refuted nor reported.
-    let follows_drifts = !is_environment && rules.report.minimum_effect_percent <= LARGEST;
+    let follows_drifts = !is_environment && minimum <= LARGEST;
     let drifts = |at: usize| follows_drifts && !nodes[at].drifting.is_empty();
     let drift = |at: usize| nodes[at].drift(effect).filter(|_| is_decided(&nodes[at]) && drifts(at));
     let tests = if is_noise_assumed {
@@ -173,7 +133,7 @@ pub fn assess(
     let is_unconfirmed = |at: usize| match nodes[at].confirmations {
         0 => drifts(at) || nodes[at].screened() <= limit,
         1 if is_environment => false,
-        1 if is_noise_assumed => drifts(at) || q(&nodes[at]) <= rules.report.false_discovery_rate,
+        1 if is_noise_assumed => drifts(at) || q(&nodes[at]) <= rate,
         1 => drifts(at) || nodes[at].is_odd_again(),
         DECISIVE if is_environment || is_noise_assumed => false,
         DECISIVE => !is_slow(at) && drift(at).is_none() && nodes[at].is_undecided(effect),
@@ -187,12 +147,12 @@ pub fn assess(
         .count();
     let is_chance = count(found + odd) <= 2.0 + 4.0 * ODD * count(nodes.len());
     let slow = if is_chance { found } else { found + odd };
-    let too_many = Some(slow).filter(|slow| count(*slow) > (rules.most_slow * count(nodes.len())).max(2.0));
+    let too_many = Some(slow).filter(|slow| count(*slow) > (MOST_SLOW * count(nodes.len())).max(2.0));
     let may_act = !calibration.is_poor && too_many.is_none();
     let node = |(at, name): (usize, &&str)| {
         let evidence = &nodes[at];
         let found = if is_slow(at) {
-            let acts = may_act && act[at] <= rules.act.false_discovery_rate;
+            let acts = may_act && act[at] <= act_rate;
             let confidence = if acts {
                 OutlierConfidence::Actionable
             } else {
@@ -217,7 +177,7 @@ pub fn assess(
     let limits = DetectionLimits {
         screened: limit,
         // Of one slow node more. The rule for the rate of false discoveries divides by the number of tests.
-        confirmed: rules.report.false_discovery_rate / count(tests),
+        confirmed: rate / count(tests),
         effect,
     };
     Assessment {
@@ -251,10 +211,10 @@ fn is_decided(node: &NodeEvidence) -> bool {
 }
 
 /// Largest p-value of a node that is measured again.
-fn screen_limit(rules: &FleetRules, nodes: &[NodeEvidence<'_>]) -> f64 {
+fn screen_limit(nodes: &[NodeEvidence<'_>]) -> f64 {
     let mut p: Vec<f64> = nodes.iter().map(NodeEvidence::screened).collect();
     p.sort_by(f64::total_cmp);
-    let share = rules.screen_share * count(nodes.len());
+    let share = SCREEN_SHARE * count(nodes.len());
     let last = p.iter().enumerate().take_while(|(at, _)| count(at + 1) <= share).last();
-    last.map_or(rules.screen, |(_, p)| p.clamp(rules.screen, rules.screen_most))
+    last.map_or(SCREEN, |(_, p)| p.clamp(SCREEN, SCREEN_MOST))
 }

@@ -33,6 +33,8 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// Reason of the verdict.
     pub reason: Option<String>,
+    /// Time from which it used its machine.
+    pub began_at: DateTime<Utc>,
     /// End of the run.
     pub ended_at: DateTime<Utc>,
     /// Digest of the environment; `None` if no trial left a report.
@@ -79,6 +81,7 @@ impl Measurement {
                 && due_reason(metadata) == Some(DueReason::Confirmation),
             verdict,
             reason: status.reason.clone(),
+            began_at: began_at(status)?,
             ended_at: run.completed_at?,
             environment: reported_environment(status).and_then(|known| known.digest.clone()),
             product: placement.product.clone(),
@@ -124,6 +127,15 @@ fn gpu_times(status: &PerfValidationStatus) -> impl Iterator<Item = (String, Vec
 /// Returns true if a run measured the speed of a GPU.
 pub(crate) fn has_speeds(status: &PerfValidationStatus) -> bool {
     gpu_times(status).next().is_some()
+}
+
+/// Time from which a run used its machine: the begin of its first trial, or the time at which it got GPUs, or else its own begin. The
+/// machine may be replaced under the same name before the run is over.
+pub(crate) fn began_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    let trial = status.state.trials.first().map(|trial| trial.started_at);
+    let held = || status.held_gpus().map(|(since, _)| since);
+    let run = || status.run.as_ref().map(|run| run.started_at);
+    trial.or_else(held).or_else(run)
 }
 
 /// Returns true if a user requested the run. The operator begins the others by itself, also after a preemption.

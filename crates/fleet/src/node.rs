@@ -76,7 +76,7 @@ pub fn decide<'a>(
     let current = own.filter(|object| is_owned(object));
     let shown = current.and_then(|object| object.status.as_ref());
     // A machine may be replaced under the same name.
-    if measured.ended_at < node.created_at || !is_news(shown, measured) {
+    if measured.began_at < node.created_at || !is_news(shown, measured) {
         return NodeChange::Nothing;
     }
     let status = match (measured.judged_run, shown) {

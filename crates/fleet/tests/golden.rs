@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use perfval_api::fleet::ComparisonRules;
 use perfval_api::fleet::OutlierConfidence::{Actionable, Suspected};
 use perfval_api::fleet::OutlierReason::SlowerThanItself;
-use perfval_fleet::findings::{Assessment, FleetRules, assess};
+use perfval_fleet::findings::{Assessment, assess};
 use perfval_fleet::past::Past;
 use perfval_fleet::prior::prior;
 use perfval_fleet::reading::{NodePass, Speeds};
@@ -54,7 +55,7 @@ fn name(at: usize) -> String {
 
 fn assessed(screen: &BTreeMap<String, NodePass>, fresh: &BTreeMap<String, NodePass>) -> Assessment {
     let spread = prior("NVIDIA-H100-80GB-HBM3");
-    assess(&FleetRules::default(), &spread, None, screen, fresh)
+    assess(&ComparisonRules::default(), &spread, None, screen, fresh)
 }
 
 fn count(fresh: &mut BTreeMap<String, NodePass>, confirmations: u32) {

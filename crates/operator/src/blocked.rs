@@ -9,15 +9,22 @@ use perfval_run::{Event, status};
 
 use crate::event_words::{PANICKED, SET_ASIDE};
 
+/// Text about an object without secrets, also for the log: the API server and webhooks quote what they refuse. The spec is unknown if
+/// it cannot be read.
+pub fn redacted(text: &str, spec: Option<&PerfValidationSpec>) -> String {
+    let redactor = spec.map_or_else(Redactor::default, Redactor::new);
+    redactor.redact(text)
+}
+
 /// Event for an action on an object with this spec that the API server refuses.
 pub fn refused(error: &perfval_cluster::Error, spec: &PerfValidationSpec) -> Event {
-    let words = Redactor::new(spec).redact(&error.to_string());
+    let words = redacted(&error.to_string(), Some(spec));
     Event::warning(error.reason(), error.change().name, words)
 }
 
 /// The pass of an object with this spec panicked.
 pub fn panicked(said: &str, spec: &PerfValidationSpec) -> Event {
-    let said = Redactor::new(spec).redact(said);
+    let said = redacted(said, Some(spec));
     let note = format!(
         "the operator panicked on this object: {said}; it tries again within 30 s and goes on with other objects; report the bug with \
          `kubectl perfval bundle`"
@@ -63,12 +70,27 @@ pub fn no_longer(current: &PerfValidationStatus, now: DateTime<Utc>) -> Option<P
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::{Phase, Reason, Verdict, condition};
+    use perfval_api::{PerfValidation, Phase, Reason, Verdict, condition};
+    use serde_json::json;
 
     use super::*;
+    use crate::test_object;
 
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_780_000_000 + seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn a_quoted_value_of_the_spec_is_hidden() {
+        let mut object: PerfValidation = test_object::object(&json!({}), &json!(null));
+        let variables = json!([{"name": "LICENSE_KEY", "value": "opensesame"}]);
+        object.spec.dynamo_mut().env = serde_json::from_value(variables).unwrap();
+        let answer = "the value opensesame is not allowed: hf_abcdefghijklmnop";
+        assert_eq!(
+            redacted(answer, Some(&object.spec)),
+            "the value [hidden] is not allowed: [hidden]"
+        );
+        assert_eq!(redacted(answer, None), "the value opensesame is not allowed: [hidden]");
     }
 
     #[test]

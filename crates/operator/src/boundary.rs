@@ -5,7 +5,9 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-/// Message of a panic.
+use crate::blocked::redacted;
+
+/// Message of a panic, without what looks like a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked(pub(crate) String);
 
@@ -14,7 +16,7 @@ pub(crate) async fn catch<T>(work: impl Future<Output = T>) -> Result<T, Panicke
     AssertUnwindSafe(work)
         .catch_unwind()
         .await
-        .map_err(|said| Panicked(words(&*said)))
+        .map_err(|said| Panicked(redacted(&words(&*said), None)))
 }
 
 fn words(said: &(dyn Any + Send)) -> String {

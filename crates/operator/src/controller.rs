@@ -10,7 +10,7 @@ use std::time::Duration;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
-use perfval_api::{PerfValidationStatus, Phase};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_cluster::Class;
 use perfval_run::{Run, machine};
 use tokio::time::{Instant, timeout};
@@ -100,11 +100,12 @@ async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, con
         return action;
     }
     let removed = Box::pin(remove(object, context));
-    bounded(context, object, removed).await.0
+    bounded(context, object, None, removed).await.0
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
-    let (action, panicked) = bounded(context, &run.object.metadata, Box::pin(pass(run, context))).await;
+    let (object, passed) = (&run.object.metadata, Box::pin(pass(run, context)));
+    let (action, panicked) = bounded(context, object, Some(run.spec()), passed).await;
     if let Some(Panicked(said)) = panicked {
         // One best effort, too.
         let _ = catch(Box::pin(block(run, context, blocked::panicked(&said, run.spec())))).await;
@@ -115,6 +116,7 @@ async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
 async fn bounded(
     context: &Context,
     object: &ObjectMeta,
+    spec: Option<&PerfValidationSpec>,
     pass: impl Future<Output = Result<Action, perfval_cluster::Error>> + Send,
 ) -> (Action, Option<Panicked>) {
     let uid = object.uid.as_deref().unwrap_or_default();
@@ -124,9 +126,10 @@ async fn bounded(
     let passed = timeout(PASS_LIMIT, catch(pass)).await;
     let (outcome, action) = match passed {
         Ok(Ok(Ok(action))) => ("ok", action),
-        Ok(Ok(Err(error))) => failed(context, uid, &error),
+        Ok(Ok(Err(error))) => failed(context, uid, spec, &error),
         Ok(Err(panic)) => {
-            error!(said = panic.0, "pass panicked; trying again");
+            let said = blocked::redacted(&panic.0, spec);
+            error!(said, "pass panicked; trying again");
             context.metrics.failed(PANICKED.name);
             panicked = Some(panic);
             ("panic", Action::requeue(context.setbacks.pause(uid)))
@@ -161,7 +164,8 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
         }
         Ok(None) => Ok(Action::await_change()),
         Err(failure) => {
-            warn!(%failure, "the whole object could not be read; trying again");
+            let failure = blocked::redacted(&failure.to_string(), Some(run.spec()));
+            warn!(failure, "the whole object could not be read; trying again");
             Ok(Action::requeue(TRANSIENT))
         }
     }
@@ -180,10 +184,15 @@ async fn report_set_aside(run: &Run<'_>, context: &Context) {
     record_blocked(run, context, change, Some(event.clone())).await;
 }
 
-fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {
+fn failed(
+    context: &Context,
+    uid: &str,
+    spec: Option<&PerfValidationSpec>,
+    error: &perfval_cluster::Error,
+) -> (&'static str, Action) {
     let (reason, class) = (error.change().name, error.class());
     context.metrics.failed(reason);
-    let error = error as &dyn std::error::Error;
+    let error = blocked::redacted(&error.to_string(), spec);
     match class {
         Class::Conflict => {
             debug!(reason, error, "another client wrote; looking again");

@@ -2,10 +2,21 @@
 
 use std::io::IsTerminal;
 
+use tracing::error;
 use tracing_subscriber::EnvFilter;
 
+use crate::blocked::redacted;
 use crate::cli::{LogFormat, in_pod};
 use crate::error::Error;
+
+/// Logs panics. The usual report shows their whole text, which may quote a secret.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        let message = panic.payload_as_str().unwrap_or_default();
+        error!(at, message = redacted(message, None), "panicked");
+    }));
+}
 
 /// Starts logging to standard error.
 pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {

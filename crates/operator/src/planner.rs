@@ -29,6 +29,7 @@ use tracing::{debug, error, warn};
 
 use self::answer::Answer;
 use self::earlier::{EarlierLooks, has_answer};
+use crate::blocked;
 use crate::boundary::{Panicked, catch};
 use crate::commit::commit;
 use crate::context::{Context, Queued};
@@ -178,7 +179,7 @@ async fn look(context: &Context, earlier: &mut EarlierLooks) -> Option<Duration>
                 warn!(
                     name = run.name(),
                     namespace = run.namespace(),
-                    error = &error as &dyn std::error::Error,
+                    error = blocked::redacted(&error.to_string(), Some(run.spec())),
                     "a plan could not be written; trying again"
                 );
                 context.metrics.failed(error.change().name);

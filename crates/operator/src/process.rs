@@ -37,6 +37,7 @@ use crate::{clients, logging, shutdown, streams, sweeper, version};
 /// Reconciles until a signal stops it; an error is a reason to start the process again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
+    logging::report_panics();
     let stop = shutdown::on_signal()?;
     let config = Config::infer().await.map_err(Error::Kubeconfig)?;
     info!(version = version::VERSION, revision = version::REVISION, server = %config.cluster_url, "starting");

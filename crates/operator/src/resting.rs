@@ -11,7 +11,7 @@ use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
 
 /// Prefix of the annotations that are read.
-const OURS: &str = "perfvalidation.dev/";
+pub(crate) const OURS: &str = "perfvalidation.dev/";
 
 /// Drops metadata that nothing here reads, such as the manifest that `kubectl apply` keeps.
 pub fn strip(metadata: &mut ObjectMeta) {

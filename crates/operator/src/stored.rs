@@ -202,9 +202,10 @@ fn unpack(packed: &PackedObject) -> io::Result<Incoming> {
 }
 
 /// Returns the reason and the remedy, if an object is too large.
-fn too_large(object: &PerfValidation) -> Option<String> {
+pub(crate) fn too_large(object: &PerfValidation) -> Option<String> {
     let annotations = object.metadata.annotations.iter().flatten();
     let long = annotations
+        .filter(|(key, _)| key.starts_with(resting::OURS))
         .map(|(key, value)| (key, value.len()))
         .find(|(_, length)| *length > ANNOTATION_BYTES);
     if let Some((key, length)) = long {

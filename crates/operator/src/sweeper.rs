@@ -164,7 +164,8 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
         }
         Stray::Orphan => {
             format!(
-                "left behind by PerfValidation {}, which was removed without its finalizer: see its finalizers, or delete it if it has no deletionTimestamp",
+                "left behind by PerfValidation {}, which was removed without its finalizer, or created by a restore without owners: \
+                 see its finalizers, or delete it if it has no deletionTimestamp",
                 stray.object
             )
         }

@@ -8,13 +8,16 @@ use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{Recorded, judge};
 use perfval_verdict::requests::RequestTimes;
-use perfval_verdict::saved::{recorded, trial_number};
+use perfval_verdict::saved::{MOST_TRIALS, recorded, trial_number};
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// Key of a results ConfigMap that lists the trials that did not fit.
-const OMITTED: &str = "omitted.txt";
+/// Keys of a results ConfigMap that list trials with fewer samples, and trials that did not fit.
+const GAPS: [(&str, &str); 2] = [
+    ("thinned.txt", "Not every sample is in the results"),
+    ("omitted.txt", "Not in the results"),
+];
 
 /// A file with results of one trial, for [`RunReport::from_exports`](crate::RunReport::from_exports).
 #[derive(Clone, Debug)]
@@ -95,6 +98,11 @@ impl Facts {
     pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
         let Summary { object, status } = summary(results)?;
         let unnamed = || Error::results(results, format!("{SUMMARY} has no object.name"));
+        let count = status.state.trials.len();
+        if count > MOST_TRIALS {
+            let why = format!("{SUMMARY} has {count} trials, more than any run");
+            return Err(Error::results(results, why));
+        }
         let mut facts = Self {
             namespace: object.namespace,
             name: object.name.ok_or_else(unnamed)?,
@@ -206,10 +214,12 @@ impl Facts {
             (unread > 0).then(|| format!("Trial {number}: {what}: {unread}."))
         };
         self.notes.extend(self.trials.iter().filter_map(note));
-        let omitted = results.and_then(|results| results.data.as_ref()?.get(OMITTED));
-        let lines = omitted.map(|text| text.trim().replace('\n', "; "));
-        self.notes
-            .extend(lines.map(|lines| format!("Not in the results: {lines}.")));
+        let data = results.and_then(|results| results.data.as_ref());
+        let listed = |(key, what): (&str, &str)| {
+            let lines = data?.get(key)?.trim().replace('\n', "; ");
+            Some(format!("{what}: {lines}."))
+        };
+        self.notes.extend(GAPS.into_iter().filter_map(listed));
     }
 }
 

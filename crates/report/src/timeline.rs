@@ -7,7 +7,7 @@ use perfval_api::WorkerPod;
 use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{MeasuredPhase, Reading, WorkerSeries};
 
-pub(crate) use self::clock::{ChartLine, TimelineMark};
+pub(crate) use self::clock::{ChartLine, GPU_FIELDS, TimelineMark};
 use self::clock::{TrialClock, grown, per};
 use crate::facts::{Facts, Trial};
 

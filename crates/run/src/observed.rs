@@ -125,6 +125,8 @@ pub struct Observed {
     pub devices: Seen<Inventory>,
     /// All objects of the operator for this object, of any run.
     pub children: Seen<Vec<Child>>,
+    /// Those of some kinds, if the list of another kind failed.
+    pub listed_children: Vec<Child>,
     /// The DynamoGraphDeployment of this run.
     pub deployment: Seen<DynamicObject>,
     /// The API server's answer to a dry run of the DynamoGraphDeployment.
@@ -179,9 +181,6 @@ pub struct DynamoApi {
     pub resource: ApiResource,
     /// Version of the installed operator (annotation `dynamo.nvidia.com/operator-version` of the CRD).
     pub operator_version: Option<String>,
-    /// True if its components have the field `runtimeVersionOverride`; looked at only if
-    /// `workload.dynamo.runtimeVersion` is set.
-    pub takes_runtime_version: bool,
 }
 
 /// Kinds of children, in the order in which they are deleted.
@@ -315,8 +314,8 @@ pub enum Probe {
 /// Answer to one chat completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeAnswer {
-    /// 200 with non-empty content or reasoning content; the first characters of it.
-    Completion(String),
+    /// 200 with non-empty content or reasoning content.
+    Completion,
     /// 200, but without any text.
     Empty,
     /// 404, from a frontend that serves these models and not the requested one.

@@ -201,7 +201,8 @@ fn devices(pod: &Pod, claims: &[ResourceClaim]) -> Vec<String> {
     devices
 }
 
-fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+/// Statuses of a pod's containers, without its init containers.
+pub(crate) fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.iter();
     status.flat_map(|status| status.container_statuses.iter().flatten())
 }

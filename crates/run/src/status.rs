@@ -100,7 +100,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
                 history::with_last(last, now)
             },
             last_passed: history::last_passed(last),
-            earlier_gpu_time: earlier_gpu_time(last, now),
+            earlier_gpu_time: earlier_gpu_time(run, now),
             ..OperatorState::default()
         }),
         ..PerfValidationStatus::default()
@@ -134,7 +134,8 @@ fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStatus) {
 }
 
 /// GPU time until the end of the last run: of that run, and of those before it on the same day (UTC).
-fn earlier_gpu_time(last: &PerfValidationStatus, now: DateTime<Utc>) -> Option<EarlierGpuTime> {
+fn earlier_gpu_time(run: &Run<'_>, now: DateTime<Utc>) -> Option<EarlierGpuTime> {
+    let last = run.status();
     let earlier = last.state.earlier_gpu_time;
     let ended = last.run.as_ref().and_then(|run| run.completed_at);
     let held = last.held_gpus().zip(last.placement.as_ref());
@@ -143,6 +144,8 @@ fn earlier_gpu_time(last: &PerfValidationStatus, now: DateTime<Utc>) -> Option<E
     };
     // An interrupted run has no end of its own.
     let until = until.or(ended).unwrap_or(now);
+    let cleanup = TimeDelta::from_std(time::duration(&run.spec().timeouts.cleanup)).unwrap_or(TimeDelta::MAX);
+    let until = last.removal_ends_by(cleanup).map_or(until, |limit| until.min(limit));
     let midnight = until.duration_trunc(TimeDelta::days(1)).ok()?;
     let same_day = earlier.filter(|earlier| earlier.until >= midnight);
     let seconds = (until - since.max(midnight)).num_seconds().max(0);

@@ -1,7 +1,8 @@
 //! Objects that carry the operator's labels and should not be there any more.
 //!
 //! A leader that dies may have sent a create that the API server carries out only after its successor has removed the
-//! run. And an object whose finalizer was removed by force leaves objects that hang on a finalizer of their own.
+//! run. An object whose finalizer was removed by force leaves objects that hang on a finalizer of their own. And a restore
+//! of a backup creates objects without owners, which Kubernetes does not delete.
 
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Labelled {
     pub run: String,
     /// Uid of the `PerfValidation` that controls it. Without one it has no owner, even with labels.
     pub owner: Option<String>,
+    /// True if the operator created it, and it has no owner any more.
+    pub abandoned: bool,
     /// When it was created.
     pub created: Option<DateTime<Utc>>,
     /// True if it is being deleted.
@@ -42,7 +45,7 @@ pub struct Labelled {
 pub enum Stray {
     /// Its run had confirmed that nothing was left, and will never touch it again.
     Late,
-    /// Its owner does not exist any more.
+    /// Its owner does not exist any more, or it has lost it.
     Orphan,
 }
 
@@ -64,7 +67,9 @@ pub fn judge(
 /// Returns true if a read of an owner that no watch has brought is worth while.
 pub fn may_be_orphaned(found: &Labelled, now: DateTime<Utc>) -> bool {
     let is_old = |created: DateTime<Utc>| now >= time::after(created, YOUNG);
-    found.owner.is_some() && found.created.is_some_and(is_old)
+    // After `kubectl delete --cascade=orphan` the run still deletes what has no owner.
+    let is_abandoned = found.abandoned && !found.deleting;
+    (found.owner.is_some() || is_abandoned) && found.created.is_some_and(is_old)
 }
 
 /// Once the removal of a run is confirmed it stays so: an old copy of the owner is good enough to see it.
@@ -105,11 +110,20 @@ mod tests {
             object: "h100".into(),
             run: names::run_id("u", 2),
             owner: Some("u".into()),
+            abandoned: false,
             created: Some(now() - chrono::TimeDelta::minutes(3)),
             deleting: false,
         };
         change(&mut found);
         found
+    }
+
+    /// An object from a backup, which lacks the owners.
+    fn restored(change: impl FnOnce(&mut Labelled)) -> Labelled {
+        found(|found| {
+            (found.owner, found.abandoned) = (None, true);
+            change(found);
+        })
     }
 
     fn owner(phase: &str, leftovers: Option<&str>, deleting: bool) -> PerfValidation {
@@ -184,6 +198,19 @@ mod tests {
             ),
             ("young", found(|f| f.created = Some(now())), Seen::Absent, None),
             ("of nobody", found(|f| f.owner = None), Seen::Absent, None),
+            ("restored", restored(|_| {}), Seen::Absent, Some(Stray::Orphan)),
+            (
+                "just restored",
+                restored(|f| f.created = Some(now())),
+                Seen::Absent,
+                None,
+            ),
+            (
+                "removed after its owner was taken away",
+                restored(|f| f.deleting = true),
+                Seen::Absent,
+                None,
+            ),
             ("unread", found(|_| {}), unknown(), None),
             ("not asked", found(|_| {}), Seen::NotAsked, None),
         ] {

@@ -15,6 +15,7 @@ use crate::names;
 use crate::observed::{Child, ChildKind, Need, Observed};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
+use crate::status;
 
 /// Shortest and longest pause between two looks at objects that should have gone.
 const SOON: Duration = Duration::from_secs(30);
@@ -24,6 +25,8 @@ const SELDOM: Duration = Duration::from_mins(5);
 pub(crate) const NEEDS: [Need; 1] = [Need::Children];
 /// Reads that it needs once the objects that make pods are gone.
 const REST: [Need; 2] = [Need::Workload, Need::Claims];
+/// One text for the whole removal: a list of the rest would be a status write for every pod that goes.
+const WAIT: &str = "waiting until the deployment, its pods and their claims are gone";
 
 /// A deleted object reduced to its metadata: its runs' children are found by label and uid, independent of its spec
 /// and status. Its phase is `CleaningUp`, and no code may write its status.
@@ -56,19 +59,22 @@ pub(crate) enum Removal {
 pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     let seen = pass.seen;
     let unread = |why: &str| Removal::Unknown(format!("cannot read the remaining objects: {why}"));
-    if let Some(why) = seen.children.unknown() {
-        return unread(why);
+    if is_unread(&seen.children) {
+        if is_unread(&seen.pods) && has_looked(pass) {
+            pass.read([Need::Workload]);
+        } else if !pods_end(pass.run, seen) {
+            pass.read(NEEDS);
+        }
+        return Removal::Removing(WAIT.into());
     }
-    let mut ours: Vec<&Child> = seen
-        .children
-        .present()
-        .into_iter()
-        .flatten()
-        .filter(|child| child.ours)
-        .collect();
+    let mut ours: Vec<&Child> = children_left(seen).collect();
     ours.sort_by_key(|child| (child.id.kind, child.id.name.clone()));
     for child in ours.iter().filter(|child| !child.deleting) {
         pass.act(Effect::Delete(child.id.clone()));
+    }
+    // A kind that cannot be listed keeps no GPU of the others.
+    if let Some(why) = seen.children.unknown() {
+        return unread(why);
     }
     let run = pass.run;
     if ours.is_empty() {
@@ -80,18 +86,46 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
             return Removal::Gone;
         }
     }
-    // One text for the whole removal: a list of the rest would be a status write for every pod that goes.
-    Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
+    Removal::Removing(WAIT.into())
 }
 
-/// Returns true if it is not known which pods and claims are left.
+fn is_unread<T>(part: &Seen<T>) -> bool {
+    matches!(part, Seen::NotAsked)
+}
+
+/// Returns true if this process has looked since the phase began: that look requested the deletion of all children that it found.
+fn has_looked(pass: &Pass<'_>) -> bool {
+    let began = status::phase_started_at(&pass.status);
+    began
+        .zip(pass.seen.looked_before)
+        .is_some_and(|(began, looked)| looked > began)
+}
+
+/// Returns true if pods are left and all of them end: their owners are deleted, and no look at these is needed.
+fn pods_end(run: &Run<'_>, seen: &Observed) -> bool {
+    let mut pods = pods_left(run, seen).peekable();
+    pods.peek().is_some() && pods.all(|pod| pod.metadata.deletion_timestamp.is_some())
+}
+
+/// Returns true if it is not known which pods and claims are left. Pods that were read before the children prove nothing.
 fn lacks_rest(seen: &Observed) -> bool {
-    matches!(seen.pods, Seen::NotAsked) || matches!(seen.claims, Seen::NotAsked)
+    is_unread(&seen.pods) || is_unread(&seen.claims)
 }
 
-/// Requests pods and claims for a report on the rest; `None` if they were read.
+/// Requests the children; `None` if they were read.
+pub(crate) fn read_children(pass: &mut Pass<'_>) -> Option<Step> {
+    is_unread(&pass.seen.children).then(|| pass.read(NEEDS))
+}
+
+/// Requests everything for a report on the rest, in the order that proves it gone; `None` if it was read.
 pub(crate) fn read_rest(pass: &mut Pass<'_>) -> Option<Step> {
-    lacks_rest(pass.seen).then(|| pass.read(REST))
+    read_children(pass).or_else(|| lacks_rest(pass.seen).then(|| pass.read(REST)))
+}
+
+/// Known objects of any run of the object.
+fn children_left(seen: &Observed) -> impl Iterator<Item = &Child> {
+    let all = seen.children.present().into_iter().flatten();
+    all.chain(&seen.listed_children).filter(|child| child.ours)
 }
 
 /// Pods of any run of the object.
@@ -130,8 +164,7 @@ pub(crate) fn can_be_kept(seen: &Observed) -> bool {
 /// Lists the rest, a few of many.
 pub(crate) fn left(run: &Run<'_>, seen: &Observed) -> String {
     const NAMED: usize = 5;
-    let children = seen.children.present().into_iter().flatten().filter(|child| child.ours);
-    let names: Vec<String> = children
+    let names: Vec<String> = children_left(seen)
         .map(|child| format!("{:?} {}", child.id.kind, child.id.name))
         .chain(pods_left(run, seen).map(|pod| format!("Pod {}", pod.name_any())))
         .chain(claims_left(run, seen).map(|claim| format!("ResourceClaim {}", claim.name_any())))

@@ -160,6 +160,30 @@ fn what_ended_well_or_belongs_to_a_job_is_no_crash() {
 }
 
 #[test]
+fn a_sidecar_outlives_only_the_container_of_a_job() {
+    let ended = json!({"terminated": {"exitCode": 0}});
+    let running = json!({"running": {}});
+    let seen = |main: &str, state: &Value, other: &str, is_native: bool| {
+        let status = |name: &str, state: &Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let (own, other) = (status(main, state), status(other, &running));
+        if is_native {
+            of(&pod(
+                json!({"containerStatuses": [own], "initContainerStatuses": [other]}),
+            ))
+        } else {
+            of(&pod(json!({"containerStatuses": [own, other]})))
+        }
+    };
+    for main in ["aiperf", "fill"] {
+        let found = seen(main, &ended, "linkerd-proxy", false);
+        assert_eq!(found, Some((Obstacle::SidecarRuns, Proof::Lasts)));
+        assert_eq!(seen(main, &running, "linkerd-proxy", false), None);
+        assert_eq!(seen(main, &ended, "linkerd-proxy", true), None, "the kubelet ends it");
+    }
+    assert_eq!(seen("main", &ended, "linkerd-proxy", false), None);
+}
+
+#[test]
 fn refused_settings_of_a_container_are_believed_if_that_lasts() {
     let found = of(&pod(waiting(
         "CreateContainerConfigError",
@@ -215,6 +239,16 @@ fn a_claim_or_volume_that_cannot_be_prepared_is_told_at_once() {
     }
     let unrelated = sign(&creating, &[event("FailedCreatePodSandBox", "x")], &[]);
     assert_eq!(unrelated, None);
+    // containerd, then CRI-O.
+    for words in [
+        "failed to get sandbox runtime: no runtime for \"nvidia\" is configured",
+        "failed to find runtime handler nvidia from runtime list map[crun:0x1]",
+    ] {
+        let refused = format!("Failed to create pod sandbox: rpc error: code = Unknown desc = {words}");
+        let found = told(sign(&creating, &[event("FailedCreatePodSandBox", &refused)], &[]));
+        let expected = (Obstacle::ContainerConfigError, Proof::Repeats(Some(now())));
+        assert_eq!(found, Some(expected), "{words}");
+    }
     let running = pod(container(0, &json!({"running": {}}), &json!({})));
     assert_eq!(sign(&running, &[prepare("x")], &[]), None, "it was prepared since");
 }

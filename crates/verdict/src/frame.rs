@@ -18,6 +18,7 @@ use crate::number::{bounded, short};
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
+pub(crate) use log::check_parts;
 pub use log::{FRAME_BYTES, Payload, find, frame};
 
 /// Record that the runner hands over.

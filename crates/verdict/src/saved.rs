@@ -9,10 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::aiperf::{self, EXPORT_BYTES};
-use crate::frame::{Failure, Outcome, Part, Payload, TrialRecord};
+use crate::frame::{Failure, Outcome, Part, Payload, TrialRecord, check_parts};
 
 /// Largest file or payload that is read (bytes): a trial's payload holds an export and the workers' samples.
 pub const FILE_BYTES: u64 = 2 * EXPORT_BYTES;
+/// More trials than any run has: users of the namespace can change its results.
+pub const MOST_TRIALS: usize = 100;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A run's trials, as its results ConfigMap holds them.
@@ -46,6 +48,9 @@ impl SavedRun {
         let mut records = BTreeMap::new();
         for (key, bytes) in packed {
             if let Some(number) = trial_number(key) {
+                if records.len() >= MOST_TRIALS {
+                    return Err(format!("it has more than {MOST_TRIALS} trials"));
+                }
                 let payload = payload(bytes).map_err(|error| format!("{key} cannot be read: {error}"))?;
                 records.insert(number, payload.record);
             }
@@ -68,6 +73,7 @@ fn payload(packed: &[u8]) -> Result<Payload, String> {
     if unpacked.len() as u64 > FILE_BYTES {
         return Err(too_large(FILE_BYTES));
     }
+    check_parts(&unpacked)?;
     serde_json::from_slice(&unpacked).map_err(|error| error.to_string())
 }
 
@@ -82,6 +88,9 @@ pub fn recorded(bytes: &[u8]) -> Payload {
     }
     if bytes.len() as u64 > FILE_BYTES {
         return unusable(too_large(FILE_BYTES));
+    }
+    if let Err(why) = check_parts(bytes) {
+        return unusable(why);
     }
     if is_payload(bytes) {
         return serde_json::from_slice::<Payload>(bytes)

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use perfval_api::{Metric, PerfValidationSpec, Statistic};
 use perfval_verdict::aiperf::{ErrorKind, FrontendTimes, Generator, Report};
 use perfval_verdict::frame::{FRAME_BYTES, Failure, Framed, Outcome, Payload, TrialRecord, find, frame};
@@ -13,6 +15,7 @@ use perfval_verdict::gpus::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, 
 use perfval_verdict::node_cpu::NodeCpu;
 use perfval_verdict::node_facts::NodeFacts;
 use perfval_verdict::requests::{CdfPoint, Distribution, Quantiles, RequestTimes};
+use perfval_verdict::saved::{MOST_TRIALS, SavedRun, recorded};
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::workers::{
     AgainstPeers, Drift, Engine, EngineWork, MOST_PER_NODE, Pace, Reading, Sample, Scrape, Unit, WorkerSeries,
@@ -354,6 +357,35 @@ fn a_record_of_more_objects_than_any_runner_prints_is_refused() {
         Framed::Malformed(why) => assert!(why.contains("objects and lists"), "{why}"),
         _ => panic!("it is taken over"),
     }
+}
+
+/// Users of the namespace can change what a run saved.
+#[test]
+fn saved_results_of_more_than_any_run_are_refused() {
+    let gzip = |payload: &Value| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        serde_json::to_writer(&mut gzip, payload).expect("JSON");
+        gzip.finish().expect("packed")
+    };
+    let mut payload = serde_json::to_value(full()).expect("JSON");
+    let honest = gzip(&payload);
+    payload["record"]["commit"] = vec![json!({}); 50_000].into();
+    let packed = gzip(&payload);
+    match recorded(&packed).record.outcome {
+        Outcome::Failure(Failure::Malformed { message }) => assert!(message.contains("objects and lists"), "{message}"),
+        _ => panic!("it is taken over"),
+    }
+    let read = |keys: &[String], packed: &[u8]| {
+        let all = keys.iter().map(|key| (key.as_str(), packed));
+        SavedRun::new(Vec::new(), Vec::new(), all).map(|saved| saved.records.len())
+    };
+    let keys: Vec<String> = (1..=MOST_TRIALS + 1)
+        .map(|trial| format!("trial-{trial}.json.gz"))
+        .collect();
+    let why = read(&keys[..1], &packed).expect_err("too many objects");
+    assert!(why.contains("objects and lists"), "{why}");
+    assert_eq!(read(&keys[1..], &honest), Ok(MOST_TRIALS));
+    assert!(read(&keys, &honest).is_err_and(|why| why.contains("trials")));
 }
 
 #[test]

@@ -43,6 +43,27 @@ pub fn release(name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>
     template(&repository().join(CHART), name, namespace, values)
 }
 
+/// The objects of the chart with a value of the command line, as `--set` takes it.
+///
+/// # Errors
+/// If helm refuses the value.
+pub fn with_set(value: &str) -> Result<Vec<Value>, String> {
+    let chart = repository().join(CHART);
+    let chart = chart.to_string_lossy();
+    let arguments = [
+        "template",
+        RELEASE,
+        &chart,
+        "--namespace",
+        NAMESPACE,
+        "--set",
+        value,
+        "--values",
+        "-",
+    ];
+    helm(&arguments, &json!({})).map(|text| parsed(&text))
+}
+
 /// The objects of a published chart, whose list of images contains this digest for each of them.
 ///
 /// # Errors

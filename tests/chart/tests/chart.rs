@@ -8,6 +8,7 @@ mod chart {
     mod monitoring;
     mod network;
     mod notes;
+    mod pages;
     mod pods;
     mod rights;
     mod same_objects;

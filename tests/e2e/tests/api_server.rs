@@ -1,12 +1,18 @@
 //! The API server in memory behaves as the real one, in everything that the operator relies on.
 
+mod api_server {
+    mod locks;
+    mod watches;
+}
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, Service};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
+use perfval_api::fleet::{PerfBaseline, PerfValidationPolicy};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
@@ -15,7 +21,9 @@ const MANAGER: &str = "claims";
 #[tokio::test]
 #[ignore = "needs the lab: just admission"]
 async fn in_memory() {
-    hold(ApiServer::new().client(), "claims").await;
+    let server = ApiServer::new();
+    server.keep_changes(1);
+    hold(server.client(), "claims").await;
 }
 
 #[tokio::test]
@@ -48,13 +56,20 @@ async fn hold(client: Client, namespace: &str) {
     claims.a_dry_run_leaves_nothing().await;
     claims.not_found_is_404().await;
     claims.status_and_spec_are_written_apart().await;
+    claims.new_policies_and_baselines_have_a_status().await;
     claims.an_old_copy_cannot_write_a_status().await;
+    claims.an_applied_status_does_not_hold_its_uid().await;
+    claims.an_old_copy_cannot_be_merged().await;
+    claims.an_old_copy_cannot_replace_a_lease().await;
     claims.what_a_status_leaves_out_goes().await;
     claims.a_status_needs_its_object().await;
     claims.an_apply_creates_and_changes().await;
     claims.a_test_against_null_holds_where_nothing_is().await;
     claims.a_delete_holds_its_uid_and_waits_for_finalizers().await;
+    claims.a_delete_holds_its_version().await;
     claims.lists_have_pages_and_selectors().await;
+    claims.an_object_that_stops_matching_is_deleted_for_a_watch().await;
+    claims.a_watch_from_a_forgotten_version_expires().await;
     claims.events_are_found_by_the_uid_of_their_pod().await;
     claims.a_service_without_endpoints_answers_503().await;
 }
@@ -187,17 +202,34 @@ impl Claims<'_> {
         assert_eq!((answered.spec.trials.max, answered.metadata.generation), (9, Some(2)));
     }
 
-    async fn an_old_copy_cannot_write_a_status(&self) {
-        let old = self.validation("old-copy").await;
-        let new = self
-            .apply_status(&old, json!({"observedGeneration": 1}))
-            .await
-            .expect("current");
-        let late = self.apply_status(&old, json!({"observedGeneration": 2})).await;
-        assert_eq!(refused(late), (409, "Conflict".into()));
-        self.apply_status(&new, json!({"observedGeneration": 2}))
-            .await
-            .expect("current");
+    async fn new_policies_and_baselines_have_a_status(&self) {
+        let policy = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "metadata": {"name": "claims"},
+            "spec": {
+                "nodeSelector": {"matchLabels": {"of": "claims"}}, "budgets": [{"nodes": 1}],
+                "validationTemplate": {"metadata": {"namespace": self.namespace}, "spec": {
+                    "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.6.1"}},
+                    "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
+                }},
+            },
+        });
+        let baseline = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "claims"},
+            "spec": {"environment": {"digest": "0123456789ab"}, "source": "Learned"},
+        });
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        for (resource, object) in [
+            (ApiResource::erase::<PerfValidationPolicy>(&()), policy),
+            (ApiResource::erase::<PerfBaseline>(&()), baseline),
+        ] {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let object = serde_json::from_value(object).expect("an object");
+            let created = api.create(&dry, &object).await.expect("it is valid");
+            assert_eq!(created.data["status"], json!({"observedGeneration": -1}));
+        }
     }
 
     async fn what_a_status_leaves_out_goes(&self) {
@@ -237,52 +269,6 @@ impl Claims<'_> {
         let found = self.config_maps().get("applied").await.expect("created");
         let data = found.data.expect("applied");
         assert_eq!(data.into_iter().collect::<Vec<_>>(), [("a".to_owned(), "3".to_owned())]);
-    }
-
-    async fn a_test_against_null_holds_where_nothing_is(&self) {
-        let operations = json!([
-            {"op": "test", "path": "/metadata/finalizers", "value": null},
-            {"op": "add", "path": "/metadata/finalizers", "value": ["perfvalidation.dev/claims"]},
-        ]);
-        let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).expect("a JSON patch"));
-        let params = PatchParams::default();
-        let first = self
-            .config_maps()
-            .patch_metadata("taken", &params, &patch)
-            .await
-            .expect("none yet");
-        assert_eq!(first.finalizers(), ["perfvalidation.dev/claims"]);
-        let again = self.config_maps().patch_metadata("taken", &params, &patch).await;
-        assert_eq!(refused(again).0, 422);
-    }
-
-    /// On the object that got its finalizer just before.
-    async fn a_delete_holds_its_uid_and_waits_for_finalizers(&self) {
-        let found = self.config_maps().get("taken").await.expect("there");
-        let of = |uid: Option<String>| {
-            DeleteParams::background().preconditions(Preconditions {
-                uid,
-                resource_version: None,
-            })
-        };
-        let namesake = self.config_maps().delete("taken", &of(Some("another".into()))).await;
-        assert_eq!(refused(namesake), (409, "Conflict".into()));
-        self.config_maps()
-            .delete("taken", &of(found.uid()))
-            .await
-            .expect("this one");
-        let held = self.config_maps().get("taken").await.expect("held by its finalizer");
-        assert!(held.metadata.deletion_timestamp.is_some());
-        let operations = json!([
-            {"op": "test", "path": "/metadata/finalizers/0", "value": "perfvalidation.dev/claims"},
-            {"op": "remove", "path": "/metadata/finalizers/0"},
-        ]);
-        let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).expect("a JSON patch"));
-        self.config_maps()
-            .patch_metadata("taken", &PatchParams::default(), &patch)
-            .await
-            .expect("released");
-        assert_eq!(refused(self.config_maps().get("taken").await).0, 404);
     }
 
     async fn lists_have_pages_and_selectors(&self) {

@@ -262,6 +262,18 @@ mod tests {
     }
 
     #[test]
+    fn the_fake_api_server_reports_the_version_of_the_lab() {
+        let fake = include_str!("../../testkit/src/api_server/route.rs");
+        let minor = KUBERNETES.split('.').nth(1).expect("a minor version");
+        for part in [
+            format!("KUBERNETES: &str = \"v{KUBERNETES}\";"),
+            format!("\"minor\": \"{minor}\""),
+        ] {
+            assert!(fake.contains(&part), "the fake API server lacks {part}");
+        }
+    }
+
+    #[test]
     fn progress_is_counted_up_to_what_is_expected_and_beyond() {
         let family = Family { compiles: 100, ..ETCD };
         let line = |compiled| progress(&family, compiled, Duration::from_secs(12));

@@ -100,13 +100,6 @@ impl Cluster {
         self
     }
 
-    /// Takes all slices away.
-    #[must_use]
-    pub fn without_slices(mut self) -> Self {
-        self.slices.clear();
-        self
-    }
-
     /// Adds a node, or replaces the one of that name.
     #[must_use]
     pub fn node(mut self, node: NodeBuilder) -> Self {

@@ -5,11 +5,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use strum::IntoStaticStr;
 
 use crate::rules;
 
 /// Environment, source and approval.
+#[skip_serializing_none]
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",
@@ -86,12 +88,12 @@ pub struct PerfBaselineSpec {
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub metrics: Vec<BaselineMetric>,
     /// Approved revision, written by `kubectl perfval approve`, never by the operator. Absent: not used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub approved_revision: Option<i64>,
 }
 
 /// Environment of runs that can be compared.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineEnvironment {
@@ -102,11 +104,9 @@ pub struct BaselineEnvironment {
         .message("write the 12 hex digits of status.environment of a NodePerformance"))]
     pub digest: String,
     /// GPU product, for readers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub product: Option<String>,
     /// GPUs of a run, for readers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub gpu_count: Option<i64>,
 }
@@ -135,6 +135,7 @@ impl BaselineMetricName {
 }
 
 /// Normal values of one metric.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineMetric {
@@ -145,14 +146,11 @@ pub struct BaselineMetric {
     #[x_kube(validation = rules::threshold())]
     pub centre: String,
     /// Spread of healthy nodes. Absent: the operator assumes one for the product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<BaselineSpread>,
     /// Nodes behind the numbers; few count less. Absent: they count as exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub nodes: Option<i64>,
     /// GPUs of these nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub gpus: Option<i64>,
 }
@@ -168,16 +166,15 @@ pub struct BaselineSpread {
 }
 
 /// Revisions of the baseline. A revision never changes.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfBaselineStatus {
     /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
     /// Newest revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<BaselineRevision>,
     /// Last approved revision, in use while `Approved` is True.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<BaselineRevision>,
     /// `Learned`: there is a revision. `Approved`: an approved one is in use. `Shifted`: the nodes are now faster or
     /// slower than that.
@@ -187,6 +184,7 @@ pub struct PerfBaselineStatus {
 }
 
 /// Revision of a baseline.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BaselineRevision {
@@ -195,13 +193,10 @@ pub struct BaselineRevision {
     /// Creation time.
     pub created_at: DateTime<Utc>,
     /// Nodes behind it; absent if a person provided no number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i64>,
     /// GPUs of these nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i64>,
     /// Nodes left out: not Passed, or far from the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_nodes: Option<i64>,
     /// Metrics, as in `spec.metrics[]`.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

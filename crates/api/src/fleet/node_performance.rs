@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::Verdict;
 
@@ -83,43 +84,36 @@ pub struct NodePerformanceSpec {}
 
 /// Result of the newest run that measured the node, never Error or Skipped. A user's run replaces a policy's only after
 /// 14 days.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePerformanceStatus {
     /// Verdict of the run.
     pub verdict: Verdict,
     /// Reason of the verdict, a stable word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// End of the run.
     pub measured_at: DateTime<Utc>,
     /// PerfValidation and run behind these numbers, perhaps deleted.
     pub validation: ValidationReference,
     /// Digest of the environment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Boot of the node (`status.nodeInfo.bootID`).
-    #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "bootID")]
     pub boot_id: Option<String>,
     /// GPU product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// GPUs that the run used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_count: Option<i64>,
     /// Output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent` (percent; below 100 is a
     /// miss).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_gate: Option<i64>,
     /// Decode speed of the slowest GPU (percent of its earlier runs in the same environment). Absent for fewer than
-    /// five.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// five learned ones.
     pub percent_of_own_past: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<i64>,
     /// At most 16 rows, the slowest of the newest run first.
     // With an owner of each field the API server stored 5.7 KB for eight GPUs.
@@ -127,7 +121,7 @@ pub struct NodePerformanceStatus {
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     pub gpus: Vec<GpuPerformance>,
     /// Internal statistics of the node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)] // else the schema would require it
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<StatisticsText>,
     /// `PerfValidated`: True for Passed, False for Failed, Unknown for Inconclusive.
@@ -148,6 +142,7 @@ pub struct NodeIdentity {
 }
 
 /// Run of a `PerfValidation`.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationReference {
@@ -160,24 +155,22 @@ pub struct ValidationReference {
     /// Number of the run.
     pub run: i64,
     /// Policy that created it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }
 
 /// GPU of the node.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPerformance {
     /// UUID of the GPU, or of all GPUs of the worker, separated by commas.
     pub uuid: String,
     /// Mean time between two tokens of a request in the newest run with times (µs), if it measured this GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_microseconds: Option<i64>,
     /// Decode speed (percent of its earlier runs in the same environment).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_own_past: Option<i64>,
     /// Internal statistics. They follow the GPU to another node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)] // else the schema would require it
     #[schemars(schema_with = "any_object")]
     pub operator_state: Option<StatisticsText>,
 }

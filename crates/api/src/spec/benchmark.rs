@@ -3,11 +3,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::defaults::{number, part};
 use crate::{Latency, PodPlacement, rules};
 
 /// Load of one trial: streamed chat requests at a fixed concurrency, for a duration or for a number of requests.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
@@ -31,23 +33,19 @@ pub struct Benchmark {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
     /// Length of a trial after its warm-up (Go duration, at most 24h). Absent, without a number of requests: 60s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
     /// Length of a last trial (Go duration, 5m–24h), which must pass too. If missed, it is repeated, at most twice.
     /// Absent: no soak.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
     /// Requests per slot of concurrency (1–1000), instead of `duration`. Absent with `minRequests`: 8. A trial sends
     /// `minRequests` if that is more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
     /// Minimum number of requests (1–1000000), instead of `duration`. Absent with `requestsPerConcurrency`: 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
     /// Warm-up requests per slot of concurrency (1–100), not measured.
@@ -60,7 +58,6 @@ pub struct Benchmark {
     pub random_seed: i64,
     /// Distinct prompts (1–100000); the prefix cache may answer repeated ones. Absent: as many as requests with the
     /// warm-up (with `duration` one per second and slot of concurrency), at least 100, at most 20000 or 2560000 tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub dataset_entries: Option<i32>,
     /// Extra fields of every request, all as strings. Without `ignore_eos` the output length is an upper bound.
@@ -111,7 +108,7 @@ pub struct Benchmark {
     pub resources: ResourceRequirements,
     /// Place of the load generator: `WorkloadNode` (the node under test) or `Anywhere`. Absent: `Anywhere`, but
     /// `WorkloadNode` if `model.cache` is an existing claim or lacks `ReadWriteMany`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)] // else the schema would require it
     #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
     pub placement: Option<PodPlacement>,
 }

@@ -2,11 +2,13 @@ use k8s_openapi::api::core::v1::SecretKeySelector;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use strum::IntoStaticStr;
 
 use crate::rules;
 
 /// Model and its weights.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
@@ -16,19 +18,16 @@ pub struct Model {
         .message("write a model id of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B"))]
     pub name: String,
     /// Secret key with a Hugging Face token, which the operator never reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("size(self.name) > 0 && size(self.key) > 0")
         .message("write the name and the key of a Secret in this namespace, such as {name: hf-token, key: token}"))]
     pub token_secret_ref: Option<SecretKeySelector>,
     /// Commit of the weights (40 hex digits), with `cache` only. An existing claim must contain it, also as `main`.
     /// Absent: the newest commit when the cache is filled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{40}$')")
         .message("write the whole commit, 40 hexadecimal digits, such as b968826d9c46dd6066d109eabc6255188de91218"))]
     pub revision: Option<String>,
     /// Volume with the weights as a Hugging Face cache: exactly one member. Absent: each worker downloads them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ModelCacheMembers>")]
     pub cache: Option<ModelCache>,
 }
@@ -39,21 +38,20 @@ pub struct Model {
 pub enum ModelCache {
     /// Existing claim that contains the weights.
     PersistentVolumeClaim(ExistingClaim),
-    /// Claim that the operator creates, fills once and keeps between runs.
+    /// Claim that the operator creates, fills and keeps between runs.
     VolumeClaimTemplate(ClaimTemplate),
 }
 
 /// Schema of [`ModelCache`]. An enum's own schema is a `oneOf`, whose refusals do not show what to write.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.persistentVolumeClaim) != has(self.volumeClaimTemplate)")
     .message("write exactly one member: persistentVolumeClaim (an existing claim) or volumeClaimTemplate (a claim to create)"))]
 pub(super) struct ModelCacheMembers {
     /// Existing claim that contains the weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     persistent_volume_claim: Option<ExistingClaim>,
-    /// Claim that the operator creates, fills once and keeps between runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Claim that the operator creates, fills and keeps between runs.
     volume_claim_template: Option<ClaimTemplate>,
 }
 
@@ -68,6 +66,7 @@ pub struct ExistingClaim {
 }
 
 /// PersistentVolumeClaim to create.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTemplate {
@@ -76,7 +75,6 @@ pub struct ClaimTemplate {
     #[x_kube(validation = rules::volume_size())]
     pub storage: String,
     /// StorageClass; absent: the cluster's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub storage_class_name: Option<String>,

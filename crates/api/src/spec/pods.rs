@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{LocalObjectReference, PodSecurityContext, Secur
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use strum::IntoStaticStr;
 
 use crate::rules;
@@ -38,16 +39,15 @@ pub struct PodMetadata {
 }
 
 /// Security, priority and images of every pod of a run.
+#[skip_serializing_none]
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSettings {
     /// Security context of the pods. For unset fields, the load generator and the cache's Job follow Pod Security level
     /// `restricted`; frontend and workers have no defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = rules::baseline(""))]
     pub security_context: Option<PodSecurityContext>,
     /// Security context of the containers, with the same defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = rules::baseline(" && (!has(self.privileged) || !self.privileged) && (!has(self.procMount) || self.procMount == 'Default')"),
         validation = Rule::new("!has(self.capabilities) || !has(self.capabilities.add) || size(self.capabilities.add) == 0")
@@ -55,12 +55,10 @@ pub struct PodSettings {
     )]
     pub container_security_context: Option<SecurityContext>,
     /// `RuntimeClass`; absent: the cluster's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub runtime_class_name: Option<String>,
     /// `PriorityClass`; absent: the cluster's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(
         validation = rules::object_name(),

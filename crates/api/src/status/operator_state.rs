@@ -16,6 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 pub use self::deployment::{DeploymentState, GpuMetrics};
 pub use self::earlier::{Comparison, DecodeSpeed, EarlierRun, PassedRun, PhaseSeconds};
@@ -27,11 +28,11 @@ pub use self::worker::{EndedBy, RelativeSpeed, WorkerLoad, WorkerLoss, WorkerPod
 use super::workload::is_zero;
 
 /// Internal state of this operator version. Do not read or write it.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperatorState {
     /// Number of the run whose saved trials this run judges again; absent in a run that measures.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_run: Option<i64>,
     /// Start and end of each phase of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -40,14 +41,11 @@ pub struct OperatorState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
     /// Objects that remain in the cluster after the run is over, or after its time for removal has passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<Leftovers>,
     /// Time at which the place in the queue was last written. The operator writes it at most once a minute. Far from the
     /// head it writes only changes of a tenth or more, so that a thousand waiting runs do not overload the API server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub place_written_at: Option<DateTime<Utc>>,
     /// Digests of the spec with which the run began, grouped by the effect of a change.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<SpecDigests>,
     /// Number of times that the run returned to Sizing because another pod took a GPU first.
     #[serde(skip_serializing_if = "is_zero")]
@@ -60,17 +58,13 @@ pub struct OperatorState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gives_way: bool,
     /// Start of the first run of those that gave way one after the other, for `timeouts.total`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_started_at: Option<DateTime<Utc>>,
     /// GPU time of the runs before this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier_gpu_time: Option<EarlierGpuTime>,
     /// Time at which the run was last in the queue behind earlier runs. `timeouts.sizing` counts from this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
     /// Time at which the operator last looked at the run, written at least every minute while a time-out runs.
     /// Time-outs do not count time in which the operator did not look, so an outage of the operator fails no run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_looked_at: Option<DateTime<Utc>>,
     /// Outages of the operator during the current phase. Time-outs do not count them. At most eight gaps are kept;
     /// older ones are merged.
@@ -84,52 +78,39 @@ pub struct OperatorState {
     pub signs: Vec<SignStatus>,
     /// Time at which the API server accepted the deployment in a dry run. After it the operator fills the model cache,
     /// if the spec requests one, and creates the deployment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<DateTime<Utc>>,
     /// Uid of the Job that fills the model cache, once the operator has seen it. Other Jobs of this name do not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_job_uid: Option<String>,
     /// Failure that ended the measurement before the trial rule could decide. The operator saves the trials before it
     /// sets the verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
     /// Time at which the operator first read the current plan. A second equal reading confirms the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen_at: Option<DateTime<Utc>>,
     /// Internal part of the plan.
     #[serde(skip_serializing_if = "PlanDetails::is_empty")]
     pub plan: PlanDetails,
     /// Details of the deployment under test.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentState>,
     /// Environment of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Progress of the open trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<TrialProgress>,
-    /// `runtimeVersionOverride` of the deployment's components, from `workload.dynamo.runtimeVersion`. Set only if
-    /// their API has the field.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// `runtimeVersionOverride` of the deployment's components, from `workload.dynamo.runtimeVersion`. Absent
+    /// before Dynamo 1.4, whose API lacks the field.
     pub runtime_version: Option<String>,
     /// Time since which Dynamo's operator has reported the deployment as failed. The deployment often heals itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<DateTime<Utc>>,
     /// Check that each worker has a GPU of its own; present until this is certain. The operator repeats it on every
     /// look.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_check: Option<GpuCheck>,
     /// Workers at the start of the current trial or at the end of the last one. A change makes the trial invalid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worker_pods: Vec<WorkerPod>,
     /// Obstacle that keeps the operator from acting on the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
     /// Time since which every component of the deployment has been ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<DateTime<Utc>>,
     /// Answer of the frontend instead of the first completion.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<RunFailure>,
     /// Trials of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -138,22 +119,18 @@ pub struct OperatorState {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub thresholds: BTreeMap<String, String>,
     /// Numbers of the deciding trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
     /// Smallest loss that would have failed 95 of 100 such runs (percent), as in `status.metrics`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<String>,
     /// Work of each worker in the last valid trial, the slowest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerLoad>,
     /// Comparison with an earlier run that passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
     /// Earlier runs, newest first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<EarlierRun>,
     /// Last earlier run that passed without a cause, and its environment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_passed: Option<PassedRun>,
 }
 
@@ -251,6 +228,7 @@ pub struct Gap {
 }
 
 /// A sign of trouble that may pass by itself. It ends a run only if the operator keeps seeing it.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SignStatus {
@@ -262,7 +240,6 @@ pub struct SignStatus {
     pub since: DateTime<Utc>,
     /// Time of the newest event at `since`, by the clock of the controller that wrote it. Present only if events show
     /// the sign.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_at: Option<DateTime<Utc>>,
     /// True if that event came after the first look. Earlier events may belong to a trouble that is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -270,10 +247,10 @@ pub struct SignStatus {
 }
 
 /// State of the check that each worker has a GPU of its own.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuCheck {
     /// Fault that the last look found. The run ends if a second look finds the same fault.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
 }

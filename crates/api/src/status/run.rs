@@ -1,6 +1,7 @@
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Trigger of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub enum Trigger {
 }
 
 /// Current or last run.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStatus {
@@ -34,17 +36,13 @@ pub struct RunStatus {
     /// Newest spec generation to which this result applies.
     pub generation: i64,
     /// Rerun token at the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_token: Option<String>,
     /// Start of the run.
     pub started_at: DateTime<Utc>,
     /// End of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
     /// Earlier runs for which the run waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ahead: Option<i64>,
     /// Estimated time at which a waiting run gets GPUs. Absent until a run has finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_at: Option<DateTime<Utc>>,
 }

@@ -3,75 +3,64 @@
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{TrialOutcome, Verdict};
 
 /// Versions of the run's environment. The digest covers its hardware, model and settings too.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentStatus {
     /// Digest (12 hex digits), set once the run is judged. Only runs with equal digests can be compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// AIPerf version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf: Option<String>,
     /// Version of the installed Dynamo operator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamo: Option<String>,
     /// Digest of the workload image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_digest: Option<String>,
     /// Commit of the model; absent if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
 /// Headline numbers of the deciding trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricsStatus {
     /// Output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Time to first token, median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p50_milliseconds: Option<i64>,
     /// Time to first token, 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
     /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest if most are slow).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_worker_percent: Option<i64>,
     /// Smallest slowdown of one worker that 95 of 100 runs detect (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<i64>,
     /// Smallest loss against this run that would fail 95 of 100 such runs (percent). Absent without a pass, two trials
     /// and an enforced gate on an average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<i64>,
 }
 
 /// One trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStatus {
     /// Number, from 1.
     pub number: i64,
     /// Result; absent while the trial runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TrialOutcome>,
     /// True for the soak.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soak: bool,
     /// Output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Time to first token, 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
     /// Failed or short requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_requests: Option<i64>,
     /// Causes of the outcome, the strongest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,14 +68,13 @@ pub struct TrialStatus {
 }
 
 /// Progress of the open trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressStatus {
     /// Completed part (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
     /// Recent output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
@@ -95,6 +83,7 @@ pub struct ProgressStatus {
 }
 
 /// Worker with its numbers of the last valid trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
@@ -104,16 +93,12 @@ pub struct WorkerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
     /// Restarts of its containers until the last trial's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i64>,
     /// Output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Decode speed against the peers' median over all trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_peers: Option<Speed>,
     /// Decode speed against earlier runs on the same GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_own_past: Option<Speed>,
 }
 
@@ -128,24 +113,21 @@ pub struct Speed {
 }
 
 /// Earlier run.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// Number of the run.
     pub run: i64,
     /// Verdict; absent if the run was interrupted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Reason of the verdict or interruption.
     pub reason: String,
     /// Node under test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Mean of the measured trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Time to first token, 99th percentile, mean of the measured trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_milliseconds: Option<i64>,
     /// End of the run.
     pub completed_at: DateTime<Utc>,

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use perfval_api::text::quoted;
 
 use super::evidence::namespace_name;
-use crate::shell::quoted;
 
 /// Cluster and namespace.
 #[derive(Clone, Debug, Default, Args)]

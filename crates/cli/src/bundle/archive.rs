@@ -7,7 +7,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use tar::{Builder, Header};
 
-/// Most bytes of a packed result, and of all results: they wait in memory, and users of the namespace can change them.
+/// Most bytes of a packed result, and of all results, objects and logs: they wait in memory, and users of the namespace can
+/// change them.
 const PACKED: usize = 64 << 20;
 const ALL: usize = 256 << 20;
 /// Reason why a text is left out.
@@ -17,8 +18,8 @@ const TOO_LARGE: &str = "it is too large: the archive takes 64 MiB of a packed r
 pub struct Archive {
     folder: String,
     time: DateTime<Utc>,
-    /// Bytes of results that still fit.
-    room: usize,
+    /// Bytes that users of the namespace may still fill.
+    pub(super) room: usize,
     /// Name, description and content of each file.
     files: Vec<(String, String, String)>,
     /// Missing parts, with the reasons.
@@ -42,7 +43,7 @@ impl Archive {
         self.files.push((file.to_owned(), what.to_owned(), content.to_string()));
     }
 
-    /// Adds a result, if there is room for it.
+    /// Adds a file that users of the namespace can change, if there is room for it.
     pub fn add_result(&mut self, file: &str, what: &str, content: impl Display) {
         let mut kept = BoundedText {
             text: String::new(),

@@ -200,6 +200,22 @@ fn strip(pod: &mut Value) {
             spec.remove(field);
         }
     }
+    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    // A message may be the end of a log.
+    status.remove("message");
+    for list in [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
+        let containers = status.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.remove("state");
+            container.remove("lastState");
+        }
+    }
 }
 
 async fn list(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perfval_api::text::number_of;
+use perfval_api::text::{number_of, quoted};
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, Verdict};
 use serde_json::{Value, json};
 
@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::exit;
 use crate::output;
 use crate::screen::Screen;
-use crate::shell::quoted;
 
 /// Runs from which the slowest is a reference of its own, and the gates' shares of a reference (docs/gates.md).
 const ENOUGH_RUNS: usize = 3;

@@ -3,13 +3,13 @@ use std::path::Path;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource};
 use perfval_api::PerfValidation;
+use perfval_api::text::quoted;
 use serde::de::DeserializeOwned;
 
 use super::check::Check;
 use crate::args::OPERATOR_NAMESPACE;
 use crate::error::Error;
 use crate::session::Session;
-use crate::shell::quoted;
 
 /// Subject of the checks.
 pub struct Asked<'a> {

@@ -1,3 +1,4 @@
+use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
@@ -18,7 +19,7 @@ const WAITING: &str = "is waiting to start";
 /// Text of the API server about the container before, once the node has removed its log.
 const REMOVED: &str = "previous terminated container";
 /// Bytes of one container: a trial's result is one line of a megabyte.
-const BYTES: i64 = 8 << 20;
+const BYTES: u32 = 8 << 20;
 
 /// A container with a log.
 #[derive(Clone, Debug)]
@@ -84,6 +85,10 @@ pub async fn sources(
     if asked(RunPart::Operator) && gpus.is_empty() {
         let api: Api<Pod> = Api::namespaced(session.client.clone(), operator_namespace);
         match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
+            // Without the run's own parts nothing else would be printed.
+            Ok(pods) if pods.items.is_empty() && parts == [RunPart::Operator] => unread.push(format!(
+                "No pod of the operator is in namespace {operator_namespace}: give --operator-namespace"
+            )),
             Ok(pods) => found.extend(pods.items.iter().flat_map(|pod| containers(pod, "operator", true))),
             Err(error) => unread.push(format!(
                 "The operator's log is left out: {}",
@@ -168,17 +173,18 @@ pub async fn read(
         Extent::Last(lines) => (Some(lines), None),
         Extent::Seconds(seconds) => (None, Some(seconds)),
     };
-    let params = LogParams {
+    let mut params = LogParams {
         container: Some(source.container.clone()),
         tail_lines,
         since_seconds,
-        limit_bytes: Some(BYTES),
+        limit_bytes: Some(BYTES.into()),
         previous: source.previous,
         timestamps: true,
         ..LogParams::default()
     };
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &source.namespace);
-    let log = api.logs(&source.pod, &params).await.map_err(|error| match error {
+    let read = end_of_log(&api, &source.pod, &mut params).await;
+    let log = read.map_err(|error| match error {
         kube::Error::Api(status) if status.message.contains(WAITING) => {
             format!("{} has printed nothing yet: its container waits to start", source.label)
         }
@@ -196,6 +202,22 @@ pub async fn read(
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
     let counts = |line: &str| !source.shared || is_about(line, &namespace, &name);
     Ok(lines(&log, &source.label, counts))
+}
+
+/// The end of a log. The kubelet counts the bytes from the beginning of the tail, so a full answer lacks the newest lines:
+/// fewer lines are read then.
+async fn end_of_log(api: &Api<Pod>, pod: &str, params: &mut LogParams) -> Result<String, kube::Error> {
+    loop {
+        let mut bytes = Vec::new();
+        let log = api.log_stream(pod, params).await?;
+        let read = Box::pin(log).read_to_end(&mut bytes).await;
+        read.map_err(kube::Error::ReadEvents)?;
+        match &mut params.tail_lines {
+            Some(lines @ 2..) if bytes.len() >= BYTES as usize => *lines = (*lines / 4).max(1),
+            // Not `logs()`: a program may print anything, and the limit may cut a character.
+            _ => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
 }
 
 /// Returns true if a line of the operator's log is about this validation: it carries the namespace and the name as

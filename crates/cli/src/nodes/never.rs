@@ -18,23 +18,26 @@ const GPU: &str = "/gpu";
 /// End of the name of GPUs that several pods share.
 const SHARED: &str = ".shared";
 
-/// Nodes with GPUs and without a measurement, each with the reason; none where Nodes cannot be read.
+/// Nodes with GPUs and without a measurement, each with the reason, and the exit code; none where Nodes cannot be read.
 pub async fn unmeasured(
     (screen, client): (&mut Screen, &Client),
     nodes: Option<&[Node]>,
     rows: &[NodePerformance],
     policies: &Policies,
-) -> BTreeMap<String, String> {
+) -> (BTreeMap<String, String>, u8) {
     let Some(nodes) = nodes else {
-        return BTreeMap::new();
+        return (BTreeMap::new(), 0);
     };
-    let published = published(client).await.unwrap_or_else(|error| {
-        screen.note(&format!(
-            "Nodes whose GPUs only a ResourceSlice shows may be missing: {error}"
-        ));
-        BTreeSet::new()
-    });
-    never_measured(nodes, rows, &published, policies)
+    let (published, code) = match published(client).await {
+        Ok(published) => (published, 0),
+        Err(error) => {
+            screen.note(&format!(
+                "Nodes whose GPUs only a ResourceSlice shows may be missing: {error}"
+            ));
+            (BTreeSet::new(), error.code_of_gap())
+        }
+    };
+    (never_measured(nodes, rows, &published, policies), code)
 }
 
 /// Nodes with GPUs under Dynamic Resource Allocation.

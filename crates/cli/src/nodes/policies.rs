@@ -22,7 +22,9 @@ const READ: &str = "read PerfValidationPolicies";
 #[derive(Default)]
 pub struct Policies {
     pub all: Vec<PerfValidationPolicy>,
-    /// Exit code; not 0 if one cannot be parsed.
+    /// Number of policies that cannot be parsed.
+    pub unparsed: usize,
+    /// Exit code; not 0 if one cannot be read.
     pub code: u8,
     /// True if these are all of them.
     is_known: bool,
@@ -38,12 +40,21 @@ impl Policies {
             Err(error) => {
                 let why = Error::from_call(READ, error);
                 screen.note(&format!("Outliers are not shown: {why}"));
-                return Self::default();
+                return Self {
+                    code: why.code_of_gap(),
+                    ..Self::default()
+                };
             }
         };
+        let count = listed.len();
         let (all, code) = keep_readable(screen, READ, &session.flags, listed);
-        let is_known = code == 0;
-        Self { all, code, is_known }
+        let unparsed = count - all.len();
+        Self {
+            all,
+            unparsed,
+            code,
+            is_known: unparsed == 0,
+        }
     }
 
     /// Drops outliers of nodes that are not listed.

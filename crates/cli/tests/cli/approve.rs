@@ -4,6 +4,7 @@ use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, golden};
+use super::pty::Terminal;
 
 fn revision(number: i64, centre: &str, nodes: i64) -> Value {
     json!({
@@ -134,4 +135,17 @@ async fn a_missing_right_names_its_role_and_a_change_in_between_approves_nothing
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (2, json!(1)));
     answer.notes("has changed since it was read");
+}
+
+#[test]
+fn a_revision_that_is_replaced_before_the_answer_is_not_approved() {
+    let desk = desk();
+    let mut person = Terminal::start(&desk.server, 120, "xterm-256color", "approve h100");
+    person.shows("Approve revision 2? [y/N]");
+    desk.server.edit("perfbaselines", "", "h100", |baseline| {
+        baseline["status"]["newest"] = revision(3, "90", 12);
+    });
+    person.types("y\n");
+    person.shows("has changed since it was read");
+    assert_eq!((person.ends(), approved(&desk)), (2, json!(1)));
 }

@@ -87,10 +87,16 @@ async fn everything_is_in_it_and_no_secret() {
         "data": {
             "summary.json": "{\"verdict\":\"Passed\"}",
             "trial-1.log": "==> w0, container main <==\nAuthorization: Bearer abcdefgh\n",
+            "thinned.txt": "trial 1: its samples are left out\n",
         },
         "binaryData": {"trial-1.json.gz": packed("{\"record\":{\"tail\":\"nvapi-0123456789abcdef\",\"api_key\":\"plain-secret\"}}")},
     }));
-    // A pod of someone else, whose settings are nobody's business.
+    // A pod of someone else, whose settings and last words are nobody's business.
+    let ended = json!([{
+        "name": "c", "image": "i", "imageID": "i", "ready": false, "restartCount": 1,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "plain-secret"}},
+        "lastState": {"terminated": {"exitCode": 1, "message": "plain-secret"}},
+    }]);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "theirs", "namespace": "team-b", "annotations": {"note": "plain-secret"}},
@@ -98,6 +104,10 @@ async fn everything_is_in_it_and_no_secret() {
             "name": "c", "args": ["plain-secret"], "resources": {"limits": {"nvidia.com/gpu": "1"}},
             "env": [{"name": "ANY", "value": "plain-secret"}],
         }]},
+        "status": {
+            "message": "plain-secret", "containerStatuses": ended,
+            "initContainerStatuses": ended, "ephemeralContainerStatuses": ended,
+        },
     }));
     let files = bundle(&desk).await;
     for file in [
@@ -109,6 +119,7 @@ async fn everything_is_in_it_and_no_secret() {
         "results/1/summary.json",
         "results/1/trial-1.json",
         "results/1/trial-1.log",
+        "results/1/thinned.txt",
         "logs/w0-main.txt",
         "logs/operator-0-operator.txt",
         "size-dump.json",

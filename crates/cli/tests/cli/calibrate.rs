@@ -172,6 +172,31 @@ async fn a_change_that_the_cluster_cannot_take_now_is_tried_again() {
 }
 
 #[tokio::test]
+async fn a_validation_that_cannot_be_deleted_spoils_no_answer() {
+    let delete = |code: u16| Fault::refuse("delete", "perfvalidations", code);
+    let desk = Desk::new();
+    desk.server.fail(delete(503).times(1));
+    let run = desk.start(&format!("calibrate -f {MANIFEST} --from 8 --to 64"));
+    operate(&desk, &run, "Passed").await;
+    let answer = run.ends().await;
+    answer.exits(3, "no knee between 8 and 64");
+    answer.notes("The cluster answered 503 (delete perfvalidations: fault 503); trying again.");
+    assert_eq!(probe(&desk), None, "it is removed");
+
+    let remove = "Remove it with `kubectl -n perf delete perfvalidation gpu-h200-calibrate`";
+    for (code, is_noted) in [(404, false), (403, true)] {
+        let desk = Desk::new();
+        desk.server.fail(delete(code));
+        let run = desk.start(&format!("calibrate -f {MANIFEST}"));
+        operate(&desk, &run, "Passed").await;
+        let answer = run.ends().await;
+        assert_eq!(answer.code, 0, "{answer:?}");
+        answer.prints("# Measured by `kubectl perfval calibrate`");
+        assert_eq!(answer.err.contains(remove), is_noted, "{code}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_range_without_a_knee_gives_no_manifest() {
     for (range, why) in [
         (

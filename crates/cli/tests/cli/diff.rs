@@ -132,6 +132,7 @@ async fn results_that_are_gone_or_of_another_version_are_said() {
     let desk = twice();
     let gone = desk.types("diff run").await;
     gone.exits(2, "run 1 of run has no saved results");
+    gone.notes("a run that only judged again has none");
     for (data, said) in [
         (
             json!({"summary.json": "{\"trials\": 7}"}),
@@ -149,6 +150,21 @@ async fn results_that_are_gone_or_of_another_version_are_said() {
         desk.server.put(results(&data));
         desk.types("diff run").await.exits(2, said);
     }
+}
+
+#[tokio::test]
+async fn a_run_without_results_of_its_own_is_passed_over() {
+    let desk = two_runs();
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["run"]["number"] = json!(3);
+        let history = &mut object["status"]["operatorState"]["history"];
+        let mut judged = history[0].clone();
+        judged["run"] = json!(2);
+        *history = json!([judged, history[0]]);
+    });
+    let answer = desk.types("diff run").await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    answer.prints("run/1                       run/3");
 }
 
 #[tokio::test]

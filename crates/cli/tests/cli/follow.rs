@@ -240,6 +240,40 @@ async fn a_rerun_that_the_operator_has_not_seen_is_not_over() {
 }
 
 #[tokio::test]
+async fn a_run_whose_objects_cannot_be_removed_is_over() {
+    let desk = Desk::with("sizing");
+    let watch = desk.start("watch run");
+    watch.shows("Sizing").await;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        let mut status = stored("failed")["status"].clone();
+        status["operatorState"]["leftovers"] = json!("Overdue");
+        for condition in status["conditions"].as_array_mut().expect("conditions") {
+            match condition["type"].as_str() {
+                Some("CleanedUp") => {
+                    condition["status"] = json!("False");
+                    condition["reason"] = json!("TeardownUnconfirmed");
+                    condition["message"] = json!("not removed in time (left: Pod w0)");
+                }
+                Some("Complete") => condition["status"] = json!("False"),
+                _ => {}
+            }
+        }
+        object["status"] = status;
+    });
+    let answer = watch.ends().await;
+    answer.exits(
+        1,
+        "run is over, but objects of it are left: not removed in time (left: Pod w0).",
+    );
+    // The verdict is that of another spec.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["run"]["generation"] = json!(0);
+    });
+    let answer = desk.types("watch run --timeout 50ms").await;
+    answer.exits(3, "run is not over in time");
+}
+
+#[tokio::test]
 async fn patience_has_an_end() {
     let answer = Desk::with("sizing").types("watch run --timeout 50ms").await;
     answer.exits(3, "run is not over in time: it is Sizing, and goes on");

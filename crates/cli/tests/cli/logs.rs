@@ -48,6 +48,11 @@ pub fn under_way() -> Desk {
         }));
         desk.server.set_log("perf", pod, container, log);
     }
+    put_operator(&desk);
+    desk
+}
+
+fn put_operator(desk: &Desk) {
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -59,7 +64,16 @@ pub fn under_way() -> Desk {
     let log = "2026-09-21T14:13:32.0Z INFO pass{namespace=\"perf\" name=\"run\"}: trial 1\n2026-09-21T14:13:34.5Z INFO pass{namespace=\"perf\" name=\"other\"}: perf/other\n";
     desk.server
         .set_log("perfvalidation-system", "operator-0", "operator", log);
-    desk
+}
+
+/// Puts the results of a run with log lines of a trial with errors.
+fn save_lines(desk: &Desk) {
+    let name = stored("passed")["status"]["resultsRef"]["name"].clone();
+    let lines = "==> w0, container main, before its restart <==\n2026-09-21T14:13:33Z CUDA error hf_0123456789abcdef\n";
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "perf"},
+        "data": {"summary.json": "{}", "trial-2.log": lines},
+    }));
 }
 
 #[tokio::test]
@@ -100,19 +114,58 @@ async fn a_run_without_pods_says_why() {
 #[tokio::test]
 async fn the_saved_lines_of_a_trial_with_errors_are_shown_once_the_pods_are_gone() {
     let desk = Desk::with("passed");
-    let id = perfval_run::names::run_id("u-1", 1);
-    let name = stored("passed")["status"]["resultsRef"]["name"].clone();
-    let name = name.as_str().map_or(format!("run-{id}"), str::to_owned);
-    let lines = "==> w0, container main, before its restart <==\n2026-09-21T14:13:33Z CUDA error hf_0123456789abcdef\n";
-    desk.server.put(json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "perf"},
-        "data": {"summary.json": "{}", "trial-2.log": lines},
-    }));
+    save_lines(&desk);
     let answer = desk.types("logs run").await;
     assert_eq!(answer.code, 0);
     assert!(answer.out.starts_with("trial 2\n==> w0, container main"), "{answer:?}");
     answer.prints("CUDA error [hidden]");
     answer.notes("last lines of its trials with errors");
+}
+
+#[tokio::test]
+async fn the_operators_pod_is_no_pod_of_the_run() {
+    let desk = Desk::with("passed");
+    save_lines(&desk);
+    let absent = desk.types("logs run -p operator").await;
+    absent.notes("No pod of the operator is in namespace perfvalidation-system: give --operator-namespace");
+    put_operator(&desk);
+    let answer = desk.types("logs run").await;
+    answer.prints("pass{namespace=\"perf\" name=\"run\"}: trial 1");
+    answer.prints("CUDA error [hidden]");
+    answer.notes("last lines of its trials with errors");
+    let operator = desk.types("logs run -p operator").await;
+    assert_eq!((operator.code, operator.err.as_str()), (0, ""));
+    assert!(
+        operator.out.contains("trial 1") && !operator.out.contains("CUDA"),
+        "{operator:?}"
+    );
+
+    let desk = Desk::with("sizing");
+    put_operator(&desk);
+    let logs = desk.start("logs run --follow");
+    logs.says("No pod of run is there yet").await;
+    desk.becomes("run", "failed");
+    assert_eq!(logs.ends().await.code, 0);
+}
+
+#[tokio::test]
+async fn the_newest_lines_of_a_log_beyond_the_limit_are_shown() {
+    let desk = under_way();
+    let line = |text: &str| format!("2026-09-21T14:13:33.2Z {text}\n");
+    let log = line(&"x".repeat(4 << 20)).repeat(2) + &line("last words");
+    desk.server.set_log("perf", "w0", "main", log);
+    let answer = desk.types("logs run -p worker --tail 3").await;
+    answer.prints("last words");
+}
+
+#[tokio::test]
+async fn a_byte_that_is_no_text_costs_no_log() {
+    let desk = under_way();
+    let log = b"2026-09-21T14:13:33.2Z caf\xe9 opens\n";
+    desk.server.set_log("perf", "w0", "main", log.as_slice());
+    let answer = desk.types("logs run -p worker").await;
+    answer.prints(" opens");
+    assert_eq!(answer.err, "");
 }
 
 #[tokio::test]

@@ -209,7 +209,7 @@ async fn a_page_shows_outliers_cost_and_what_differs() {
     let page = std::fs::read_to_string(&path).unwrap();
     for part in [
         "1 of 2 outliers are a reason to take a node out of service.",
-        "<td>GPU-7</td><td>SlowerThanItself</td><td>Actionable</td><td class=\"number\">90 %</td><td>would be taken out</td>",
+        "<td>GPU-7</td><td>SlowerThanItself</td><td>Actionable</td><td class=\"number\">90 %</td><td>perf/h100</td>",
         "<th scope=\"row\">kernel</th><td>6.9.1</td><td class=\"number\">2 of 2</td><td class=\"number\">0 of 1</td>",
         "<th scope=\"row\">gpu-nodes</th><td class=\"number\">6</td><td class=\"number\">4</td>",
         "<td class=\"number\">77</td><td>2026-09-21 16:00 UTC</td>",
@@ -227,6 +227,24 @@ async fn a_page_shows_outliers_cost_and_what_differs() {
         "{page}"
     );
     assert!(page.contains("Too few nodes"), "{page}");
+}
+
+#[tokio::test]
+async fn numbers_of_a_policy_whose_nodes_were_never_read_are_unknown() {
+    let desk = fleet();
+    let mut new = policy(&json!([]));
+    new["status"] = Value::Null;
+    desk.server.put(new);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.html");
+    desk.types(&format!("nodes --html {}", path.display())).await;
+    let page = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "<th scope=\"row\">gpu-nodes</th><td class=\"number\"><span class=\"none\">",
+        "No comparison by a PerfValidationPolicy was read.",
+    ] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
 }
 
 #[tokio::test]
@@ -263,6 +281,21 @@ async fn a_refused_list_of_resource_slices_is_reported() {
     answer.prints("slow");
     answer.notes("may be missing");
     answer.notes("ResourceSlices");
+}
+
+#[tokio::test]
+async fn a_list_that_the_cluster_cannot_give_now_is_no_success() {
+    for (resource, note) in [
+        ("nodes", "never measured are not listed"),
+        ("perfvalidationpolicies", "Outliers are not shown"),
+        ("resourceslices", "may be missing"),
+    ] {
+        let desk = fleet();
+        desk.server.fail(Fault::refuse("list", resource, 503));
+        let answer = desk.types("nodes").await;
+        answer.exits(4, note);
+        answer.prints("slow");
+    }
 }
 
 #[tokio::test]

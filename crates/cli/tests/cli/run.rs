@@ -17,7 +17,7 @@ fn object(desk: &Desk, name: &str) -> Option<Value> {
 
 async fn under_way(desk: &Desk) -> Typed {
     let run = desk.start(&format!("run -f {MANIFEST} --name mine"));
-    run.shows("not looked at yet").await;
+    run.shows("waiting for an operator").await;
     run
 }
 
@@ -186,7 +186,7 @@ async fn a_report_is_written_at_the_time_out_too() {
         "run -f {MANIFEST} --name mine --timeout 3s --report {}",
         directory.display()
     ));
-    run.shows("not looked at yet").await;
+    run.shows("waiting for an operator").await;
     desk.becomes("mine", "benchmarking");
     let answer = run.ends().await;
     assert_eq!(answer.code, 3, "{}", answer.err);
@@ -200,7 +200,7 @@ async fn the_run_before_is_not_reported_for_one_that_has_not_begun() {
     let desk = Desk::new();
     let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
     let run = desk.start(&typed);
-    run.shows("not looked at yet").await;
+    run.shows("waiting for an operator").await;
     desk.becomes("mine", "failed");
     assert_eq!(run.ends().await.code, 1);
     assert!(directory.join("junit.xml").exists());
@@ -216,11 +216,28 @@ async fn a_report_that_cannot_be_written_hides_no_verdict() {
     let desk = Desk::new();
     let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
     let run = desk.start(&typed);
-    run.shows("not looked at yet").await;
+    run.shows("waiting for an operator").await;
     std::fs::write(&directory, "a file").expect("written");
     desk.becomes("mine", "failed");
     let answer = run.ends().await;
     answer.exits(1, "report is not written");
+    let later = format!("report mine --directory {} -n perf`.", directory.display());
+    answer.notes(&format!("Write it later with `kubectl perfval {later}"));
+}
+
+#[tokio::test]
+async fn a_report_is_written_once_the_cluster_answers_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::new();
+    desk.server.fail(Fault::refuse("get", "configmaps", 503).times(1));
+    let typed = format!("run -f {MANIFEST} --name mine --report {}", directory.display());
+    let run = desk.start(&typed);
+    run.shows("waiting for an operator").await;
+    desk.becomes("mine", "failed");
+    let answer = run.ends().await;
+    answer.exits(1, "The cluster answered 503 (get configmaps: fault 503); trying again.");
+    assert!(directory.join("junit.xml").exists(), "{}", answer.err);
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ fn ctrl_c_asks_and_an_answer_or_another_ctrl_c_ends_the_command() {
         let desk = Desk::new();
         let run = format!("run -f {MANIFEST} --name mine");
         let mut run = Terminal::start(&desk.server, 80, XTERM, &run);
-        run.shows("not looked at yet");
+        run.shows("waiting for an operator");
         desk.becomes("mine", "benchmarking");
         run.shows("> Benchmarking");
         run.types("s\n\x03");

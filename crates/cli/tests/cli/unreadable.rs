@@ -103,4 +103,19 @@ async fn a_policy_hides_no_outlier_of_another() {
     // It may be the policy that selects this node.
     answer.prints("no run has measured it");
     assert!(!answer.out.contains("policy gpu-nodes"), "{}", answer.out);
+
+    // Not even where it may be the only one with outliers.
+    desk.server.put(policy(&json!([])));
+    let directory = tempfile::tempdir().expect("a folder");
+    let path = directory.path().join("nodes.html");
+    let answer = desk.types(&format!("nodes --html {}", path.display())).await;
+    names(&answer, "(read PerfValidationPolicies): odd");
+    let page = std::fs::read_to_string(&path).expect("written");
+    let missing = "Policies that could not be parsed, and are missing here with their outliers: 1.";
+    assert_eq!(
+        page.matches(missing).count(),
+        3,
+        "outliers, difference, coverage: {page}"
+    );
+    assert!(page.contains("No node is an outlier by the other policies."), "{page}");
 }

@@ -8,10 +8,12 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::shared_reads::Served;
 
+const PLURAL: &str = "bindrequests";
+
 impl Cluster {
     /// Absent where KAI's scheduler is not installed, and up to a minute after its installation.
     pub(crate) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
-        if matches!(self.bind_requests.last(), Some(Served::Nowhere)) {
+        if matches!(self.served.get(&PLURAL), Some(Served::Nowhere)) {
             return Err(Unread::Absent);
         }
         let resource = ApiResource {
@@ -19,7 +21,7 @@ impl Cluster {
             version: "v1alpha2".into(),
             api_version: "scheduling.run.ai/v1alpha2".into(),
             kind: "BindRequest".into(),
-            plural: "bindrequests".into(),
+            plural: PLURAL.into(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let interned = &mut Interned::default();
@@ -32,7 +34,7 @@ impl Cluster {
             .await;
         let list = read("list BindRequests", list);
         if matches!(list, Err(Unread::Absent)) {
-            self.bind_requests.keep(Served::Nowhere);
+            self.served.keep(PLURAL, Served::Nowhere);
         }
         let promises: Result<Vec<ClaimUse>, String> = list?.into_iter().collect();
         promises.map_err(Unread::Unknown)

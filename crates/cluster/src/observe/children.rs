@@ -14,7 +14,7 @@ use perfval_run::{Run, build};
 
 use super::dynamo::deployments_at;
 use crate::Cluster;
-use crate::call::{Read, read, unless_absent};
+use crate::call::{Read, Unread, read};
 
 /// The kinds that a run removes; the cache's volume claim and the results outlive it.
 pub(super) const REMOVED: [ChildKind; 5] = [
@@ -24,6 +24,9 @@ pub(super) const REMOVED: [ChildKind; 5] = [
     ChildKind::ClaimTemplate,
     ChildKind::NetworkPolicy,
 ];
+
+/// Hex digits of a SHA-256.
+const DIGEST: usize = 64;
 
 /// Objects to list.
 pub(super) struct Selection<'a> {
@@ -54,15 +57,15 @@ impl Cluster {
         }
     }
 
-    /// The objects of the kinds that a run removes.
-    pub(super) async fn children(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+    /// The objects of the kinds that a run removes, and the first failure of their lists.
+    pub(super) async fn children(&self, run: &Run<'_>) -> (Vec<Child>, Read<()>) {
         let mut kinds = REMOVED.to_vec();
         // Without the flag there are no policies; the sweeper removes those of earlier runs.
         if run.settings.run_network_policy.is_none() {
             kinds.retain(|kind| *kind != ChildKind::NetworkPolicy);
         }
         let selection = select(run, list_params(run));
-        self.list_kinds(&kinds, &selection, |kind, object| child(run, kind, &object))
+        self.list_each(&kinds, &selection, |kind, object| child(run, kind, &object))
             .await
     }
 
@@ -76,10 +79,7 @@ impl Cluster {
     pub(super) async fn results_with_digests(&self, run: &Run<'_>) -> Read<Vec<(Child, Option<String>)>> {
         let labels = format!("{NAME_LABEL}={},{COMPONENT_LABEL}={}", run.name(), build::RESULTS);
         let selection = select(run, ListParams::default().labels(&labels));
-        let form = |kind, object: PartialObjectMeta| {
-            let sha256 = object.annotations().get(build::SHA256).cloned();
-            (child(run, kind, &object), sha256)
-        };
+        let form = |kind, object: PartialObjectMeta| (child(run, kind, &object), digest(&object));
         self.list_kind(ChildKind::Results, &selection, &form).await
     }
 
@@ -90,13 +90,28 @@ impl Cluster {
         selection: &Selection<'_>,
         form: impl Fn(ChildKind, PartialObjectMeta) -> T,
     ) -> Read<Vec<T>> {
+        let (all, failed) = self.list_each(kinds, selection, form).await;
+        failed.map(|()| all)
+    }
+
+    /// The same; if a list fails, the objects of the other kinds and the first failure.
+    async fn list_each<T>(
+        &self,
+        kinds: &[ChildKind],
+        selection: &Selection<'_>,
+        form: impl Fn(ChildKind, PartialObjectMeta) -> T,
+    ) -> (Vec<T>, Read<()>) {
         let lists = kinds.iter().map(|kind| self.list_kind(*kind, selection, &form));
-        let mut all = Vec::new();
+        let (mut all, mut failed) = (Vec::new(), Ok(()));
         for list in join_all(lists).await {
-            // There are none of a kind that is not served.
-            all.extend(unless_absent(list)?.unwrap_or_default());
+            match list {
+                Ok(objects) => all.extend(objects),
+                // There are none of a kind that is not served.
+                Err(Unread::Absent) => {}
+                Err(unknown) => failed = failed.and(Err(unknown)),
+            }
         }
-        Ok(all)
+        (all, failed)
     }
 
     /// All objects of a kind. Deployments are found at any version: their metadata is the same at each.
@@ -148,4 +163,10 @@ fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
         run: object.labels().get(RUN_LABEL).cloned().unwrap_or_default(),
         ours: run.removes(object),
     }
+}
+
+/// Digest that a results `ConfigMap` carries. A longer text is of another client.
+pub(super) fn digest(results: &impl Resource) -> Option<String> {
+    let digest = results.annotations().get(build::SHA256);
+    digest.filter(|digest| digest.len() == DIGEST).cloned()
 }

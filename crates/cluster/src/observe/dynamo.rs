@@ -11,14 +11,13 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, Resource
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
 pub use perfval_run::dynamo::names::{GROUP, KIND};
-use perfval_run::observed::{DryRunResult, DynamoApi};
+use perfval_run::observed::DryRunResult;
 use perfval_run::readiness::Pods;
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
 use crate::call::{Read, Unread, creation, read, seen};
 use crate::copies::RunCopies;
-use crate::shared_reads::Installed;
 use crate::{CallFailure, Cluster};
 
 /// Plural of the deployments, as in URLs.
@@ -43,21 +42,6 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 }
 
 impl Cluster {
-    /// Dynamo's API as the cluster serves it to this run, if it does.
-    pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
-        let Installed {
-            resource,
-            operator_version,
-            ..
-        } = self.installed().await?;
-        Ok(DynamoApi {
-            takes_runtime_version: run.spec().dynamo().runtime_version.is_some()
-                && self.takes_runtime_version().await?,
-            resource,
-            operator_version,
-        })
-    }
-
     /// The newest served version of the deployments that the operator supports, or all served versions if it supports none.
     pub async fn served_dynamo(&self) -> Seen<Result<ApiResource, Vec<String>>> {
         seen(match self.newest_served().await {

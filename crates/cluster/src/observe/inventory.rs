@@ -16,7 +16,9 @@ use crate::shared_reads::Served;
 
 /// API group of device taint rules.
 const GROUP: &str = DeviceClass::GROUP;
-/// Versions of device taint rules, the newest first.
+/// Plural of device taint rules.
+const TAINT_RULES: &str = "devicetaintrules";
+/// Their versions, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 impl Cluster {
@@ -86,7 +88,7 @@ impl Cluster {
     /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
     /// rule; absent if the cluster serves none.
     pub(crate) async fn device_taint_rules(&self) -> Read<Vec<Value>> {
-        match self.taint_rules.last() {
+        match self.served.get(&TAINT_RULES) {
             Some(Served::Nowhere) => return Err(Unread::Absent),
             Some(Served::At(version)) => {
                 if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
@@ -98,11 +100,11 @@ impl Cluster {
         }
         for version in TAINT_RULE_VERSIONS {
             if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
-                self.taint_rules.keep(Served::At(version));
+                self.served.keep(TAINT_RULES, Served::At(version));
                 return Ok(rules);
             }
         }
-        self.taint_rules.keep(Served::Nowhere);
+        self.served.keep(TAINT_RULES, Served::Nowhere);
         Err(Unread::Absent)
     }
 
@@ -112,7 +114,7 @@ impl Cluster {
             version: version.to_owned(),
             api_version: format!("{GROUP}/{version}"),
             kind: "DeviceTaintRule".to_owned(),
-            plural: "devicetaintrules".to_owned(),
+            plural: TAINT_RULES.to_owned(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let versioned = |mut rule: Value| {

@@ -31,6 +31,8 @@ const RECENT_LINES: i64 = 20;
 const RECENT_BYTES: i64 = 64 << 10;
 /// A pass must not wait for what it can do without.
 const RECENT_PATIENCE: Duration = Duration::from_secs(3);
+/// Long logs of a run at once: one is read while another is packed.
+pub(super) const LOGS_AT_ONCE: usize = 2;
 
 impl Cluster {
     /// The last lines of a running AIPerf container.
@@ -67,14 +69,16 @@ impl Cluster {
         Ok(clean(run, &log))
     }
 
-    /// The end of a container's log, each line with its time.
-    pub(super) async fn dated_log(&self, run: &Run<'_>, of: &LogRequest) -> Read<String> {
+    /// Result of `make` on the end of a container's log, each line with its time. The log and its copies have a turn of their own.
+    pub(super) async fn dated_log<T>(&self, run: &Run<'_>, of: &LogRequest, make: impl FnOnce(&str) -> T) -> Read<T> {
         let params = LogParams {
             previous: of.previous,
             timestamps: true,
             ..tail(&of.container, DATED_LINES, DATED_BYTES)
         };
-        self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await
+        let turns = Some(&*self.long_logs);
+        self.read_log(run.namespace(), &of.pod, &params, LOG_PATIENCE, turns, |log| make(&log))
+            .await
     }
 
     /// Reads a log, within this patience.
@@ -95,21 +99,24 @@ impl Cluster {
     ) -> Read<T> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
-            // Cannot fail: the semaphore is never closed.
+            let mut log = Box::pin(api.log_stream(pod, params).await?);
+            // After the answer, so that a kubelet that is away holds no turn. Cannot fail: the semaphore is never closed.
             let _turn = match turns {
                 Some(turns) => turns.acquire().await.ok(),
                 None => None,
             };
             let mut bytes = Vec::new();
-            let mut log = Box::pin(api.log_stream(pod, params).await?);
             log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
             // Not `logs()`: the tail may begin in the middle of a character, which is no reason to lose the result.
             Ok(make(String::from_utf8(bytes).unwrap_or_else(|cut| {
                 String::from_utf8_lossy(cut.as_bytes()).into_owned()
             })))
         };
-        let call = format!("get the log of Pod {namespace}/{pod}");
-        read(&call, self.bounded_by(patience, whole).await)
+        match self.bounded_by(patience, whole).await {
+            // The answer of a kubelet whose container has not begun, or was removed with its log.
+            Err(failure) if failure.code() == Some(400) => Err(Unread::Absent),
+            answer => read(&format!("get the log of Pod {namespace}/{pod}"), answer),
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub fn own_right(right: ResourceAttributes) -> SelfSubjectAccessReview {
 impl Cluster {
     /// Returns true if runs are allowed in a namespace. One right stands for all of its role, which is bound whole.
     pub(crate) async fn may_run_in(&self, namespace: &str) -> Result<bool, CallFailure> {
-        if self.allowed.includes(namespace) {
+        if self.allowed.get(&namespace.to_owned()).is_some() {
             return Ok(true);
         }
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
@@ -34,7 +34,7 @@ impl Cluster {
         let answered = self.bounded(reviews.create(&PostParams::default(), &review)).await?;
         let is_allowed = answered.status.is_some_and(|status| status.allowed);
         if is_allowed {
-            self.allowed.add(namespace);
+            self.allowed.keep(namespace.to_owned(), ());
         }
         Ok(is_allowed)
     }

@@ -13,6 +13,9 @@ use crate::Cluster;
 use crate::call::{Read, read, seen};
 use crate::copies::RunCopies;
 
+/// Refusals that are kept: a controller has some ten of them, but a tenant may write thousands.
+const REFUSALS: usize = 500;
+
 impl Cluster {
     /// Refusals to create pods of the run.
     pub(super) async fn refusals(&self, run: &Run<'_>, pods: &[Pod]) -> Seen<Vec<PodEvent>> {
@@ -54,14 +57,19 @@ impl Cluster {
         let call = format!("list Events FailedCreate of {}", run.namespace());
         // Names of objects by Dynamo's operator begin with the deployment's name, which no other run has.
         let prefix = format!("{}-", names::deployment(&run.id()));
-        let read_own = |event: Event| {
+        let read_own = |kept: &mut usize, event: Event| {
             let of = &event.involved_object;
             let name = of.name.as_ref().filter(|name| name.starts_with(&prefix))?;
+            *kept += 1;
+            if *kept > REFUSALS {
+                return None;
+            }
             let named = format!("{} {name}", of.kind.as_deref().unwrap_or("controller"));
             let uid = of.uid.clone().unwrap_or_default();
             Some(read_event((named, uid), event))
         };
-        read(&call, self.list_reduced(api.resource_url(), params, read_own).await)
+        let listed = self.list_versioned(api.resource_url(), params, 0, read_own).await;
+        Ok(read(&call, listed)?.items)
     }
 
     async fn node_named(&self, name: &str, copies: &RunCopies) -> Read<NodeSeen> {

@@ -14,12 +14,11 @@ use perfval_sizing::Seen;
 use perfval_verdict::frame::{self, Framed, TrialRecord};
 use perfval_verdict::progress::find;
 
+use super::log::LOGS_AT_ONCE;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen, unless_absent};
 
 const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
-/// One is read while another is packed.
-const LOGS_AT_ONCE: usize = 2;
 
 impl Cluster {
     /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read. `pods`: those of

@@ -9,8 +9,8 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
-use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
+use perfval_api::{Phase, text};
 use perfval_run::diagnosis::error_logs;
 use perfval_run::diagnosis::log::wanted;
 use perfval_run::diagnosis::pods::is_prepared;
@@ -19,6 +19,7 @@ use perfval_run::{Run, preemption, readiness, time};
 use perfval_sizing::Seen;
 
 use super::children::list_params;
+use super::log::LOGS_AT_ONCE;
 use crate::Cluster;
 use crate::call::{Read, read, seen, unless_absent};
 use crate::copies::RunCopies;
@@ -30,6 +31,8 @@ const PODS: usize = 16;
 const EVENTS: u32 = 50;
 /// Events of a namespace that are read at once, of 1 KB each.
 const EVENTS_OF_ALL: u32 = 200;
+/// Bytes of each text of an Event that are kept: a tenant may write a megabyte.
+const EVENT_TEXT: usize = 1024;
 const AT_ONCE: usize = 4;
 /// A pod whose image is there is ready within this time, or something is in its way.
 pub(super) const PROMPT: Duration = Duration::from_secs(10);
@@ -139,12 +142,11 @@ impl Cluster {
         let logs: Vec<_> = error_logs::wanted(run, pods)
             .into_iter()
             .map(|of| async move {
-                let log = self.dated_log(run, &of).await;
-                let trials = seen(log.map(|log| error_logs::cut(run, &log)));
+                let trials = seen(self.dated_log(run, &of, |log| error_logs::cut(run, log)).await);
                 ErrorLog { of, trials }
             })
             .collect();
-        stream::iter(logs).buffered(AT_ONCE).collect().await
+        stream::iter(logs).buffered(LOGS_AT_ONCE).collect().await
     }
 
     /// Events on pods that restarted. The kubelet reports as `Normal` that it ends a container for its probe.
@@ -163,14 +165,19 @@ impl Cluster {
     async fn preemptions(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
         let which = format!("involvedObject.kind=Pod,reason={}", preemption::PREEMPTED);
-        let found = self.list(&api, ListParams::default().fields(&which)).await;
-        let found = read(&format!("list preemptions of Pods of {}", run.namespace()), found)?;
-        let events = found.into_iter().filter_map(|event| {
+        let params = ListParams::default().fields(&which);
+        let read_own = |kept: &mut usize, event: Event| {
             let name = event.involved_object.name.clone()?;
             let uid = event.involved_object.uid.clone()?;
-            preemption::is_of_missing_worker(run, pods, &name, &uid).then(|| read_event((name, uid), event))
-        });
-        Ok(events.collect())
+            if *kept == PODS || !preemption::is_of_missing_worker(run, pods, &name, &uid) {
+                return None;
+            }
+            *kept += 1;
+            Some(read_event((name, uid), event))
+        };
+        let found = self.list_versioned(api.resource_url(), params, 0, read_own).await;
+        let call = format!("list preemptions of Pods of {}", run.namespace());
+        Ok(read(&call, found)?.items)
     }
 
     /// Events on these pods: one list of the namespace, or one for each pod where the namespace has too many of them.
@@ -194,19 +201,13 @@ impl Cluster {
             .fields(&format!("involvedObject.kind=Pod,{which}"))
             .limit(EVENTS_OF_ALL);
         let call = format!("list Events on Pods of {namespace}");
-        let found = read(&call, self.bounded(api.list(&params)).await)?;
-        if found.metadata.continue_.is_some_and(|next| !next.is_empty()) {
-            return Ok(None);
-        }
-        let mut events: Vec<PodEvent> = Vec::new();
-        for event in found.items {
-            let uid = event.involved_object.uid.clone();
-            if let Some(pod) = pods.iter().find(|pod| uid.is_some() && pod.uid() == uid) {
-                events.push(read_event((pod.name_any(), uid.unwrap_or_default()), event));
-            }
-        }
-        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
-        Ok(Some(events))
+        let read_own = |event: Event| {
+            let uid = event.involved_object.uid.clone()?;
+            let pod = pods.iter().find(|pod| pod.uid().as_ref() == Some(&uid))?;
+            Some(read_event((pod.name_any(), uid), event))
+        };
+        let found = read(&call, self.list_first(api.resource_url(), params, read_own).await)?;
+        Ok(found.is_whole.then(|| newest_first(found.items)))
     }
 
     async fn events_on(&self, pod: &Pod, which: &str) -> Read<Vec<PodEvent>> {
@@ -216,12 +217,16 @@ impl Cluster {
             .fields(&format!("involvedObject.uid={uid},{which}"))
             .limit(EVENTS);
         let call = format!("list Events on Pod {namespace}/{}", pod.name_any());
-        let found = read(&call, self.bounded(api.list(&params)).await)?;
         let of = || (pod.name_any(), pod.uid().unwrap_or_default());
-        let mut events: Vec<PodEvent> = found.items.into_iter().map(|event| read_event(of(), event)).collect();
-        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
-        Ok(events)
+        let read_own = |event: Event| Some(read_event(of(), event));
+        let found = self.list_first(api.resource_url(), params, read_own).await;
+        Ok(newest_first(read(&call, found)?.items))
     }
+}
+
+fn newest_first(mut events: Vec<PodEvent>) -> Vec<PodEvent> {
+    events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
+    events
 }
 
 fn listing(run: &Run<'_>, what: &str) -> String {
@@ -269,11 +274,12 @@ pub(super) fn read_event(of: (String, String), event: Event) -> PodEvent {
         .and_then(|series| series.last_observed_time)
         .or(event.event_time);
     let last_seen = event.last_timestamp.or(observed.map(|micro| Time(micro.0)));
+    let kept = |words: String| text::cut(&words, EVENT_TEXT);
     PodEvent {
-        pod: of.0,
-        pod_uid: of.1,
-        reason: event.reason.unwrap_or_default(),
-        message: event.message.unwrap_or_default(),
+        pod: kept(of.0),
+        pod_uid: kept(of.1),
+        reason: kept(event.reason.unwrap_or_default()),
+        message: kept(event.message.unwrap_or_default()),
         last_seen: last_seen.as_ref().map(time::from_kubernetes),
     }
 }

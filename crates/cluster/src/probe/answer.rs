@@ -12,13 +12,12 @@ pub(super) fn read_completion(body: &[u8]) -> ProbeAnswer {
         return ProbeAnswer::Refused(200, beginning(body));
     };
     let message = &completion["choices"][0]["message"];
-    let text = ["content", "reasoning_content", "reasoning"]
-        .into_iter()
-        .filter_map(|field| message[field].as_str())
-        .find(|text| !text.is_empty());
-    text.map_or(ProbeAnswer::Empty, |text| {
-        ProbeAnswer::Completion(beginning(text.as_bytes()))
-    })
+    let has_text = |field: &str| message[field].as_str().is_some_and(|text| !text.is_empty());
+    if ["content", "reasoning_content", "reasoning"].into_iter().any(has_text) {
+        ProbeAnswer::Completion
+    } else {
+        ProbeAnswer::Empty
+    }
 }
 
 /// A few ids of `/v1/models`; none if `model` is among all of them, or if the body is no list.
@@ -55,14 +54,16 @@ mod tests {
     #[test]
     fn text_and_reasoning_are_completions_and_nothing_else_is() {
         let message = |message: Value| json!({"choices": [{"message": message}]}).to_string();
-        let completion = |text: &str| ProbeAnswer::Completion(text.into());
         let cases = [
-            (message(json!({"content": "Hello"})), completion("Hello")),
+            (message(json!({"content": "Hello"})), ProbeAnswer::Completion),
             (
                 message(json!({"content": null, "reasoning_content": "Well"})),
-                completion("Well"),
+                ProbeAnswer::Completion,
             ),
-            (message(json!({"content": "", "reasoning": "Well"})), completion("Well")),
+            (
+                message(json!({"content": "", "reasoning": "Well"})),
+                ProbeAnswer::Completion,
+            ),
             (message(json!({"content": ""})), ProbeAnswer::Empty),
             (json!({"choices": []}).to_string(), ProbeAnswer::Empty),
             ("<html>".into(), ProbeAnswer::Refused(200, "<html>".into())),

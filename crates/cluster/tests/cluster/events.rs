@@ -5,7 +5,7 @@ use perfval_api::Word;
 use perfval_run::{Event, Run};
 use perfval_testkit::api_server::Fault;
 
-use crate::world::World;
+use crate::world::{NAMESPACE, World};
 
 fn notice(reason: Word) -> Event {
     Event {
@@ -93,4 +93,15 @@ async fn a_lost_event_is_counted_and_the_next_is_published() {
     publish(&world, &run, &[notice(Word::Saturated), notice(Word::LostRace)]).await;
     assert_eq!(world.cluster.counts().lost_events, 1);
     assert_eq!(world.server.objects("events").len(), 1);
+}
+
+#[tokio::test]
+async fn an_event_of_a_namespace_that_is_deleted_is_not_lost() {
+    let world = World::new();
+    let object = world.object();
+    world.server.terminate(NAMESPACE);
+    let run = Run::new(&object, &world.settings);
+    publish(&world, &run, &[notice(Word::Saturated)]).await;
+    assert_eq!(world.server.objects("events").len(), 0);
+    assert_eq!(world.cluster.counts().lost_events, 0);
 }

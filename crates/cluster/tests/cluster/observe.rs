@@ -62,37 +62,6 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_schema_shows_if_a_version_takes_the_runtime_version() {
-    let world = World::new();
-    let takes = async || {
-        let dynamo = world.observe(Need::Dynamo).await.dynamo;
-        dynamo.present().unwrap().takes_runtime_version
-    };
-    let crd = "dynamographdeployments.nvidia.com";
-    let component = json!({"properties": {"image": {"type": "string"}, "runtimeVersionOverride": {"type": "string"}}});
-    let list = json!({"properties": {"spec": {"properties": {"components": {"items": component}}}}});
-    let map = json!({"properties": {"spec": {"properties": {"services": {"additionalProperties": component}}}}});
-    for (version, schema) in [("v1beta1", list), ("v1alpha1", map)] {
-        world.server.install_dynamo(&[version], Some("1.4.2"));
-        later().await;
-        world.edit(|object| object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!("1.4.2"));
-        assert!(!takes().await, "{version} without a schema");
-        world.server.edit("customresourcedefinitions", "", crd, |crd| {
-            crd["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": schema});
-        });
-        later().await;
-        world.server.forget_calls();
-        for _ in 0..10 {
-            assert!(takes().await, "{version}");
-        }
-        let reads = world.count_calls("customresourcedefinitions");
-        assert_eq!(reads, 2, "its metadata, and once the whole of it");
-        world.edit(|object| object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!(null));
-        assert!(!takes().await, "1.6 MB are read only where the answer matters");
-    }
-}
-
 #[tokio::test]
 async fn dynamo_is_absent_only_without_its_crd() {
     let world = World::new();
@@ -272,6 +241,23 @@ async fn network_policies_are_children_where_runs_have_them() {
         let seen = world.observe(Need::Children).await;
         assert_eq!(seen.children.present().unwrap().len(), expected);
     }
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_listed_hides_no_other() {
+    let mut world = World::new();
+    world.settings.run_network_policy = Some(Vec::new());
+    world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));
+    world.server.fail(Fault::refuse("list", "networkpolicies", 403));
+    let seen = world.observe(Need::Children).await;
+    assert!(seen.children.unknown().is_some_and(|why| why.contains("403")));
+    let listed: Vec<_> = seen.listed_children.iter().map(|child| child.id.kind).collect();
+    assert_eq!(listed, [ChildKind::Deployment]);
+
+    world.server.heal();
+    let seen = world.observe(Need::Children).await;
+    assert_eq!(seen.children.present().map(Vec::len), Some(1));
+    assert_eq!(seen.listed_children, []);
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! One object in a cluster, as a pass finds it.
 
-use std::collections::BTreeSet;
-
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
@@ -57,8 +55,10 @@ impl World {
     pub async fn observe(&self, need: Need) -> Observed {
         let object = self.object();
         let run = Run::new(&object, &self.settings);
+        // A trial is read with the pods.
+        let pods = (need == Need::Trial).then_some(Need::Workload);
         let needs = Needs {
-            parts: BTreeSet::from([need]),
+            parts: pods.into_iter().chain([need]).collect(),
             dry_run: Some(Box::new(dynamo::deployment(&run))),
             trial: Some(1),
             finished_trials: vec![1],

@@ -30,6 +30,8 @@ const PART: usize = 20;
 #[derive(Default)]
 pub(super) struct NodeHistory<'a> {
     pub(super) all: Vec<&'a ValidationFacts>,
+    /// Time of the node's creation: its machine may have replaced another one of the same name.
+    pub(super) created_at: DateTime<Utc>,
 }
 
 impl<'a> NodeHistory<'a> {
@@ -42,15 +44,21 @@ impl<'a> NodeHistory<'a> {
         ended
     }
 
+    /// Newest validation that is over, if it is of the node's present machine.
+    fn last(&self) -> Option<&'a ValidationFacts> {
+        let newest = self.ended().first().copied();
+        newest.filter(|newest| newest.began_after(self.created_at))
+    }
+
     /// Number of validations in a row that ended in vain.
     fn errors(&self) -> u32 {
-        let last = self.ended().first().copied().filter(|last| last.is_in_vain());
+        let last = self.last().filter(|last| last.is_in_vain());
         last.map_or(0, |last| last.errors_before.saturating_add(1))
     }
 
     /// Time before which the node gets no validation: a run that cannot measure must not become a loop.
     pub(super) fn rests_until(&self) -> Option<DateTime<Utc>> {
-        let (at, _) = self.ended().first()?.ended()?;
+        let (at, _) = self.last()?.ended()?;
         let errors = self.errors().checked_sub(1)?;
         // Eight doublings are more than a day.
         Some(at + (PAUSE * (1 << errors.min(8))).min(LONGEST_PAUSE))

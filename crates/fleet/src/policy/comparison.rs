@@ -9,7 +9,7 @@ use perfval_api::fleet::{ComparisonRules, NodePerformanceStatus, Outlier, Outlie
 use crate::baseline::Approved;
 use crate::calibration::Calibration;
 use crate::detectable::DetectableLoss;
-use crate::findings::{FleetRules, LevelRule, assess};
+use crate::findings::assess;
 use crate::measurement::whole;
 use crate::prior::prior;
 use crate::strata::strata;
@@ -53,14 +53,14 @@ pub fn compare_nodes(
     };
     for ((environment, product), stratum) in strata(measured) {
         let (spread, norm) = (prior(product), approved.get(environment));
-        let assessed = assess(&fleet_rules(rules), &spread, norm, &stratum.screen, &stratum.fresh);
+        let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh);
         if !assessed.nodes.keys().any(|name| is_selected(name)) {
             continue;
         }
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
         // A node alone in its environment has no peers yet.
-        if assessed.nodes.len() >= fleet_rules(rules).least_nodes {
+        if usize::try_from(rules.peers.min_nodes).is_ok_and(|least| assessed.nodes.len() >= least) {
             let others = found.detectable.unwrap_or(assessed.detectable);
             found.detectable = Some(others.worse(assessed.detectable));
         }
@@ -124,21 +124,5 @@ fn outlier(node: &str, status: &NodePerformanceStatus, reason: OutlierReason) ->
         confidence: None,
         percent: None,
         validation: format!("{}/{}", run.namespace, run.name),
-    }
-}
-
-fn fleet_rules(rules: &ComparisonRules) -> FleetRules {
-    let level = |effect: i32, false_discovery: i32| LevelRule {
-        minimum_effect_percent: f64::from(effect),
-        false_discovery_rate: f64::from(false_discovery) / 100.0,
-    };
-    FleetRules {
-        report: level(
-            rules.report.minimum_effect_percent,
-            rules.report.false_discovery_percent,
-        ),
-        act: level(rules.act.minimum_effect_percent, rules.act.false_discovery_percent),
-        least_nodes: usize::try_from(rules.peers.min_nodes).unwrap_or(usize::MAX),
-        ..FleetRules::default()
     }
 }

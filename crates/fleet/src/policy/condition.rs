@@ -33,7 +33,7 @@ pub enum PolicyReason {
     NamespaceMissing,
     /// A cron text or the time zone cannot be used.
     ScheduleInvalid,
-    /// The API server refused a validation.
+    /// No validation can be created.
     Refused,
     /// The operator cannot read the nodes.
     NodesUnreadable,
@@ -213,7 +213,7 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         } else {
             let answer: String = refusal.message.chars().take(LONGEST).collect();
             let remedy = format!(
-                "The API server refused a validation: {answer}. Remove the cause; the operator tries again every few minutes."
+                "No validation can be created: {answer}. Remove the cause; the operator tries again every few minutes."
             );
             (PolicyReason::Refused, remedy)
         };

@@ -71,7 +71,10 @@ pub(super) fn list_deletions(
     let counts_minutes = spec.budgets.iter().any(|budget| budget.gpu_minutes_per_day.is_some());
     let is_counted = |at: DateTime<Utc>| counts_minutes && at >= midnight(now);
     // Its GPU minutes would go with it.
-    let has_counted = |child: &ValidationFacts| child.outline.earlier.is_some_and(|earlier| is_counted(earlier.until));
+    let has_counted = |child: &ValidationFacts| {
+        let earlier = child.outline.earlier.map(|earlier| earlier.until);
+        earlier.into_iter().chain(child.outline.gpus_until).any(is_counted)
+    };
     let surplus = surplus(spec, histories, is_counted);
     let staying = children.iter().filter(|child| !child.is_deleting);
     let deletions = staying.filter_map(|child| {
@@ -80,6 +83,8 @@ pub(super) fn list_deletions(
             let leaves = match child.outline.state {
                 // Its own time-outs end it, and it then shows why.
                 RunState::Active => false,
+                // Its removal is overdue.
+                RunState::Suspended if child.outline.node.is_some() => false,
                 RunState::Ended { at, .. } => {
                     // The run may have gone on without its node.
                     let alone_since = missed.map_or(at, |missed| at.max(*missed));

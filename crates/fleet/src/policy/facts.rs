@@ -6,10 +6,11 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::fleet::DueReason;
 use perfval_api::meta::ERRORS_BEFORE;
-use perfval_api::{EarlierGpuTime, PerfValidation, Phase, Verdict, condition};
+use perfval_api::{EarlierGpuTime, Leftovers, PerfValidation, Phase, Verdict, condition};
 
+use super::schedule::duration;
 use crate::condition::created_at;
-use crate::measurement::{due_reason, has_speeds, is_of_a_user, policy_of};
+use crate::measurement::{began_at, due_reason, has_speeds, is_of_a_user, policy_of};
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -21,7 +22,7 @@ pub struct SelectedNode {
     pub name: String,
     /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
     pub hostname: Option<String>,
-    /// Time of its creation. A run that ended before may have measured another machine of this name.
+    /// Time of its creation. A run that began before may have measured another machine of this name.
     pub created_at: DateTime<Utc>,
     /// True if a validation of the policy could have GPUs of the node now.
     pub is_free: bool,
@@ -37,7 +38,7 @@ pub enum RunState {
     Waiting,
     /// It has GPUs, or it removes its objects.
     Active,
-    /// A user suspended it.
+    /// A user suspended it, or the removal of its objects takes longer than `timeouts.cleanup`.
     Suspended,
     /// It is over.
     Ended {
@@ -61,6 +62,8 @@ pub struct Outline {
     pub is_of_a_user: bool,
     /// True if its last run is over and measured the speed of no GPU.
     pub lacks_speeds: bool,
+    /// Time from which its last run used its machine.
+    pub began_at: Option<DateTime<Utc>>,
     /// GPUs in use.
     pub gpus: i64,
     /// Time from which it had GPUs.
@@ -90,25 +93,36 @@ impl Outline {
         let judged = status.state.judged_run.is_some();
         let trials = status.state.trials.iter().filter_map(|trial| trial.completed_at);
         let measured = trials.max().filter(|_| judged);
-        let ended = measured.or(run.and_then(|run| run.completed_at));
+        let completed = run.and_then(|run| run.completed_at);
+        let removes = status.phase == Some(Phase::CleaningUp);
+        let is_over = status.phase == Some(Phase::Completed) || (removes && completed.is_some());
+        let is_overdue = removes && !is_over && status.state.leftovers == Some(Leftovers::Overdue);
         outline.state = match status.phase {
-            None | Some(Phase::Pending | Phase::Sizing) => RunState::Waiting,
-            Some(Phase::Suspended) => RunState::Suspended,
-            Some(Phase::Completed) => RunState::Ended {
-                at: ended.unwrap_or_else(|| created_at(&object.metadata)),
+            _ if is_over => RunState::Ended {
+                at: measured.or(completed).unwrap_or_else(|| created_at(&object.metadata)),
                 verdict: status.verdict,
             },
+            None | Some(Phase::Pending | Phase::Sizing) => RunState::Waiting,
+            Some(Phase::Suspended) => RunState::Suspended,
+            Some(_) if is_overdue => RunState::Suspended,
             Some(_) => RunState::Active,
         };
         outline.is_of_a_user = run.is_some_and(|run| is_of_a_user(run.trigger));
-        outline.lacks_speeds = status.phase == Some(Phase::Completed) && !judged && !has_speeds(status);
+        outline.lacks_speeds = is_over && !judged && !has_speeds(status);
+        outline.began_at = began_at(status);
         if let Some(placement) = &status.placement {
             outline.gpus = placement.gpus;
             outline.node = (!is_gone).then(|| placement.node.as_str().into());
         }
         outline.phase_since = status.state.timeline.last().map(|entry| entry.started_at);
         if let Some((since, until)) = status.held_gpus() {
-            (outline.gpus_since, outline.gpus_until) = (Some(since), until);
+            let limit = status.removal_ends_by(duration(&object.spec.timeouts.cleanup));
+            outline.gpus_since = Some(since);
+            outline.gpus_until = if is_overdue {
+                limit
+            } else {
+                until.map(|until| limit.map_or(until, |limit| until.min(limit)))
+            };
         }
         outline.earlier = status.state.earlier_gpu_time;
         outline
@@ -182,6 +196,11 @@ impl ValidationFacts {
     /// Returns true if it has or waits for GPUs.
     pub fn is_active(&self) -> bool {
         matches!(self.outline.state, RunState::Waiting | RunState::Active)
+    }
+
+    /// Returns true if its last run did not begin before this time.
+    pub(super) fn began_after(&self, time: DateTime<Utc>) -> bool {
+        self.outline.began_at.is_none_or(|began| began >= time)
     }
 
     /// Time of its end and its verdict.

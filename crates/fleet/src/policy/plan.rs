@@ -83,10 +83,17 @@ impl<'a> Planner<'a> {
         share: &'a NodeShare<'a>,
         children: &'a [&'a ValidationFacts],
     ) -> Self {
+        let nodes = share.own.iter();
+        let nodes = nodes.filter_map(|node| Some((node.hostname.as_deref()?, *node)));
+        let nodes: HashMap<&str, &SelectedNode> = nodes.collect();
         let mut by_hostname: HashMap<&str, NodeHistory<'_>> = HashMap::new();
         for child in children {
             if let Some(hostname) = child.hostname() {
-                by_hostname.entry(hostname).or_default().all.push(child);
+                let history = by_hostname.entry(hostname).or_default();
+                history.all.push(child);
+                if let Some(node) = nodes.get(hostname) {
+                    history.created_at = node.created_at;
+                }
             }
         }
         Self {
@@ -95,11 +102,7 @@ impl<'a> Planner<'a> {
             share,
             children,
             by_hostname,
-            nodes: share
-                .own
-                .iter()
-                .filter_map(|node| Some((node.hostname.as_deref()?, *node)))
-                .collect(),
+            nodes,
             max_age: duration(&facts.policy.spec.freshness.max_age),
             times: PolicyTimes::new(&facts.policy.spec, snapshot.now),
         }
@@ -197,12 +200,13 @@ impl<'a> Planner<'a> {
         let recorded = self.snapshot.measured.get(&node.name);
         let recorded = recorded.filter(|status| status.validation.policy.is_some());
         let recorded = recorded.map(|status| (status.measured_at, status.verdict));
+        let recorded = recorded.filter(|(at, _)| *at >= node.created_at);
         let history = node.hostname.as_deref().and_then(|host| self.by_hostname.get(host));
         let children = history.into_iter().flat_map(|history| &history.all);
         children
+            .filter(|child| child.began_after(node.created_at))
             .filter_map(|child| child.measured())
             .chain(recorded)
-            .filter(|(at, _)| *at >= node.created_at)
             .max_by_key(|(at, _)| *at)
     }
 

@@ -253,6 +253,7 @@ impl PolicyFleet {
             is_confirmation,
             verdict: Verdict::Passed,
             reason: None,
+            began_at: self.now,
             ended_at: self.now,
             environment: Some("0123456789ab".to_owned()),
             product: Some("NVIDIA H100".to_owned()),

@@ -2,7 +2,7 @@
 
 mod running;
 
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::margin::own_past_margin;
@@ -286,14 +286,29 @@ fn a_confirmation_is_compared_with_the_same_past_and_is_no_run_of_its_own() {
     assert!(preempted.expect("measured").is_confirmation);
 }
 
+/// Its cleanup may outlast the machine.
 #[test]
 fn a_run_on_an_earlier_machine_of_the_same_name_is_not_recorded() {
-    let measured = measured(validation(1, &[("GPU-a", 8000)])).expect("measured");
-    let replaced = NodeIdentity {
-        created_at: measured.ended_at + TimeDelta::seconds(1),
-        ..node(UID)
+    let trial = |number: u8, minute: u8| {
+        let at = format!("2026-11-20T10:{minute}:00Z");
+        json!({"number": number, "outcome": "Miss", "startedAt": at, "completedAt": at})
     };
-    assert_eq!(decide(&measured, &replaced, std::iter::empty()), NodeChange::Nothing);
+    let measured = changed(validation(1, &[("GPU-a", 8000)]), |object| {
+        object["status"]["operatorState"]["trials"] = json!([trial(1, 30), trial(2, 50)]);
+    });
+    let measured = measured.expect("measured");
+    let decided = |created: &str| {
+        let identity = NodeIdentity {
+            created_at: created.parse().expect("a time"),
+            ..node(UID)
+        };
+        decide(&measured, &identity, std::iter::empty())
+    };
+    for created in ["2026-11-20T10:40:00Z", "2026-11-20T10:55:00Z", "2026-11-20T11:02:00Z"] {
+        assert_eq!(decided(created), NodeChange::Nothing, "{created}");
+    }
+    // The run only waited for the machine.
+    assert_ne!(decided("2026-11-20T10:20:00Z"), NodeChange::Nothing);
 }
 
 #[test]

@@ -87,6 +87,43 @@ fn active_validations_use_a_budget() {
     assert_eq!(world.decide().create.len(), 1);
 }
 
+/// Its node is dead, so pods stay. The second one had no verdict, and the last one was suspended and is gone at last.
+#[test]
+fn a_removal_that_takes_too_long_holds_its_node_and_no_budget() {
+    let minutes = |minutes| ago(11) + TimeDelta::minutes(minutes);
+    let mut over = ended("Error", minutes(0));
+    over["phase"] = json!("CleaningUp");
+    over["placement"]["node"] = json!("n1");
+    over["conditions"][0]["status"] = json!("False");
+    over["operatorState"] = json!({"leftovers": "Overdue", "timeline": [
+        {"phase": "Deploying", "startedAt": minutes(-10), "completedAt": minutes(-5)},
+        {"phase": "CleaningUp", "startedAt": minutes(-5)},
+    ]});
+    let mut unjudged = over.clone();
+    (unjudged["verdict"], unjudged["run"]["completedAt"]) = (Value::Null, Value::Null);
+    let mut suspended = unjudged.clone();
+    suspended["phase"] = json!("Suspended");
+    suspended["conditions"][0]["status"] = json!("True");
+    suspended["operatorState"]["timeline"][1]["completedAt"] = json!(now());
+    for status in [over, unjudged, suspended] {
+        let budgets = json!([{"nodes": 1}, {"gpuMinutesPerDay": 100}]);
+        let mut world = World::new(&["n1", "n2"], &json!({"budgets": budgets}));
+        world.create(&status);
+        let decision = world.decide();
+        assert_eq!(targets(&decision), ["n2"], "{status}");
+        let nodes = decision.status.nodes.map(|nodes| (nodes.running, nodes.busy));
+        assert_eq!(nodes, Some((0, 1)), "{status}");
+        assert_eq!(
+            decision.status.gpu_minutes_today,
+            Some(80),
+            "8 GPUs until the cleanup's time-out: {status}"
+        );
+        // Its GPU minutes of today would go with it.
+        world.nodes.clear();
+        assert_eq!(world.decide().delete, [], "{status}");
+    }
+}
+
 #[test]
 fn gpu_minutes_of_today_use_a_budget() {
     let spec = json!({"budgets": [{"nodes": 1}, {"gpuMinutesPerDay": 80}]});

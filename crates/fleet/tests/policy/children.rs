@@ -57,7 +57,11 @@ fn the_same_attempt_has_the_same_name_and_the_next_one_another() {
     // The first one is deleted, and its number is not used again.
     world.validations.retain(|validation| validation.name.ends_with("-2"));
     world.now += TimeDelta::hours(200);
-    assert!(names(&world.decide().create).iter().all(|name| name.ends_with("-3")));
+    let next = names(&world.decide().create);
+    assert!(
+        next.len() == 2 && next.iter().all(|name| name.ends_with("-3")),
+        "{next:?}"
+    );
 }
 
 #[test]
@@ -118,6 +122,20 @@ fn a_run_that_cannot_measure_doubles_the_pause_of_its_node() {
         world.now += TimeDelta::hours(168);
         assert_eq!(targets(&world.decide()), ["n1"], "a measurement ends the pauses");
     }
+}
+
+#[test]
+fn a_new_machine_has_no_pause_of_the_one_before() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&ended("Error", world.now));
+    world.now += TimeDelta::minutes(10);
+    world.create(&ended("Error", world.now));
+    assert!(world.decide().create.is_empty());
+    // The cleanup of the last run outlasted its machine.
+    world.nodes[0].created_at = world.now - TimeDelta::minutes(1);
+    let next = world.decide().create.remove(0);
+    let annotations = next.metadata.annotations.expect("annotations");
+    assert_eq!(annotations["perfvalidation.dev/errors-before"], "0");
 }
 
 #[test]

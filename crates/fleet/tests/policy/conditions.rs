@@ -44,7 +44,7 @@ fn a_refusal_is_reported_and_ends_all_attempts_for_a_while() {
     world.refusal = Some(refusal(false));
     let decision = world.decide();
     assert!(decision.create.is_empty());
-    let message = "The API server refused a validation: 403 Forbidden: no quota. Remove the cause; the operator tries again every few minutes.";
+    let message = "No validation can be created: 403 Forbidden: no quota. Remove the cause; the operator tries again every few minutes.";
     assert_eq!(ready(&decision), ("False", "Refused", message));
     world.now += TimeDelta::minutes(1);
     let decision = world.decide();

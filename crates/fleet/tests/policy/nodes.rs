@@ -53,6 +53,21 @@ fn a_verdict_of_an_earlier_machine_or_of_a_users_run_does_not_count() {
     assert_eq!(decision.status.nodes.map(|nodes| nodes.failed), Some(0));
 }
 
+/// The cleanup of a run may outlast its machine.
+#[test]
+fn a_run_that_began_on_an_earlier_machine_does_not_count() {
+    let minutes = |minutes| now() - TimeDelta::minutes(minutes);
+    let mut status = ended("Failed", now());
+    let trial = json!({"number": 1, "outcome": "Miss", "startedAt": minutes(8), "completedAt": minutes(6)});
+    status["operatorState"]["trials"] = json!([trial]);
+    for (age, due) in [(9, 0), (7, 1), (5, 1)] {
+        let mut world = World::new(&["n1"], &json!({}));
+        world.create(&status);
+        world.nodes[0].created_at = minutes(age);
+        assert_eq!(targets(&world.decide()).len(), due, "{age} minutes");
+    }
+}
+
 #[test]
 fn the_age_of_a_stale_verdict_is_the_policy_s() {
     let mut world = World::new(&["n1"], &json!({"freshness": {"maxAge": "24h"}}));

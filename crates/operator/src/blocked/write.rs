@@ -5,7 +5,7 @@ use perfval_cluster::{Class, StatusWrite};
 use perfval_run::{Event, Run};
 use tracing::warn;
 
-use super::{because_of, no_longer, refused};
+use super::{because_of, no_longer, redacted, refused};
 use crate::context::Context;
 use crate::resting;
 
@@ -51,7 +51,10 @@ pub(crate) async fn record_blocked(
             }
         }
         Ok(None) => {}
-        Err(failure) => warn!(%failure, "the whole object could not be read"),
+        Err(failure) => {
+            let failure = redacted(&failure.to_string(), Some(run.spec()));
+            warn!(failure, "the whole object could not be read");
+        }
     }
 }
 
@@ -62,9 +65,9 @@ async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidation
             context.announce(run, event);
         }
         Ok(StatusWrite::Unchanged | StatusWrite::Conflict) => {}
-        Err(error) => warn!(
-            error = &error as &dyn std::error::Error,
-            "the obstacle could not be written into the status"
-        ),
+        Err(error) => {
+            let error = redacted(&error.to_string(), Some(run.spec()));
+            warn!(error, "the obstacle could not be written into the status");
+        }
     }
 }

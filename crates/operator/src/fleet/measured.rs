@@ -112,6 +112,7 @@ mod tests {
             is_confirmation: false,
             verdict: Verdict::Passed,
             reason: None,
+            began_at: DateTime::UNIX_EPOCH,
             ended_at: DateTime::from_timestamp(second, 0).expect("a time"),
             environment: None,
             product: None,

@@ -22,6 +22,8 @@ const BEHIND: Duration = Duration::from_mins(5);
 const SET_BACK: TimeDelta = TimeDelta::hours(24);
 /// First pause after a refusal. Each further one doubles it.
 const PAUSE: TimeDelta = TimeDelta::seconds(30);
+/// Failures in a row that may pass by themselves, such as that of a webhook, before they count as a refusal.
+const FAILURES: u32 = 2;
 /// Longest pause.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(5);
 
@@ -141,6 +143,15 @@ impl OfPolicy {
             message,
             until: now + pause,
         });
+    }
+
+    /// Records a failure that may pass by itself.
+    pub(super) fn fail(&mut self, message: String, now: DateTime<Utc>) {
+        if self.refusals < FAILURES {
+            self.refusals += 1;
+        } else {
+            self.refuse(message, false, now);
+        }
     }
 
     /// Forgets refusals, because a validation was created.

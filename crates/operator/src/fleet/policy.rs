@@ -15,7 +15,7 @@ use perfval_api::PerfValidation;
 use perfval_api::fleet::{
     NodePerformance, NodePerformanceStatus, PerfBaseline, PerfValidationPolicy, PerfValidationPolicyStatus,
 };
-use perfval_cluster::{Class, Creation};
+use perfval_cluster::{CallFailure, Class, Creation};
 use perfval_fleet::policy::{
     HOSTNAME, Outline, PolicyDecision, PolicyFacts, Snapshot, ValidationFacts, decide, unreadable,
 };
@@ -28,8 +28,10 @@ use super::fingerprint::fingerprint;
 use super::memory::Memory;
 use super::stored_objects::{self, FleetStore};
 use super::survey::survey;
+use crate::blocked;
 use crate::boundary::{Panicked, catch};
 use crate::context::Context;
+use crate::stored;
 
 /// Least time between two looks, and the further time until the next one without a change.
 const REST: Duration = Duration::from_secs(5);
@@ -255,12 +257,23 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 }
             }
             Err(failure) => {
-                warn!(namespace, name, %failure, "a validation could not be deleted; trying again");
+                warn!(
+                    namespace,
+                    name,
+                    failure = redacted(policy, &failure),
+                    "a validation could not be deleted; trying again"
+                );
                 context.metrics.failed(FAILED);
             }
         }
     }
     for validation in decision.create.iter().take(AT_ONCE) {
+        // The operator would create an object that it cannot read.
+        if let Some(why) = stored::too_large(validation) {
+            let message = format!("spec.validationTemplate is too large: {why}");
+            memory.policy(policy).refuse(message, false, now);
+            break;
+        }
         match cluster.create_validation(validation).await {
             Ok(Creation::Done(created)) => {
                 memory.policy(policy).allow();
@@ -290,7 +303,12 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                 break;
             }
             Err(failure) => {
-                warn!(policy = policy.name_any(), %failure, "a validation could not be created; trying again later");
+                let message = redacted(policy, &failure);
+                warn!(
+                    policy = policy.name_any(),
+                    failure = message,
+                    "a validation could not be created; trying again later"
+                );
                 context.metrics.failed(FAILED);
                 if failure.class() == Class::Permanent {
                     if !failure.refuses_all() {
@@ -298,7 +316,9 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
                         set_back(memory, policy, validation, now);
                     }
                     let known = memory.policy(policy);
-                    known.refuse(failure.to_string(), failure.is_namespace_missing(), now);
+                    known.refuse(message, failure.is_namespace_missing(), now);
+                } else {
+                    memory.policy(policy).fail(message, now);
                 }
                 // The others may be refused too.
                 break;
@@ -306,6 +326,11 @@ async fn act(context: &Context, memory: &mut Memory, policy: &PerfValidationPoli
         }
     }
     write(context, memory, policy, decision.status).await;
+}
+
+/// Answer of the API server without values of the template, which it may quote.
+fn redacted(policy: &PerfValidationPolicy, failure: &CallFailure) -> String {
+    blocked::redacted(&failure.to_string(), Some(&policy.spec.validation_template.spec))
 }
 
 /// Puts the node of a validation last, so that the others get their turn.
@@ -337,7 +362,11 @@ async fn write(
     match context.cluster.write_policy_status(policy, &status).await {
         Ok(()) => known.written = Some((Instant::now(), status)),
         Err(failure) => {
-            warn!(policy = policy.name_any(), %failure, "the status of a policy could not be written; trying again");
+            warn!(
+                policy = policy.name_any(),
+                failure = redacted(policy, &failure),
+                "the status of a policy could not be written; trying again"
+            );
             context.metrics.failed(FAILED);
         }
     }

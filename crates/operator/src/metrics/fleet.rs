@@ -107,8 +107,9 @@ fn add_ready(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicy
     }
 }
 
+/// Adds the numbers of nodes. A policy whose nodes were never read has none.
 fn add_counts(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicyStatus) {
-    let nodes = status.nodes.unwrap_or_default();
+    let Some(nodes) = status.nodes else { return };
     for (state, count) in [
         ("Selected", nodes.selected),
         ("Fresh", nodes.fresh),

@@ -13,9 +13,10 @@ use perfval_fleet::policy::HOSTNAME;
 
 use super::last::{LastNumbers, LastVerdict};
 
-/// Newest results, by the uid of the policy and the hostname of the node.
+/// Newest results, by the uid of the policy, the namespace and the hostname of the node. A user of another namespace may write the same
+/// owner there.
 #[derive(Default)]
-pub(super) struct NewestResults(BTreeMap<(String, String), NewestResult>);
+pub(super) struct NewestResults(BTreeMap<(String, Arc<str>, String), NewestResult>);
 
 struct NewestResult {
     at: DateTime<Utc>,
@@ -43,7 +44,8 @@ impl NewestResults {
         let Some(verdict) = last else { return };
         let at = verdict.at.unwrap_or_default();
         let hostname = object.spec.placement.node_selector.get(HOSTNAME);
-        let node = (policy.uid.clone(), hostname.cloned().unwrap_or_default());
+        let hostname = hostname.cloned().unwrap_or_default();
+        let node = (policy.uid.clone(), namespace.clone(), hostname);
         if self.0.get(&node).is_some_and(|known| known.at >= at) {
             return;
         }

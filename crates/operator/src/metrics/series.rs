@@ -115,7 +115,7 @@ table! {
     WATCH_ERRORS = Counter, "watch_errors", None, &["kind"], "Broken and restarted watches";
     MISSING_RIGHTS = Gauge, "missing_rights", None, &[], "Rights that the operator lacks; /readyz lists them";
     UNREADABLE = Gauge, "unreadable_objects", None, &[], "PerfValidations that the operator cannot parse, or has no room for (SpecUnreadable)";
-    ORPHANS = Gauge, "orphaned_objects", None, &[], "Objects whose PerfValidation was removed by force";
+    ORPHANS = Gauge, "orphaned_objects", None, &[], "Objects without their PerfValidation";
     LATE_OBJECTS = Counter, "late_objects", None, &[], "Objects that came after the confirmed end of their run; each is removed";
     LOST_EVENTS = Counter, "lost_events", None, &[], "Events that could not be published";
     LEADER = Gauge, "leader", None, &[], "1 while this process holds the lease";

@@ -346,10 +346,13 @@ fn an_error_of_a_policy_ends_with_a_newer_result_of_the_node() {
     assert_eq!(with_result(later("Inconclusive")), newest, "one for a node");
     let only = BTreeSet::from(["error".to_owned()]);
     assert_eq!(with_result(later("Skipped")), only, "a skipped run is no result");
+    let mut foreign = ended("p", "n1", "other-namespace", 11, "Passed");
+    foreign.metadata.namespace = Some("tenant".to_owned());
     for other in [
         ended("p", "n1", "earlier", 9, "Passed"),
         ended("p", "n2", "other-node", 11, "Passed"),
         ended("q", "n1", "other-policy", 11, "Passed"),
+        foreign,
     ] {
         assert_eq!(with_result(vec![error(), other.clone()]), only, "{other:?}");
         assert_eq!(with_result(vec![other.clone(), error()]), only, "{other:?}");
@@ -437,6 +440,11 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         of_policy,
         ["perfvalidation_policy_ready{policy=\"h100\",reason=\"NodesUnreadable\"} 0"]
     );
+    blind.nodes = None;
+    metrics.policies([("h100".to_owned(), Some(&blind))].into_iter());
+    let text = metrics.text([]);
+    assert!(text.contains("perfvalidation_policy_ready{policy=\"h100\""), "{text}");
+    assert!(!text.contains("perfvalidation_policy_nodes{"), "never read: {text}");
     metrics.nodes(std::iter::empty());
     metrics.policies(std::iter::empty());
     let text = metrics.text([]);

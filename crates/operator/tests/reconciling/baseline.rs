@@ -4,7 +4,7 @@ use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::inventory::Cluster as Hardware;
 use serde_json::{Value, json};
 
-use crate::policy::{LOOK, policy, put_measurement, put_policy};
+use crate::policy::{looks_again, policy, put_measurement, put_policy};
 use crate::{Operator, eventually, with_hardware};
 
 const NAME: &str = "nvidia-h100-0123456789ab";
@@ -67,7 +67,7 @@ async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
         put_measurement(&server, node, microseconds);
     }
     put_policy(&server, "p", &json!({}));
-    let _operator = Operator::start(&server);
+    let operator = Operator::start(&server);
     waits_for_approval(&server, NAME).await;
     let waiting = baseline(&server, NAME);
     assert_eq!(waiting["metadata"]["ownerReferences"], Value::Null);
@@ -83,7 +83,7 @@ async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
     .await;
     let writes = count_writes(&server);
     assert_eq!(writes, 3, "one create and two statuses");
-    tokio::time::sleep(LOOK).await;
+    looks_again(&server, &operator).await;
     assert_eq!(count_writes(&server), writes, "nothing has changed");
 }
 

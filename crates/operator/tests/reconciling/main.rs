@@ -165,7 +165,7 @@ async fn eventually(server: &ApiServer, what: &str, is: impl Fn(&ApiServer) -> b
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    if tokio::time::timeout(Duration::from_secs(30), waiting).await.is_err() {
+    if tokio::time::timeout(Duration::from_mins(1), waiting).await.is_err() {
         let objects = server.objects("perfvalidations");
         panic!(
             "never: {what}\n{}",

@@ -15,12 +15,18 @@ fn put_run(server: &ApiServer, phase: &str, run: i64) {
     put_run_on(server, ("h100", NODE), phase, run);
 }
 
+/// Time of a run by its number. Runs that the operator ends have the time of this machine, which is later.
+fn run_time(run: i64) -> String {
+    format!("2020-11-20T11:{run:02}:00Z")
+}
+
 fn put_run_on(server: &ApiServer, (name, node): (&str, &str), phase: &str, run: i64) {
     let mut object = crate::manifest(name);
+    let at = run_time(run);
     object["status"] = json!({
         "observedGeneration": 1, "phase": phase, "verdict": "Passed", "reason": "GatesMet",
         "run": {"number": run, "trigger": "Created", "generation": 1,
-                "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
+                "startedAt": at, "completedAt": at},
         "placement": {"node": node, "allocation": "DRA", "gpus": 1, "nodeGPUs": 1, "devices": [format!("GPU-{node}")]},
         "operatorState": {
             "environment": {"model": "lab/tiny", "image": "localhost/dynamo:1.4.2", "digest": "0123456789ab", "aiperf": "0.13.0"},
@@ -37,7 +43,7 @@ fn put_run_on(server: &ApiServer, (name, node): (&str, &str), phase: &str, run: 
 }
 
 fn put_node(server: &ApiServer) -> Value {
-    put_node_of(server, "2026-11-20T09:00:00Z")
+    put_node_of(server, "2020-11-20T09:00:00Z")
 }
 
 /// A node that was created at this time.
@@ -125,6 +131,7 @@ fn end_run(server: &ApiServer, run: i64) {
     server.edit("perfvalidations", NAMESPACE, "h100", |object| {
         object["status"]["phase"] = json!("CleaningUp");
         object["status"]["run"]["number"] = json!(run);
+        object["status"]["run"]["startedAt"] = json!(run_time(run));
         object["status"]["run"]["completedAt"] = json!(null);
     });
 }
@@ -170,7 +177,7 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     operator.end().await;
 
     server.delete("nodes", "", NODE);
-    let anew = put_node_of(&server, "2026-11-20T11:01:30Z");
+    let anew = put_node_of(&server, "2020-11-20T11:01:30Z");
     put_run(&server, "Completed", 2);
     let _operator = Operator::start(&server);
     eventually(&server, "the new node is recorded", shows(2)).await;
@@ -188,7 +195,7 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
 
 /// Lets the operator write another node. Once the watch shows the first object, that write forgets that it was an own one.
 async fn record_another_node(server: &ApiServer) {
-    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "creationTimestamp": "2026-11-20T09:00:00Z"}}));
+    server.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "creationTimestamp": "2020-11-20T09:00:00Z"}}));
     put_run_on(server, ("other", "n2"), "CleaningUp", 1);
     eventually(server, "the other node is recorded", |server| {
         server.get("nodeperformances", "", "n2").is_some()
@@ -216,7 +223,7 @@ async fn record_second_run(server: &ApiServer) -> Value {
 fn replace_node(server: &ApiServer) {
     server.delete("nodes", "", NODE);
     server.delete("nodeperformances", "", NODE);
-    put_node_of(server, "2026-11-20T11:01:30Z");
+    put_node_of(server, "2020-11-20T11:01:30Z");
 }
 
 #[tokio::test]

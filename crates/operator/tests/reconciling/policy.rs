@@ -1,15 +1,10 @@
 //! Validations that the operator creates for a policy.
 
-use std::time::Duration;
-
 use perfval_testkit::api_server::{ApiServer, Fault};
 use perfval_testkit::inventory::Cluster as Hardware;
 use serde_json::{Value, json};
 
 use crate::{NAMESPACE, Operator, eventually, manifest, with_hardware};
-
-/// Time in which a leader looks at the policies at least once.
-pub const LOOK: Duration = Duration::from_secs(7);
 
 pub fn put_policy(server: &ApiServer, name: &str, change: &Value) {
     let mut spec = json!({
@@ -66,6 +61,26 @@ fn message(server: &ApiServer, name: &str) -> String {
     message.as_str().unwrap_or_default().to_owned()
 }
 
+/// Waits until the operator has looked at all policies once more. A policy that cannot be parsed starts a look, which exports it
+/// first. The export of the second one shows that the look at the first one is over.
+pub async fn looks_again(server: &ApiServer, operator: &Operator) {
+    for name in ["look-1", "look-2"] {
+        put_policy(server, name, &json!({"budgets": "of another version"}));
+        let series = format!("perfvalidation_policy_ready{{policy=\"{name}\"");
+        eventually(server, "a look begins", |_| {
+            operator.metrics().text([]).contains(&series)
+        })
+        .await;
+    }
+}
+
+fn count_creates(server: &ApiServer) -> usize {
+    let calls = server.calls().into_iter();
+    calls
+        .filter(|call| call.verb == "create" && call.resource == "perfvalidations")
+        .count()
+}
+
 #[tokio::test]
 async fn each_due_node_gets_one_validation_also_after_a_crash() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
@@ -107,7 +122,7 @@ async fn a_node_of_two_policies_gets_the_validation_of_one() {
         &json!({"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "n1"}}}),
     );
     put_policy(&server, "b", &json!({}));
-    let _operator = Operator::start(&server);
+    let operator = Operator::start(&server);
     eventually(&server, "both policies have a node", |server| {
         reason(server, "a") == "Reconciled" && reason(server, "b") == "Overlapping"
     })
@@ -116,7 +131,7 @@ async fn a_node_of_two_policies_gets_the_validation_of_one() {
         !validated(server, "a").is_empty() && !validated(server, "b").is_empty()
     })
     .await;
-    tokio::time::sleep(LOOK).await;
+    looks_again(&server, &operator).await;
     assert_eq!(
         (validated(&server, "a"), validated(&server, "b")),
         (vec!["n1".to_owned()], vec!["n2".to_owned()])
@@ -229,20 +244,45 @@ async fn a_policy_waits_until_runs_are_allowed_in_its_namespace() {
 #[tokio::test]
 async fn a_refusal_is_reported_with_the_words_of_the_server_and_does_not_loop() {
     let server = with_hardware(&Hardware::of_nodes(&["n1", "n2"]));
+    let mut template = json!({"metadata": {"namespace": NAMESPACE}, "spec": manifest("unused")["spec"]});
+    template["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "LICENSE_KEY", "value": "opensesame"}]);
+    put_policy(&server, "p", &json!({"validationTemplate": template}));
+    let refused = Fault::refuse("create", "perfvalidations", 403);
+    server.fail(refused.saying("exceeded quota: runs, by opensesame"));
+    let operator = Operator::start(&server);
+    has_reason(&server, "Refused").await;
+    let message = message(&server, "p");
+    assert!(message.contains("exceeded quota: runs, by [hidden]"), "{message}");
+    looks_again(&server, &operator).await;
+    let creates = count_creates(&server);
+    assert!(creates <= 2, "{creates} creations: one a pause, and not one a look");
+}
+
+#[tokio::test]
+async fn a_webhook_that_stays_away_is_reported_and_asked_less_often() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
     put_policy(&server, "p", &json!({}));
-    server.fail(Fault::refuse("create", "perfvalidations", 403).saying("exceeded quota: runs"));
+    server.fail(Fault::refuse("create", "perfvalidations", 500).saying("failed calling webhook"));
+    let operator = Operator::start(&server);
+    has_reason(&server, "Refused").await;
+    let message = message(&server, "p");
+    assert!(message.contains("failed calling webhook"), "{message}");
+    looks_again(&server, &operator).await;
+    assert_eq!(count_creates(&server), 3);
+}
+
+#[tokio::test]
+async fn a_template_that_is_too_large_creates_nothing() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    let mut template = json!({"metadata": {"namespace": NAMESPACE}, "spec": manifest("unused")["spec"]});
+    template["spec"]["model"]["name"] = "m".repeat(17 << 10).into();
+    put_policy(&server, "p", &json!({"validationTemplate": template}));
     let _operator = Operator::start(&server);
     has_reason(&server, "Refused").await;
     let message = message(&server, "p");
-    assert!(message.contains("exceeded quota: runs"), "{message}");
-    let creates = || {
-        let calls = server.calls().into_iter();
-        calls
-            .filter(|call| call.verb == "create" && call.resource == "perfvalidations")
-            .count()
-    };
-    tokio::time::sleep(LOOK).await;
-    assert_eq!(creates(), 1);
+    let why = "No validation can be created: spec.validationTemplate is too large: the spec has ";
+    assert!(message.starts_with(why), "{message}");
+    assert_eq!(count_creates(&server), 0);
 }
 
 /// A quota refuses all nodes alike, so the order stays.

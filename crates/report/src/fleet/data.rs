@@ -23,6 +23,8 @@ pub struct FleetReport {
     pub(super) never: BTreeMap<String, String>,
     /// Policies by name, each with its status.
     pub(super) policies: BTreeMap<String, PerfValidationPolicyStatus>,
+    /// Number of policies that could not be parsed.
+    pub(super) unparsed_policies: usize,
     /// Versions and labels of nodes; `None` if they could not be read.
     pub(super) properties: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Number of nodes whose measurement could not be parsed.
@@ -56,17 +58,19 @@ impl FleetReport {
             measured: measured.collect(),
             never,
             policies: BTreeMap::new(),
+            unparsed_policies: 0,
             properties: None,
             unparsed: 0,
             now,
         }
     }
 
-    /// Adds policies, with the outliers that they found.
+    /// Adds policies, with the outliers that they found, and the number of those that could not be parsed.
     #[must_use]
-    pub fn with_policies(mut self, policies: &[PerfValidationPolicy]) -> Self {
+    pub fn with_policies(mut self, policies: &[PerfValidationPolicy], unparsed: usize) -> Self {
         let read = |policy: &PerfValidationPolicy| Some((policy.name_any(), policy.status.clone()?));
         self.policies = policies.iter().filter_map(read).collect();
+        self.unparsed_policies = unparsed;
         self
     }
 

@@ -2,29 +2,40 @@
 
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
-use perfval_api::fleet::{Outlier, OutlierConfidence};
+use perfval_api::fleet::{Outlier, OutlierConfidence, PolicyNodes};
 
 use super::data::FleetReport;
 use crate::html::parts::{or_dash, scrolling};
 
-/// Outliers of all policies, and those that would be taken out of service.
+/// A section that lacks policies, with their number.
+pub(super) fn incomplete(fleet: &FleetReport, section: &Markup) -> Markup {
+    html! {
+        @if fleet.unparsed_policies > 0 {
+            p.absent { "Policies that could not be parsed, and are missing here with their outliers: " (fleet.unparsed_policies) "." }
+        }
+        (section)
+    }
+}
+
+/// Outliers of all policies, and the number of those that are a reason to take a node out of service.
 pub(super) fn outliers(fleet: &FleetReport) -> Markup {
-    if fleet.policies.is_empty() {
+    // A new policy has a status before its nodes were read.
+    if fleet.policies.values().all(|status| status.nodes.is_none()) {
         return html! { p.absent { "No comparison by a PerfValidationPolicy was read." } };
     }
     let found: Vec<&Outlier> = fleet.policies.values().flat_map(|status| &status.outliers).collect();
     if found.is_empty() {
-        return html! { p { "No node is an outlier." } };
+        return html! { p { "No node is an outlier" @if fleet.unparsed_policies > 0 { " by the other policies" } "." } };
     }
-    let acts = |outlier: &Outlier| outlier.confidence == Some(OutlierConfidence::Actionable);
-    let out = found.iter().filter(|outlier| acts(outlier)).count();
+    let acts = |outlier: &&&Outlier| outlier.confidence == Some(OutlierConfidence::Actionable);
+    let out = found.iter().filter(acts).count();
     let word = |confidence: OutlierConfidence| -> &'static str { confidence.into() };
     let table = html! {
         table {
             caption { "Percentages are of the gate, of the own earlier runs, or of the peers, as the comparison says" }
             thead { tr {
                 @for name in ["Node", "GPU", "Comparison", "Confidence"] { th scope="col" { (name) } }
-                th.number scope="col" { "Result" } th scope="col" { "Out of service" } th scope="col" { "Validation" }
+                th.number scope="col" { "Result" } th scope="col" { "Validation" }
             } }
             tbody { @for outlier in &found { tr {
                 th scope="row" { (outlier.node) }
@@ -32,7 +43,6 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
                 td { (outlier.reason.as_str()) }
                 td { (or_dash(outlier.confidence.map(word))) }
                 td.number { (or_dash(outlier.percent.map(|percent| format!("{percent} %")))) }
-                td { @if acts(outlier) { "would be taken out" } @else { "stays" } }
                 td { (outlier.validation) }
             } } }
         }
@@ -94,12 +104,15 @@ pub(super) fn policies(fleet: &FleetReport) -> Markup {
                 th scope="col" { "All fresh at" }
             } }
             tbody { @for (name, status) in &fleet.policies {
-                @let nodes = status.nodes.unwrap_or_default();
+                @let count = |number: fn(PolicyNodes) -> i64| or_dash(status.nodes.map(number));
                 tr {
                     th scope="row" { (name) }
-                    @for number in [nodes.selected, nodes.fresh, nodes.stale, nodes.never_measured, nodes.running, nodes.busy] {
-                        td.number { (number) }
-                    }
+                    td.number { (count(|nodes| nodes.selected)) }
+                    td.number { (count(|nodes| nodes.fresh)) }
+                    td.number { (count(|nodes| nodes.stale)) }
+                    td.number { (count(|nodes| nodes.never_measured)) }
+                    td.number { (count(|nodes| nodes.running)) }
+                    td.number { (count(|nodes| nodes.busy)) }
                     td.number { (or_dash(status.gpu_minutes_today)) }
                     td { (or_dash(status.expected_completion_time.map(time))) }
                 }

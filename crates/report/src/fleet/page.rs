@@ -9,7 +9,7 @@ use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
 use perfval_fleet::margin::own_past_margin;
 
 use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
-use super::outliers;
+use super::outliers::{self, incomplete};
 use crate::html::parts::{or_dash, scrolling};
 use crate::html::{Section, document};
 
@@ -29,13 +29,17 @@ impl FleetReport {
         let sections = [
             Section("gpus", "GPUs of each node", heat_map(self, &environments)),
             Section("nodes", "Nodes, the worst first", ranking(self)),
-            Section("outliers", "Outliers", outliers::outliers(self)),
+            Section("outliers", "Outliers", incomplete(self, &outliers::outliers(self))),
             Section(
                 "difference",
                 "How outliers differ from nodes that pass",
-                outliers::difference(self),
+                incomplete(self, &outliers::difference(self)),
             ),
-            Section("policies", "Coverage and cost", outliers::policies(self)),
+            Section(
+                "policies",
+                "Coverage and cost",
+                incomplete(self, &outliers::policies(self)),
+            ),
             Section("environments", "Environments", compared(&environments)),
             Section("never", "Never measured", never(self)),
         ];

@@ -6,17 +6,9 @@ use super::over_time::second;
 use super::parts::{or_dash, scrolling};
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
-use crate::timeline::{ChartLine, GpuTimeline, Timeline, WorkerTimeline};
+use crate::timeline::{ChartLine, GPU_FIELDS, GpuTimeline, Timeline, WorkerTimeline};
 
 const SIZE: (f64, f64) = (270.0, 145.0);
-
-/// Drawn fields of a GPU, with unit and factor from the recorded number.
-const GPU: [(Field, &str, &str, f64); 4] = [
-    (Field::SmClock, "clock", "MHz", 1.0),
-    (Field::Power, "power", "W", 1000.0),
-    (Field::Temperature, "temperature", "°C", 1.0),
-    (Field::Utilisation, "use", "%", 1.0),
-];
 
 /// A column of the table of the workers.
 type Column = (&'static str, fn(&WorkerLoad) -> Option<String>);
@@ -152,24 +144,20 @@ fn mean(line: &ChartLine) -> String {
     short(values.iter().sum::<f64>() / f64::from(count))
 }
 
-/// The median of several lines, at the seconds of any of them.
+/// The median of several lines, at the seconds of any of them. Nothing is drawn where no line goes on.
 fn median(lines: &[&ChartLine]) -> ChartLine {
     let mut points: Vec<(f64, f64)> = lines.iter().flat_map(|line| line.iter().flatten().copied()).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mut parts: ChartLine = vec![Vec::new()];
-    let mut before = f64::MIN;
-    for group in points.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
-        // Between two trials nothing is drawn.
-        if group[0].0 - before > 2.0 {
-            parts.push(Vec::new());
-        }
-        before = group[0].0;
-        let middle = f64::midpoint(group[(group.len() - 1) / 2].1, group[group.len() / 2].1);
-        if let Some(part) = parts.last_mut() {
-            part.push((before, middle));
-        }
-    }
-    parts
+    let groups = points.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq());
+    let middle = |group: &[(f64, f64)]| f64::midpoint(group[(group.len() - 1) / 2].1, group[group.len() / 2].1);
+    let medians: Vec<(f64, f64)> = groups.map(|group| (group[0].0, middle(group))).collect();
+    let goes_on = |from: &(f64, f64), to: &(f64, f64)| {
+        let spans = |part: &Vec<(f64, f64)>| {
+            part.first().is_some_and(|first| first.0 <= from.0) && part.last().is_some_and(|last| last.0 >= to.0)
+        };
+        lines.iter().any(|line| line.iter().any(spans))
+    };
+    medians.chunk_by(goes_on).map(<[_]>::to_vec).collect()
 }
 
 fn table(facts: &Facts) -> Markup {
@@ -202,7 +190,7 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
     html! {
         @if sampled {
             p.legend { "The GPUs of the workers in the same seconds, all on the same axes; dashed: the median of the others." }
-            @for (field, what, unit, per) in GPU { (field_chart(timeline, field, what, unit, per)) }
+            @for (field, what, unit, per) in GPU_FIELDS { (field_chart(timeline, field, what, unit, per)) }
         } @else { (absent("Clocks, power and temperature over time", &why)) }
         @if let Some((trial, record)) = last { (summaries(timeline, trial, record)) }
     }

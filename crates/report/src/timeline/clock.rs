@@ -13,8 +13,13 @@ pub(crate) struct TimelineMark {
     pub text: String,
 }
 
-/// Drawn fields of a GPU.
-const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];
+/// Drawn fields of a GPU, with unit and factor from the recorded number.
+pub(crate) const GPU_FIELDS: [(Field, &str, &str, f64); 4] = [
+    (Field::SmClock, "clock", "MHz", 1.0),
+    (Field::Power, "power", "W", 1000.0),
+    (Field::Temperature, "temperature", "°C", 1.0),
+    (Field::Utilisation, "use", "%", 1.0),
+];
 
 /// From a trial's own seconds to those of the run.
 #[derive(Clone, Copy)]
@@ -65,7 +70,7 @@ impl TrialClock {
 
     #[expect(clippy::cast_precision_loss, reason = "clocks, watts and degrees")]
     pub fn gpu(self, lines: &mut Vec<(Field, ChartLine)>, samples: &GpuSeries) {
-        for field in SHOWN {
+        for (field, ..) in GPU_FIELDS {
             let known = samples.samples.iter().filter(|sample| self.shown.contains(sample.0));
             let points: Vec<(f64, f64)> = known
                 .filter_map(|sample| Some((self.x(sample.0), sample.1.get(field)? as f64)))

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use perfval_report::RunReport;
+
+use super::sources::edited;
 use super::{recorded, report, runs};
 
 #[test]
@@ -112,6 +115,27 @@ fn the_odd_worker_is_framed_and_named() {
             "{}",
             &figure[..200]
         );
+    }
+}
+
+#[test]
+fn thinned_samples_are_drawn_as_lines_too() {
+    for run in [recorded::slow(), recorded::shared()] {
+        let results = edited(&run.results, |payload| {
+            for worker in &mut payload.workers {
+                worker.thin(worker.samples.len() / 4);
+            }
+            for gpu in &mut payload.gpus {
+                gpu.thin(gpu.samples.len() / 4);
+            }
+        });
+        let page = RunReport::new(&run.object, Some(&results)).expect("a report").html();
+        let peers: Vec<&str> = page.split("class=\"line peers\" d=\"").skip(1).collect();
+        assert!(peers.len() >= 2, "two workers");
+        for rest in peers {
+            let path = rest.split('"').next().expect("a path");
+            assert!(path.contains('L') && !path.contains("h1"), "a point is no line: {path}");
+        }
     }
 }
 

@@ -6,12 +6,13 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{PerfValidation, Verdict};
 use perfval_report::{Error, Export, RunReport};
 use perfval_verdict::frame::Payload;
 use perfval_verdict::gate::Share;
 use perfval_verdict::node_facts::NodeFacts;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::recorded::{self, Saved};
 use super::report;
@@ -78,6 +79,23 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
     assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
 }
 
+/// The results with another payload of the first trial.
+pub fn edited(results: &ConfigMap, edit: impl FnOnce(&mut Payload)) -> ConfigMap {
+    let mut results = results.clone();
+    let trials = results.binary_data.as_mut().expect("trials");
+    let ByteString(packed) = trials.get_mut("trial-1.json.gz").expect("a trial");
+    let mut text = String::new();
+    GzDecoder::new(packed.as_slice())
+        .read_to_string(&mut text)
+        .expect("a payload");
+    let mut payload: Payload = serde_json::from_str(&text).expect("a payload");
+    edit(&mut payload);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    serde_json::to_writer(&mut gzip, &payload).expect("JSON");
+    *packed = gzip.finish().expect("packed");
+    results
+}
+
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// The first thing to compare when two machines with the same GPUs differ.
@@ -87,27 +105,15 @@ fn the_machine_of_the_load_generator_and_the_commit_that_it_loaded_are_shown() {
     let node = run.object.status.as_ref().and_then(|status| status.placement.clone());
     let node = node.expect("a placement").node;
     let page = |machine: &str| {
-        let packed = run.results.binary_data.as_ref().expect("trials")["trial-1.json.gz"]
-            .0
-            .clone();
-        let mut text = String::new();
-        GzDecoder::new(packed.as_slice())
-            .read_to_string(&mut text)
-            .expect("a payload");
-        let mut payload: Payload = serde_json::from_str(&text).expect("a payload");
-        payload.node = Some(NodeFacts {
-            node: machine.to_owned(),
-            cpu_model: Some("Intel(R) Xeon(R) Platinum 8480C".to_owned()),
-            kernel: Some("6.18.44".to_owned()),
-            ..NodeFacts::default()
+        let results = edited(&run.results, |payload| {
+            payload.node = Some(NodeFacts {
+                node: machine.to_owned(),
+                cpu_model: Some("Intel(R) Xeon(R) Platinum 8480C".to_owned()),
+                kernel: Some("6.18.44".to_owned()),
+                ..NodeFacts::default()
+            });
+            payload.record.commit = Some(COMMIT.to_owned());
         });
-        payload.record.commit = Some(COMMIT.to_owned());
-        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-        serde_json::to_writer(&mut packed, &payload).expect("JSON");
-        let packed = packed.finish().expect("packed");
-        let mut results = run.results.clone();
-        let trials = results.binary_data.as_mut().expect("trials");
-        trials.insert("trial-1.json.gz".to_owned(), ByteString(packed));
         RunReport::new(&run.object, Some(&results)).expect("a report").html()
     };
     let facts = "Intel(R) Xeon(R) Platinum 8480C, kernel 6.18.44";
@@ -194,6 +200,36 @@ fn what_is_no_results_config_map_is_refused_by_its_name() {
     run.results.data = Some([("summary.json".to_owned(), "{}".to_owned())].into());
     let error = RunReport::from_results(&run.results).expect_err("no name");
     assert!(error.to_string().contains("summary.json has no object.name"), "{error}");
+}
+
+#[test]
+fn a_summary_with_more_trials_than_any_run_is_refused() {
+    let mut run = recorded::healthy();
+    let data = run.results.data.as_mut().expect("a summary");
+    let mut summary: Value = serde_json::from_str(&data["summary.json"]).expect("JSON");
+    summary["trials"] = vec![summary["trials"][0].clone(); 101].into();
+    data.insert("summary.json".to_owned(), summary.to_string());
+    let error = RunReport::from_results(&run.results).expect_err("too many").to_string();
+    assert!(
+        error.contains("summary.json has 101 trials, more than any run"),
+        "{error}"
+    );
+}
+
+#[test]
+fn trials_that_were_thinned_or_left_out_are_noted() {
+    let mut run = recorded::healthy();
+    let data = run.results.data.as_mut().expect("a summary");
+    let thinned = "trial 1: its samples are left out\ntrial 2: each 4 samples are merged into one\n";
+    data.insert("thinned.txt".to_owned(), thinned.to_owned());
+    data.insert("omitted.txt".to_owned(), "trial 3: 900000 bytes packed\n".to_owned());
+    let page = RunReport::from_results(&run.results).expect("a report").html();
+    for note in [
+        "Not every sample is in the results: trial 1: its samples are left out; trial 2: each 4 samples are merged into one.",
+        "Not in the results: trial 3: 900000 bytes packed.",
+    ] {
+        assert!(page.contains(note), "{page}");
+    }
 }
 
 #[test]

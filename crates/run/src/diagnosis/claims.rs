@@ -1,4 +1,4 @@
-//! Preparations of the kubelet before it starts a container: claims and volumes.
+//! Preparations of the kubelet before it starts a container: claims, volumes and the sandbox.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
@@ -22,7 +22,12 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
     let (event, obstacle) = known.max_by_key(|(event, _)| event.last_seen)?;
     let name = pod.name_any();
     let evidence = format!("pod {name}: {}", event.message.trim());
-    Some(Sign::new(obstacle, name, evidence, Proof::Lasts))
+    let proof = match obstacle {
+        // A container runtime that restarts lacks its handlers for a while.
+        Obstacle::ContainerConfigError => Proof::Repeats(event.last_seen),
+        _ => Proof::Lasts,
+    };
+    Some(Sign::new(obstacle, name, evidence, proof))
 }
 
 /// Returns true if claims and volumes of a pod are prepared, even if earlier attempts failed: its sandbox exists, or
@@ -44,6 +49,10 @@ fn classify(event: &PodEvent) -> Option<Obstacle> {
     let says = |words| event.message.contains(words);
     match event.reason.as_str() {
         "FailedMount" | "FailedAttachVolume" => Some(Obstacle::VolumeUnavailable),
+        // Of containerd and CRI-O: the node has no handler of the RuntimeClass.
+        "FailedCreatePodSandBox" if says("no runtime for") || says("failed to find runtime handler") => {
+            Some(Obstacle::ContainerConfigError)
+        }
         "FailedPrepareDynamicResources" => Some(if says("empty device edits") {
             Obstacle::StaleDRAPlugin
         } else if says("is not registered") {

@@ -6,7 +6,9 @@ use kube::core::ResourceExt as _;
 use super::log;
 use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
+use crate::build::{AIPERF_CONTAINER, FILL_CONTAINER};
 use crate::observed::PodLog;
+use crate::readiness::statuses;
 
 /// Crashes after which a crash is believed if its log or the kernel gives the reason.
 const EXPLAINED_CRASHES: i32 = 2;
@@ -72,6 +74,21 @@ pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> O
         }
         _ => crash(pod, container, logs, &evidence),
     }
+}
+
+/// Sign of a Job's pod whose own container ended while a sidecar goes on, and with it the Job. A native sidecar is an init container.
+pub(super) fn outlived(pod: &Pod) -> Option<Sign> {
+    let is_over =
+        |container: &ContainerStatus| container.state.as_ref().is_some_and(|state| state.terminated.is_some());
+    let is_own = |container: &&ContainerStatus| [AIPERF_CONTAINER, FILL_CONTAINER].contains(&container.name.as_str());
+    let own = statuses(pod).find(|container| is_own(container) && is_over(container))?;
+    let other = statuses(pod).find(|container| is_running(container))?;
+    let name = pod.name_any();
+    let evidence = format!(
+        "pod {name}: container {} ended, container {} still runs",
+        own.name, other.name
+    );
+    Some(Sign::new(Obstacle::SidecarRuns, name, evidence, Proof::Lasts))
 }
 
 fn is_running(container: &ContainerStatus) -> bool {

@@ -35,6 +35,7 @@ fn pod_signs(pod: &Pod, gpus: &str, events: &[PodEvent], logs: &[PodLog]) -> Vec
     }
     let of_containers: Vec<Sign> = container_statuses(pod)
         .filter_map(|container| containers::sign(pod, container, logs))
+        .chain(containers::outlived(pod))
         .collect();
     if of_containers.is_empty() {
         return scheduling::sign(pod, gpus).into_iter().collect();

@@ -13,6 +13,9 @@ const LONGEST_NAMESPACE: usize = 51;
 /// First Dynamo version with least-loaded, power-of-two and device-aware routing; 1.0.2 silently does round-robin.
 const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
 
+/// First version of Dynamo's operator with `runtimeVersionOverride`; earlier ones refuse the field.
+const RUNTIME_VERSION: Version = Version { major: 1, minor: 4 };
+
 /// Supported versions of Dynamo. No run is refused for another one alone, because it may work.
 pub const SUPPORTED: RangeInclusive<Version> = Version { major: 1, minor: 1 }..=Version { major: 1, minor: 6 };
 
@@ -41,6 +44,13 @@ fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
 fn image_version(dynamo: &Dynamo) -> Option<Version> {
     let given = dynamo.runtime_version.as_deref().and_then(Version::parse);
     given.or_else(|| Version::from_image(&dynamo.image))
+}
+
+/// Returns true if a deployment may contain this version of its runtime. An operator of unknown version is taken to have the same.
+pub fn takes_runtime_version(api: &DynamoApi, runtime: &str) -> bool {
+    let operator = api.operator_version.as_deref().and_then(Version::parse);
+    let version = operator.or_else(|| Version::parse(runtime));
+    version.is_none_or(|version| version >= RUNTIME_VERSION)
 }
 
 /// Frontend, workers and Dynamo's operator must share MAJOR.MINOR; a version that cannot be read is not guessed.
@@ -88,4 +98,33 @@ fn router_mode_unsupported(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
             ),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+
+    use super::*;
+
+    #[test]
+    fn operators_of_1_4_and_later_take_the_version_of_the_runtime() {
+        for (version, runtime, takes) in [
+            (Some("1.3.1"), "1.3.1", false),
+            (Some("1.4.2"), "1.4.2", true),
+            (Some("1.10.0"), "1.10.0", true),
+            (Some("main"), "1.4.0", true),
+            (None, "1.4.0", true),
+            (None, "1.3.0", false),
+        ] {
+            let api = DynamoApi {
+                resource: ApiResource::from_gvk(&GroupVersionKind::gvk(
+                    "nvidia.com",
+                    "v1beta1",
+                    "DynamoGraphDeployment",
+                )),
+                operator_version: version.map(str::to_owned),
+            };
+            assert_eq!(takes_runtime_version(&api, runtime), takes, "{version:?} {runtime}");
+        }
+    }
 }

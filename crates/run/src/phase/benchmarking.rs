@@ -6,6 +6,7 @@ mod result;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, Why, Word, WorkerPod};
 use perfval_sizing::Seen;
@@ -31,6 +32,9 @@ use crate::{build, job, norms, patience, progress, time};
 use open::{claims, confirm_again, open, try_open, unread};
 
 pub(super) use open::{before_trial, begin};
+
+/// Pause after a log that could not be read.
+const READ_AGAIN: Duration = Duration::from_secs(5);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -134,13 +138,8 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
     }
     if !is_over {
         // The node first: where it is gone, nothing else of the trial ever comes.
-        if let Some(sign) = signs::worst(pass, trial.pod.as_ref()) {
-            let why = mark_generator(sign.trouble).why();
-            return if sign.is_sure {
-                Step::End(perfval_api::Verdict::Error, why)
-            } else {
-                Step::Wait(why)
-            };
+        if let Some(step) = in_trouble(pass, trial.pod.as_ref()) {
+            return step;
         }
         if let Some(trouble) = queued {
             return if started {
@@ -156,15 +155,33 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
         }
         return Step::wait(Reason::Running, message);
     }
-    if let Some(verdict) = result::read(pass, number, trial, found) {
-        match (claims(pass, pods), norms(pass)) {
+    match result::read(pass, number, trial, found) {
+        Ok(verdict) => match (claims(pass, pods), norms(pass)) {
             (Ok((_, workers)), Ok(norms)) => close(pass, number, &verdict(&workers, &norms), workers, pods),
             (Err(step), _) | (_, Err(step)) => step,
+        },
+        Err(Some(unread)) => {
+            pass.look_again_in(READ_AGAIN);
+            let unread = || Step::wait(Reason::CallFailed, format!("log of trial {number}: {unread}"));
+            in_trouble(pass, None).unwrap_or_else(unread)
         }
-    } else {
-        pass.look_again_in(Duration::from_secs(1));
-        Step::wait(Reason::Running, format!("reading the result of trial {number}"))
+        Err(None) => {
+            pass.look_again_in(Duration::from_secs(1));
+            Step::wait(Reason::Running, format!("reading the result of trial {number}"))
+        }
     }
+}
+
+/// Step for a trouble of the trial's pod, or of the node; `None` without one.
+fn in_trouble(pass: &mut Pass<'_>, pod: Option<&Pod>) -> Option<Step> {
+    let sign = signs::worst(pass, pod)?;
+    let trouble = mark_generator(sign.trouble);
+    let why = trouble.why();
+    if !sign.is_sure {
+        return Some(Step::Wait(why));
+    }
+    pass.find(trouble.obstacle.finding(&trouble.evidence));
+    Some(Step::End(perfval_api::Verdict::Error, why))
 }
 
 /// Norms for the gates; the step without them.

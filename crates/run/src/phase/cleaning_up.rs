@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 pub(super) const PHASE: Definition = Definition {
-    needs: |_| Needs::new(teardown::NEEDS),
+    needs: |_| Needs::default(),
     step,
     timed: Some(Timed {
         limit: |spec, _, began| Some(Limit::new(began, time::duration(&spec.timeouts.cleanup))),
@@ -29,6 +29,9 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
     let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
+    if keep && let Some(step) = teardown::read_children(pass) {
+        return step;
+    }
     // The annotation may come after the deletion began. On the lab such a run then held its node with no deployment.
     if keep && teardown::can_be_kept(pass.seen) {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());

@@ -193,7 +193,7 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
         ..DeploymentState::default()
     });
     let version = spec.dynamo().runtime_version.clone();
-    pass.status.state.runtime_version = version.filter(|_| api.takes_runtime_version);
+    pass.status.state.runtime_version = version.filter(|version| compatibility::takes_runtime_version(api, version));
     pass.status.state.environment = Some(Environment {
         model: spec.model.name.clone(),
         revision: spec.model.revision.clone(),

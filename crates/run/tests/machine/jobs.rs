@@ -105,7 +105,7 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
     );
     assert!(status.message.unwrap_or_default().contains("connection refused"));
 
-    (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Completion("hello".into()));
+    (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Completion);
     story.showing = Showing::Fast;
     story.assert_passes();
     assert_eq!(story.status().state.trials.len(), 2);

@@ -95,7 +95,7 @@ pub(super) fn happen(story: &mut Story, what: &Happening) {
         Happening::Preempted(yes) => story.preempted = yes.then_some("w0"),
         Happening::Answer(yes) => {
             story.answer = if *yes {
-                ProbeAnswer::Completion("x".into())
+                ProbeAnswer::Completion
             } else {
                 ProbeAnswer::Refused(404, String::new())
             };

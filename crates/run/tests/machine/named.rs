@@ -162,6 +162,41 @@ fn a_cache_whose_pod_was_ended_by_others_says_who() {
     }
 }
 
+/// As an injected proxy that is no native sidecar.
+#[test]
+fn a_sidecar_that_outlives_its_job_is_named_and_given_up_after_a_minute() {
+    let outlived = |main: &str| {
+        let container = |name: &str, state: Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let ended = container(main, json!({"terminated": {"exitCode": 0}}));
+        json!({"phase": "Running", "containerStatuses": [ended, container("istio-proxy", json!({"running": {}}))]})
+    };
+    let cache = filling(outlived("fill"));
+    let mut trial = Story::new();
+    trial.showing = Showing::Hang;
+    trial.around.generator = Some(outlived("aiperf"));
+    trial.until(Phase::Benchmarking);
+    for (mut story, pod) in [
+        (cache, "model cache: pod filler"),
+        (trial, "load generator: pod generator"),
+    ] {
+        story.steps(5);
+        story.assert_verdict(None, "ContainerFailed", "told at once");
+        story.assert_message(pod);
+        story.assert_message(
+            " ended, container istio-proxy still runs; switch its injection off in podTemplate.metadata",
+        );
+        story.looks(4, 10);
+        story.assert_verdict(None, "ContainerFailed", "it may end in time");
+        story.looks(4, 10);
+        story.assert_error("ContainerFailed");
+        let found = story.status().diagnosis;
+        assert!(
+            found.iter().any(|finding| finding.remedy.contains("native sidecar")),
+            "{found:?}"
+        );
+    }
+}
+
 #[test]
 fn a_node_that_goes_away_ends_the_trial_on_it() {
     let mut story = Story::new();

@@ -52,7 +52,7 @@ fn trouble() -> impl Strategy<Value = Option<Trouble>> {
                 s.answers(ProbeAnswer::Refused(404, String::new()));
             },
             |s| {
-                s.answers(ProbeAnswer::Completion("x".into()));
+                s.answers(ProbeAnswer::Completion);
             },
         ),
         (

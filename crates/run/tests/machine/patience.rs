@@ -259,8 +259,37 @@ fn a_job_that_left_no_record_is_not_waited_for_for_ever_whatever_its_controllers
         story.until(Phase::Benchmarking);
         story.step();
         story.trial_ended_at = story.now + TimeDelta::seconds(ahead);
-        story.trial_log_unreadable = true;
+        story.trial_log_missing = true;
         story.until(Phase::Completed);
         assert_eq!(story.verdict(), Some(Verdict::Error), "{ahead} s ahead");
     }
+}
+
+/// A kubelet that does not answer for minutes costs no soak of a day.
+#[test]
+fn a_log_that_cannot_be_read_is_waited_for_until_the_limit_of_the_trial() {
+    let unread = || {
+        let mut story = Story::new();
+        story.until(Phase::Benchmarking);
+        story.step();
+        story.trial_log_unreadable = true;
+        story.looks(60, 10);
+        story.assert_at(Phase::Benchmarking, "CallFailed");
+        story.assert_message("log of trial 1: log: 500");
+        story
+    };
+    let mut story = unread();
+    story.trial_log_unreadable = false;
+    story.assert_passes();
+
+    let mut story = unread();
+    story.wait(4000);
+    story.assert_ends_in("CallFailed");
+    story.assert_message("timeouts.benchmark passed");
+
+    // The log of a node that is gone never comes.
+    let mut story = unread();
+    story.around.node = node(false);
+    story.looks(6, 5);
+    story.assert_error("NodeNotReady");
 }

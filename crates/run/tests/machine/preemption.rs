@@ -1,6 +1,7 @@
 //! A run gives way to pods of higher priority, and is tried again.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
+use chrono::TimeDelta;
 use perfval_api::{Phase, Trigger, Verdict};
 use perfval_run::observed::PodEvent;
 use perfval_sizing::Seen;
@@ -127,6 +128,28 @@ fn gpu_time_of_earlier_runs_is_kept() {
         expected += gpus * (earlier.until - since).num_seconds();
         assert_eq!(earlier.seconds, expected);
     }
+}
+
+/// On a dead node the removal took two days, which would use up the budget of a policy.
+#[test]
+fn gpu_time_ends_with_the_time_for_the_removal() {
+    let mut story = at(Benchmarking);
+    let (since, _) = story.status().held_gpus().expect("GPUs");
+    story.until(Benchmarking);
+    preempt(&mut story, "w0");
+    story.preempted = None;
+    story.until(CleaningUp);
+    let began = story.now;
+    story.stuck = true;
+    story.steps(2);
+    story.wait(172_800).step();
+    story.stuck = false;
+    story.until(Pending);
+    let earlier = story.status().state.earlier_gpu_time.expect("GPU time");
+    assert!(
+        earlier.until > since && earlier.until <= began + TimeDelta::minutes(10),
+        "{earlier:?}"
+    );
 }
 
 #[test]

@@ -103,6 +103,8 @@ pub struct Story {
     /// When the open trial's Job ended; long ago, unless a test says so.
     pub trial_ended_at: DateTime<Utc>,
     pub trial_log_unreadable: bool,
+    /// Whether the open trial's Job left no record.
+    pub trial_log_missing: bool,
     /// What the runner says of the open trial.
     pub progress: Option<Progress>,
     /// Page of the DCGM exporter on the node.
@@ -172,7 +174,6 @@ impl Story {
                     "DynamoGraphDeployment",
                 )),
                 operator_version: Some("1.4.2".into()),
-                takes_runtime_version: true,
             }),
             free: 8,
             plugin_pods: None,
@@ -207,13 +208,14 @@ impl Story {
             wrong_node: false,
             frontend_log: None,
             probe: Probe::Idle,
-            answer: ProbeAnswer::Completion("hello".into()),
+            answer: ProbeAnswer::Completion,
             cache_job: None,
             around: Around::default(),
             showing: Showing::Fast,
             trial_job: None,
             trial_ended_at: DateTime::UNIX_EPOCH,
             trial_log_unreadable: false,
+            trial_log_missing: false,
             progress: None,
             gpu_exporter: Seen::Absent,
             token_ms: None,

@@ -58,7 +58,7 @@ fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serv
     let mut heals = silent(log);
     heals.wait(20);
     heals.steps(2);
-    heals.answers(ProbeAnswer::Completion("hello".into()));
+    heals.answers(ProbeAnswer::Completion);
     heals.until(Phase::Benchmarking);
     let left = causes(&heals);
     assert_eq!(left, [], "it is forgotten");
@@ -79,7 +79,7 @@ fn a_late_first_completion_has_no_effect() {
     cold.until(Phase::WaitingForReady).step();
     cold.step();
     cold.wait(41);
-    cold.answers(ProbeAnswer::Completion("hello".into()));
+    cold.answers(ProbeAnswer::Completion);
     cold.until(Phase::Benchmarking);
     assert_eq!(causes(&cold), [], "a long start is no fault");
     cold.until(Phase::Completed);

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
-use perfval_api::{Phase, Word, meta};
-use perfval_run::observed::{DryRunResult, Need, Probe};
-use perfval_run::{Effect, Run, machine};
+use chrono::TimeDelta;
+use perfval_api::{Phase, Word, condition, meta};
+use perfval_run::observed::{DryRunResult, Need, Observed, Probe};
+use perfval_run::{Effect, Run, machine, time};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -122,6 +123,64 @@ fn an_unknown_read_moves_no_phase() {
         story.steps(5);
         assert_eq!(story.phase(), Some(phase), "{}", story.reason());
     }
+}
+
+#[test]
+fn a_removal_reads_its_objects_no_more_while_their_pods_end() {
+    let story = at(CleaningUp);
+    let run = Run::new(&story.object, &story.settings);
+    let now = story.now + TimeDelta::seconds(9);
+    let reads = |seen: &Observed| machine::decide(&run, seen, now).reads.parts;
+    assert_eq!(
+        reads(&Observed::default()),
+        [Need::Children].into(),
+        "they are deleted first"
+    );
+    let mut seen = Observed {
+        looked_before: Some(story.now + TimeDelta::seconds(1)),
+        ..Observed::default()
+    };
+    assert_eq!(reads(&seen), [Need::Workload].into());
+    seen.pods = story.observe(&[Need::Workload].into()).pods;
+    assert_eq!(reads(&seen), [Need::Children].into(), "something makes pods");
+    let Seen::Present(pods) = &mut seen.pods else {
+        panic!("{:?}", seen.pods);
+    };
+    for pod in pods {
+        pod.metadata.deletion_timestamp = Some(time::to_kubernetes(story.now));
+    }
+    assert_eq!(reads(&seen), BTreeSet::new());
+    for unknown in [Seen::Present(Vec::new()), Seen::Unknown("403".into())] {
+        seen.pods = unknown;
+        assert_eq!(reads(&seen), [Need::Children].into());
+    }
+    // Pods that were read before the objects prove nothing.
+    seen.pods = Seen::Present(Vec::new());
+    seen.children = Seen::Present(Vec::new());
+    assert_eq!(reads(&seen), [Need::Workload, Need::Claims].into());
+}
+
+#[test]
+fn a_kind_that_cannot_be_listed_keeps_no_other_object() {
+    let story = at(CleaningUp);
+    let run = Run::new(&story.object, &story.settings);
+    let mut seen = story.observe(&[Need::Children, Need::Workload, Need::Claims].into());
+    let unread = Seen::Unknown("list NetworkPolicies: 403".into());
+    let listed = std::mem::replace(&mut seen.children, unread);
+    seen.listed_children = listed.present().expect("objects").clone();
+    let decision = machine::decide(&run, &seen, story.now);
+    let deletes = decision
+        .effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::Delete(_)));
+    assert!(!seen.listed_children.is_empty() && deletes.count() == seen.listed_children.len());
+    // All that can be seen is gone, and that proves nothing.
+    seen.listed_children.clear();
+    (seen.pods, seen.claims) = (Seen::Present(Vec::new()), Seen::Present(Vec::new()));
+    let decision = machine::decide(&run, &seen, story.now);
+    assert_eq!((decision.effects.len(), decision.status.phase), (0, Some(CleaningUp)));
+    let cleaned = condition::find(&decision.status, condition::CLEANED_UP).expect("a condition");
+    assert_eq!(cleaned.status, "Unknown", "{}", cleaned.message);
 }
 
 #[test]

@@ -92,9 +92,8 @@ pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
         let bytes = payload.len();
         return Framed::Malformed(format!("the record has {bytes} bytes, more than {FRAME_BYTES}"));
     }
-    let parts = payload.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
-    if parts > PARTS {
-        return Framed::Malformed(format!("the record has {parts} objects and lists, more than {PARTS}"));
+    if let Err(why) = check_parts(payload.as_bytes()) {
+        return Framed::Malformed(why);
     }
     match serde_json::from_str::<Payload>(payload) {
         Ok(payload) if payload.record.nonce != nonce => Framed::Malformed("the record has another nonce".to_owned()),
@@ -104,6 +103,15 @@ pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
         Ok(payload) => Framed::Complete(payload),
         Err(e) => Framed::Malformed(e.to_string()),
     }
+}
+
+/// Refuses a payload with more objects and lists than a runner prints, before it is read.
+pub(crate) fn check_parts(payload: &[u8]) -> Result<(), String> {
+    let parts = payload.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if parts > PARTS {
+        return Err(format!("the record has {parts} objects and lists, more than {PARTS}"));
+    }
+    Ok(())
 }
 
 const RESULT: &str = "RESULT";

@@ -85,6 +85,10 @@ fn every_pod_is_restricted() {
             json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})
         );
         assert!(!container["resources"]["limits"]["memory"].is_null());
+        assert_eq!(
+            pod["serviceAccountName"], "perfvalidation-operator",
+            "it may have the pull secret"
+        );
     }
     assert_eq!(test["automountServiceAccountToken"], false, "the test needs no right");
 }
@@ -265,13 +269,17 @@ fn the_network_policy_opens_what_is_configured() {
         "monitoring"
     );
     let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"]["metadata"]["labels"];
-    let admitted = policy["ingress"][0]["from"][1]["podSelector"]["matchLabels"]
-        .as_object()
-        .expect("well-formed");
-    assert!(
-        admitted.iter().all(|(key, value)| test[key] == *value),
-        "helm test is let in: {admitted:?}"
-    );
+    let admitted = &policy["ingress"][0]["from"][1]["podSelector"]["matchLabels"];
+    let expected = json!({
+        "app.kubernetes.io/name": "perfvalidation-operator-test",
+        "app.kubernetes.io/instance": "perfvalidation-operator",
+        "app.kubernetes.io/part-of": "perfvalidation-operator-test",
+    });
+    assert_eq!(*admitted, expected, "helm test is let in");
+    for (key, value) in expected.as_object().expect("labels") {
+        assert_eq!(test[key], *value, "{key}");
+    }
+
     let dns = policy["egress"][0]["ports"].as_array().expect("well-formed");
     for protocol in ["UDP", "TCP"] {
         for port in [53, 5353] {

@@ -97,7 +97,12 @@ async fn the_policy_refuses_and_admits_as_documented() {
     let annotate = |annotation: &'static str| ["annotate", "perfval", "old", "--namespace", NAMESPACE, annotation];
     kubectl(&annotate("example.com/owner=someone"), "").await;
     kubectl(&annotate("perfvalidation.dev/rerun-"), "").await;
-    for annotation in ["perfvalidation.dev/no-cleanup=true", "perfvalidation.dev/rerun=1"] {
+    // An empty token requests a run, too.
+    for annotation in [
+        "perfvalidation.dev/no-cleanup=true",
+        "perfvalidation.dev/rerun=1",
+        "perfvalidation.dev/rerun=",
+    ] {
         let said = try_kubectl(&annotate(annotation), "").await;
         let said = said.expect_err(annotation);
         assert!(said.contains("images are limited to"), "{said}");

@@ -32,8 +32,9 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
     assert_eq!(status.state.trials[0].errors, Some(0));
     let placement = status.placement.as_ref().expect("placement");
     assert_eq!((placement.gpus, placement.node_gpus), (2, 8));
+    let devices = &placement.devices;
     assert!(
-        placement.devices.iter().all(|device| device.starts_with("GPU-")),
+        devices.len() == 2 && devices.iter().all(|device| device.starts_with("GPU-")),
         "{placement:?}"
     );
 

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 /// A kind that the API server serves.
@@ -89,38 +91,34 @@ pub(super) fn dynamo(versions: &[&str]) -> Kind {
     }
 }
 
+/// Our kinds, as their definitions have them. Schemas are generated only once, because each test makes a server.
+static OURS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let kinds = perfval_api::crds().into_iter().map(|definition| {
+        let spec = definition.spec;
+        let version = &spec.versions[0];
+        let schema = version.schema.as_ref();
+        let root = schema.and_then(|schema| schema.open_api_v3_schema.as_ref());
+        let fields = root.and_then(|root| root.properties.as_ref());
+        let default = fields.and_then(|fields| fields.get("status")?.default.as_ref());
+        let namespaced = spec.scope == "Namespaced";
+        Kind {
+            status: version.subresources.as_ref().is_some_and(|own| own.status.is_some()),
+            default_status: default.map(|default| default.0.clone()),
+            ..Kind::new(
+                &spec.group,
+                &version.name,
+                &spec.names.plural,
+                &spec.names.kind,
+                namespaced,
+            )
+        }
+    });
+    kinds.collect()
+});
+
 /// What a cluster with Dynamic Resource Allocation, and without Dynamo, serves of what the operator uses.
 pub(super) fn built_in() -> Vec<Kind> {
-    let validation = Kind {
-        default_status: Some(json!({"observedGeneration": -1, "phase": "Pending", "message": "not looked at yet"})),
-        ..Kind::new(
-            "perfvalidation.dev",
-            "v1alpha1",
-            "perfvalidations",
-            "PerfValidation",
-            true,
-        )
-        .with_status()
-    };
-    vec![
-        validation,
-        Kind::new(
-            "perfvalidation.dev",
-            "v1alpha1",
-            "nodeperformances",
-            "NodePerformance",
-            false,
-        )
-        .with_status(),
-        Kind::new(
-            "perfvalidation.dev",
-            "v1alpha1",
-            "perfvalidationpolicies",
-            "PerfValidationPolicy",
-            false,
-        )
-        .with_status(),
-        Kind::new("perfvalidation.dev", "v1alpha1", "perfbaselines", "PerfBaseline", false).with_status(),
+    let others = [
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
         Kind::new("", "v1", "limitranges", "LimitRange", true),
@@ -153,5 +151,6 @@ pub(super) fn built_in() -> Vec<Kind> {
         ),
         Kind::new("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false),
         Kind::new("storage.k8s.io", "v1", "storageclasses", "StorageClass", false),
-    ]
+    ];
+    OURS.iter().cloned().chain(others).collect()
 }

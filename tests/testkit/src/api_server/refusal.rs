@@ -25,6 +25,8 @@ pub(super) struct Refusal {
     message: String,
     /// Name of the object that it is about; empty for none.
     name: String,
+    /// Cause for programs.
+    cause: Option<&'static str>,
 }
 
 impl Refusal {
@@ -34,12 +36,20 @@ impl Refusal {
             reason: reason.into(),
             message: message.into(),
             name: String::new(),
+            cause: None,
         }
     }
 
     pub(super) fn about(self, name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            ..self
+        }
+    }
+
+    pub(super) fn because(self, cause: &'static str) -> Self {
+        Self {
+            cause: Some(cause),
             ..self
         }
     }
@@ -57,9 +67,11 @@ impl Refusal {
     }
 
     pub(super) fn status(&self) -> Value {
+        let causes: Vec<Value> = self.cause.iter().map(|cause| json!({"reason": cause})).collect();
         json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code, "details": {"name": self.name},
+            "message": self.message, "reason": self.reason, "code": self.code,
+            "details": {"name": self.name, "causes": causes},
         })
     }
 }

@@ -144,7 +144,8 @@ impl State {
                     address.plural
                 ),
             )
-            .about(address.name.as_deref().unwrap_or("object")));
+            .about(address.name.as_deref().unwrap_or("object"))
+            .because("NamespaceTerminating"));
         }
         let header = |name| {
             headers

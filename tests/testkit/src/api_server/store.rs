@@ -78,6 +78,8 @@ struct Change {
     kind: &'static str,
     key: Key,
     object: Arc<Value>,
+    /// The object before; `None` for a new one.
+    before: Option<Arc<Value>>,
 }
 
 struct Watcher {
@@ -240,8 +242,8 @@ impl Store {
 
     /// Stores an object; one without finalizers that is being deleted goes instead. Equal content is no change.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
-        let old = self.objects.get(key).map(Arc::as_ref);
-        if let Some(old) = old {
+        let before = self.objects.get(key).cloned();
+        if let Some(old) = before.as_deref() {
             object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
             if *old == object {
                 return object;
@@ -250,7 +252,6 @@ impl Store {
             let changed = i64::from(old["spec"] != object["spec"]);
             object["metadata"]["generation"] = json!(generation + changed);
         }
-        let known = old.is_some();
         let leaves = !object["metadata"]["deletionTimestamp"].is_null() && finalizers(&object).is_empty();
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -259,16 +260,18 @@ impl Store {
             self.living.remove(uid(&object));
             self.has_orphans = true;
             self.forget_applied(key);
-            self.publish("DELETED", key, Arc::new(object.clone()));
+            self.publish("DELETED", key, Arc::new(object.clone()), before);
         } else {
             let shared = Arc::new(object.clone());
-            if let Some(before) = self.objects.insert(key.clone(), shared.clone()) {
-                self.living.remove(uid(&before));
-                self.has_orphans |= uid(&before) != uid(&shared);
+            self.objects.insert(key.clone(), shared.clone());
+            if let Some(old) = before.as_deref() {
+                self.living.remove(uid(old));
+                self.has_orphans |= uid(old) != uid(&shared);
             }
             self.living.insert(uid(&shared).to_owned());
             self.has_orphans |= self.is_orphan(&shared);
-            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, shared);
+            let kind = if before.is_some() { "MODIFIED" } else { "ADDED" };
+            self.publish(kind, key, shared, before);
         }
         object
     }
@@ -326,12 +329,13 @@ impl Store {
         events
     }
 
-    fn publish(&mut self, kind: &'static str, key: &Key, object: Arc<Value>) {
+    fn publish(&mut self, kind: &'static str, key: &Key, object: Arc<Value>, before: Option<Arc<Value>>) {
         let change = Change {
             version: self.version,
             kind,
             key: key.clone(),
             object,
+            before,
         };
         match self.changed.get_mut(&key.1) {
             Some(version) => *version = self.version,
@@ -368,21 +372,28 @@ impl Watcher {
         let _ = self.to.unbounded_send(Bytes::from(format!("{expired}\n")));
     }
 
-    /// Whether the watcher is still there.
+    /// Whether the watcher is still there. An object that begins to match its selectors is a new one for it. One that stops is
+    /// deleted, and comes as it was before, with the new version.
     fn offer(&self, change: &Change) -> bool {
         let (group, plural, namespace) = &self.of;
         let (in_group, of_plural, in_namespace, _) = &change.key;
-        let concerns = group == in_group
-            && plural == of_plural
-            && namespace.as_ref().is_none_or(|wanted| wanted == in_namespace)
-            && selected(&self.query, &change.object);
-        if !concerns {
-            return !self.to.is_closed();
-        }
-        let line = format!(
-            "{}\n",
-            json!({"type": change.kind, "object": (self.render)(&change.object)})
-        );
+        let concerns =
+            group == in_group && plural == of_plural && namespace.as_ref().is_none_or(|wanted| wanted == in_namespace);
+        let is_selected = |object: &Value| concerns && selected(&self.query, object);
+        let was_selected = change.before.as_deref().is_some_and(is_selected);
+        let is_gone = change.kind == "DELETED";
+        let (kind, object) = match (was_selected, !is_gone && is_selected(&change.object)) {
+            (false, false) => return !self.to.is_closed(),
+            (false, true) => ("ADDED", (self.render)(&change.object)),
+            (true, true) => ("MODIFIED", (self.render)(&change.object)),
+            (true, false) if is_gone => ("DELETED", (self.render)(&change.object)),
+            (true, false) => {
+                let mut last = change.before.as_deref().cloned().unwrap_or_default();
+                last["metadata"]["resourceVersion"] = change.version.to_string().into();
+                ("DELETED", (self.render)(&last))
+            }
+        };
+        let line = format!("{}\n", json!({"type": kind, "object": object}));
         self.to.unbounded_send(Bytes::from(line)).is_ok()
     }
 }
@@ -405,8 +416,12 @@ mod tests {
 
     use super::*;
 
-    fn watch(store: &mut Store, since: u64) -> Vec<String> {
-        let query = BTreeMap::from([("resourceVersion".to_owned(), since.to_string())]);
+    fn watch(store: &mut Store, since: u64, selector: &str) -> Vec<String> {
+        let query = [
+            ("resourceVersion", since.to_string()),
+            ("labelSelector", selector.to_owned()),
+        ];
+        let query = query.map(|(key, value)| (key.to_owned(), value)).into();
         let of = (String::new(), "pods".to_owned(), None);
         let mut events = store.watch(of, query, Box::new(Value::clone));
         let next = || events.next().now_or_never().flatten();
@@ -423,9 +438,29 @@ mod tests {
             let key = (String::new(), "pods".to_owned(), "n".to_owned(), name.to_owned());
             store.put(&key, json!({"metadata": {"name": name, "uid": name}}));
         }
-        let expired = watch(&mut store, 1);
+        let expired = watch(&mut store, 1, "");
         assert!(expired.len() == 1 && expired[0].contains("410"), "{expired:?}");
-        let later = watch(&mut store, 2);
+        let later = watch(&mut store, 2, "");
         assert!(later.len() == 2 && later[0].contains("ADDED"), "{later:?}");
+    }
+
+    #[test]
+    fn an_object_that_stops_matching_a_selector_is_deleted_for_its_watch() {
+        let mut store = Store::default();
+        let key = (String::new(), "pods".to_owned(), "n".to_owned(), "a".to_owned());
+        for of in ["us", "others", "nobody", "us"] {
+            store.put(
+                &key,
+                json!({"metadata": {"name": "a", "uid": "a", "labels": {"of": of}}}),
+            );
+        }
+        let seen = watch(&mut store, 0, "of=us");
+        let seen: Vec<Value> = seen.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let seen = seen.iter().map(|event| {
+            let metadata = &event["object"]["metadata"];
+            [&event["type"], &metadata["labels"]["of"], &metadata["resourceVersion"]]
+        });
+        let expected = [["ADDED", "us", "1"], ["DELETED", "us", "2"], ["ADDED", "us", "4"]];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
     }
 }

@@ -173,9 +173,13 @@ impl Request<'_> {
         };
         let mut next = current.clone();
         if applies {
-            hold(&body, &current)?;
             let manager = self.address.query.get("fieldManager").cloned().unwrap_or_default();
             let mut wish = body;
+            if subresource == "status" {
+                // Metadata of a status is ignored, except the version. Nobody applies the status of a built-in kind.
+                remove(&mut wish["metadata"], "uid");
+            }
+            hold(&wish, &current)?;
             for field in ["uid", "resourceVersion"] {
                 remove(&mut wish["metadata"], field);
             }
@@ -186,6 +190,7 @@ impl Request<'_> {
         } else {
             json_patch::merge(&mut next, &body);
         }
+        hold(&next, &current)?;
         let next = self.split(&current, next);
         Ok(self.store_and_answer(next))
     }

@@ -2,29 +2,27 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use strum::IntoStaticStr;
 
 /// Most outliers in a status, so that it stays below 32 KiB.
 pub const MOST_OUTLIERS: usize = 20;
 
 /// State of the selected nodes. `NodePerformance` objects contain the verdict of each.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationPolicyStatus {
     /// Spec generation of this status; -1: not read yet.
     pub observed_generation: i64,
     /// Numbers of nodes. Only verdicts from runs of a policy count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<PolicyNodes>,
     /// Fresh nodes (percent of the selected ones, rounded down).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh_percent: Option<i64>,
     /// GPU minutes of this policy's validations since midnight (UTC), without deleted ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_minutes_today: Option<i64>,
     /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, a due node
     /// has too few GPUs, or no validation has measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_completion_time: Option<DateTime<Utc>>,
     /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,22 +65,22 @@ pub struct PolicyNodes {
 }
 
 /// Environment of nodes.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEnvironment {
     /// Digest.
     pub digest: String,
     /// GPU product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// Number of its selected nodes.
     pub nodes: i64,
     /// Its `PerfBaseline`, once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
 }
 
 /// Node, or GPU of a node, that needs attention.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Outlier {
@@ -90,16 +88,13 @@ pub struct Outlier {
     pub node: String,
     /// UUID of the slow GPU, or of all GPUs of the slow worker. Absent if the whole node is slow, or for
     /// `BelowGate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// Reason why the node is listed.
     pub reason: OutlierReason,
     /// Certainty that it is slow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<OutlierConfidence>,
     /// Result (percent of the gate, own past, peers or baseline; below 0 for a latency above twice its limit). Absent
     /// for a failure without a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
     /// Validation behind the result, as `namespace/name`, perhaps deleted.
     pub validation: String,

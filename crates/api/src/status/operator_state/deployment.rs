@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Details of the deployment under test.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentState {
@@ -9,22 +11,19 @@ pub struct DeploymentState {
     /// Router mode in force, as its flag.
     pub router_mode: String,
     /// URL to which the load generator sends requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// Source of the GPU metrics. Absent if GPU metrics are switched off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<GpuMetrics>,
 }
 
 /// Source of the GPU metrics.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuMetrics {
     /// URL of the node's DCGM exporter that each trial reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// Reason for the absence of GPU metrics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 

@@ -1,38 +1,33 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::environment::Environment;
 use crate::{Phase, Verdict};
 
 /// An earlier run.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierRun {
     /// Number of the run.
     pub run: i64,
     /// Verdict; absent if the run was interrupted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Reason of the verdict or the interruption.
     pub reason: String,
     /// Node under test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Output tokens per second, mean of the trials that measured, without a soak.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms), mean of the same trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Standard deviation of the output tokens per second between these trials (percent); absent after one trial, if the run
     /// found a cause, or if it only judged the trials of another run again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_spread: Option<String>,
     /// Number of these trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trials: Option<i64>,
     /// Digest of the run's environment. Runs with equal digests can be compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Causes that the run found. A run with causes is no reference for other runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,25 +92,24 @@ impl From<PhaseSeconds> for (Phase, i64) {
 }
 
 /// Last run that passed without a cause.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PassedRun {
     /// Number of the run.
     pub run: i64,
     /// Output tokens per second, mean of the trials that measured, without a soak.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms), mean of the same trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Number of these trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trials: Option<i64>,
     /// Environment of the run.
     pub environment: Environment,
 }
 
 /// Comparison of the run with an earlier passed run: the changes, or the differences that prevent a comparison.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
@@ -123,16 +117,12 @@ pub struct Comparison {
     /// none, it is the last run that passed without a cause.
     pub run: i64,
     /// Change of the mean output tokens per second (percent, such as `-4.2`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_percent: Option<String>,
     /// Half of the interval in which two equal runs differ in 95 of 100 cases (percentage points).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_within: Option<String>,
     /// Change of the time to first token, 99th percentile (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_percent: Option<String>,
     /// Half of the same interval for this time (percentage points).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_within: Option<String>,
     /// Fields of the environment that differ or are unknown, so that the two runs cannot be compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,45 +1,39 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::worker::WorkerLoss;
 use crate::TrialOutcome;
 
 /// One trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialState {
     /// Number, from 1.
     pub number: i64,
     /// Outcome; absent while the trial runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TrialOutcome>,
     /// Output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
     /// Time to first token, 99th percentile (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Requests that failed or came back short.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<i64>,
     /// Requests sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<i64>,
     /// Uid of the trial's Job, once the operator has seen it. Other Jobs of this name do not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
     /// True while another controller, such as Kueue, has not let the Job start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     /// Seed of the trial's prompts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// True for the soak after the deciding trials.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soak: bool,
     /// Distance of the worst enforced average from its effective threshold (percent of it), negative for a miss. Absent
     /// without such a gate, or if anything else made the trial a miss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<String>,
     /// Distances of the enforced gates on averages if there are several, in the order of `spec.gates`, each as in
     /// `marginPercent`.
@@ -48,7 +42,6 @@ pub struct TrialState {
     /// Time at which the operator requested the trial's Job, or at which a queue let it start.
     pub started_at: DateTime<Utc>,
     /// Time at which the operator read the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
     /// Causes of a miss or of an invalid trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,14 +54,13 @@ pub struct TrialState {
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
     /// Loss of a worker during the trial, or since the previous one. The run cannot be Passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_loss: Option<WorkerLoss>,
     /// Use of the node's CPUs, if they were full during the trial. Present only in the last finished trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_shortage: Option<String>,
 }
 
 /// Progress of the open trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialProgress {
@@ -77,17 +69,14 @@ pub struct TrialProgress {
     /// Measured requests that have ended, including failed ones.
     pub requests: i64,
     /// Requests that the trial will send; absent if it has a duration instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<i64>,
     /// Measured requests that failed.
     pub failed_requests: i64,
     /// Time spent measuring so far (s).
     pub seconds: i64,
     /// Completed part of the trial (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<i64>,
     /// Recent output tokens per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_second: Option<i64>,
     /// Trial and percentage, such as `2: 62%`.
     pub summary: String,
@@ -96,36 +85,28 @@ pub struct TrialProgress {
 }
 
 /// Headline numbers of one trial (decimal strings; tok/s, ms, percent).
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metrics {
     /// Output tokens per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_token_throughput: Option<String>,
     /// Time to first token, median (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p50_ms: Option<String>,
     /// Time to first token, 90th percentile (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p90_ms: Option<String>,
     /// Time to first token, 99th percentile (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
     /// Time to first token, largest (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_max_ms: Option<String>,
     /// Requests that failed or came back short (percent).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_error_percent: Option<String>,
     /// Requested number of requests in flight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<i64>,
     /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest worker's if most are slow).
     /// Present only if the engines report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_worker_percent: Option<String>,
     /// Slowdown of one worker against its peers that 95 of 100 runs detect (percent). Absent if the workers differ by
     /// more than that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<String>,
 }

@@ -3,11 +3,13 @@ use std::fmt;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::plan::DeviceStatus;
 use crate::quantity;
 
 /// One worker.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerPod {
@@ -18,16 +20,13 @@ pub struct WorkerPod {
     /// Restarts of the pod's containers.
     pub restarts: i64,
     /// End of the container before its last restart, such as `exit code 137 (OOMKilled)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_exit: Option<String>,
     /// True if the end of the container was not observed, as after a reboot of the node. `lastExit` is then absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_unseen: bool,
     /// Origin of the container's end before its last restart, if it did not crash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndedBy>,
     /// IP address at which the operator samples the worker's metrics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// GPUs that the worker's claim holds, as `pool/device`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,49 +78,38 @@ pub enum WorkerLoss {
 }
 
 /// Work of one worker in the measured phase of a trial.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerLoad {
     /// Pod of the worker, or its address if the pod is unknown.
     pub name: String,
     /// Requests that the worker finished. This field and the next two are absent if the worker could not be sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<i64>,
     /// Requests that the worker finished per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<String>,
     /// Requests in flight, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_in_flight: Option<String>,
     /// Time that a request spent in the worker, on average (s).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_per_request: Option<String>,
     /// Tokens that the worker generated per second, if its engine counts them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<String>,
     /// Time from one token of a request to the next, by its engine (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_ms: Option<String>,
     /// `tokenMs` of each valid trial of the run so far, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub token_ms_of_trials: Vec<String>,
     /// Requests that its engine decoded together, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
     /// Decode speed with its 95 % interval (percent of the peers' median, at the same batch).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<RelativeSpeed>,
     /// Decode speed with its 95 % interval, averaged over the trials of the run so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_run: Option<RelativeSpeed>,
     /// Decode speed against that of earlier runs on the same GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_earlier_runs: Option<RelativeSpeed>,
     /// Longest span in which the worker had requests and made no progress (s).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub still_seconds: Option<i64>,
     /// Samples that the worker did not answer in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<i64>,
 }
 

@@ -5,19 +5,20 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
 use kube::core::ResourceExt as _;
+use perfval_run::observed::DynamoApi;
 use tokio::time::Instant;
 
 use super::{CRD, KIND, OPERATOR_VERSION, VERSIONS};
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::shared_reads::Installed;
 
 /// Time for which one answer serves all runs. A thousand new objects caused a thousand requests, and each answer took
 /// the API server 15 to 60 ms: the CRD has 1.6 MB.
 const FRESH: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    pub(super) async fn installed(&self) -> Read<Installed> {
+    /// Dynamo's API as the cluster serves it, if it does.
+    pub(in crate::observe) async fn dynamo(&self) -> Read<DynamoApi> {
         let mut last = self.installed.lock().await;
         if let Some((at, installed)) = &*last
             && at.elapsed() < FRESH
@@ -31,33 +32,16 @@ impl Cluster {
         Ok(installed)
     }
 
-    /// Returns true if a deployment at the served version may contain the version of its runtime. The answer is kept
-    /// with the version, because it takes the whole CRD.
-    pub(super) async fn takes_runtime_version(&self) -> Read<bool> {
-        let Installed { resource, .. } = self.installed().await?;
-        let mut last = self.installed.lock().await;
-        let known = last.as_ref().and_then(|(_, installed)| installed.takes_runtime_version);
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let takes = self.definition().await?.takes_runtime_version(&resource.version);
-        if let Some((_, installed)) = &mut *last {
-            installed.takes_runtime_version = Some(takes);
-        }
-        Ok(takes)
-    }
-
     /// The CRD shows whether Dynamo is installed, discovery which version is served. The group alone shows neither.
-    async fn ask_installed(&self) -> Read<Installed> {
+    async fn ask_installed(&self) -> Read<DynamoApi> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         // Metadata only: the CRD itself has 1.6 MB.
         let crd = self.bounded(crds.get_metadata(CRD)).await;
         let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
         match self.newest_served().await {
-            Ok(resource) => Ok(Installed {
+            Ok(resource) => Ok(DynamoApi {
                 resource,
                 operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
-                takes_runtime_version: None,
             }),
             // Discovery may lag behind a new CRD by some seconds.
             Err(Unread::Absent) => Err(Unread::Unknown(format!(

@@ -87,7 +87,7 @@ async fn pods_are_listed_by_the_name_of_a_job_that_counts_them() {
         world.server.forget_calls();
         let seen = world.observe(Need::Trial).await;
         assert!(seen.trial.present().expect("a trial").job.is_some(), "{status}");
-        assert_eq!(world.count_calls("pods"), lists, "{status}");
+        assert_eq!(world.count_calls("pods"), 1 + lists, "with those of the run: {status}");
     }
 }
 

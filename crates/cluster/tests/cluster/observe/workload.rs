@@ -1,7 +1,9 @@
 //! Reads of the workload: pods, claims, events, and the log of a crash.
 
+use std::time::Duration;
+
 use perfval_run::dynamo::names::{MAIN, WORKER};
-use perfval_run::observed::Need;
+use perfval_run::observed::{Need, PodEvent};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
@@ -240,6 +242,46 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
     );
 }
 
+/// Bytes of the longest text among Events.
+fn longest(events: &[PodEvent]) -> Option<usize> {
+    let texts = events
+        .iter()
+        .flat_map(|event| [&event.pod, &event.pod_uid, &event.reason, &event.message]);
+    texts.map(String::len).max()
+}
+
+#[tokio::test(start_paused = true)]
+async fn warnings_that_a_tenant_writes_take_no_memory_without_limit() {
+    let world = World::new();
+    let made = world.put_child("v1", "Pod", "one", &json!({}));
+    world.put_child("v1", "Pod", "two", &json!({}));
+    let pod = json!({"kind": "Pod", "name": "one", "uid": made["metadata"]["uid"]});
+    // One page of them has 17 MB.
+    for number in 0..12 {
+        let rest = json!({"type": "Warning", "reason": "FailedMount", "message": "m".repeat(1_400_000)});
+        put_event(&world, &format!("large-{number:02}"), &pod, &rest);
+    }
+    let seen = world.observe(Need::Workload).await;
+    let events = seen.pod_events.present().expect("events");
+    assert!((1..12).contains(&events.len()), "{} of one smaller page", events.len());
+    assert_eq!(longest(events), Some(1024));
+}
+
+#[tokio::test]
+async fn refusals_that_a_tenant_writes_take_no_memory_without_limit() {
+    let world = World::new();
+    let deployment = format!("pv-{}", world.run_id());
+    for number in 0..520 {
+        let name = format!("{deployment}-{}", "w".repeat(3_000));
+        let controller = json!({"kind": "ReplicaSet", "name": name, "uid": "u".repeat(3_000)});
+        let rest = json!({"type": "Warning", "reason": "FailedCreate", "message": "m".repeat(3_000)});
+        put_event(&world, &format!("forged-{number:03}"), &controller, &rest);
+    }
+    let seen = world.observe(Need::Workload).await;
+    let refusals = seen.refusals.present().expect("refusals");
+    assert_eq!((refusals.len(), longest(refusals)), (500, Some(1024)));
+}
+
 #[tokio::test]
 async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
     let world = World::new();
@@ -345,6 +387,36 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
     );
 }
 
+/// Puts a run that saves the results of a trial with errors into the world.
+fn save_after_errors(world: &World, loss: &str) {
+    world.edit(|object| {
+        object["status"]["phase"] = "Evaluating".into();
+        object["status"]["operatorState"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
+            "completedAt": "2026-11-20T00:01:50Z", "workerLoss": (!loss.is_empty()).then_some(loss)}]);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_whose_kubelet_does_not_answer_hold_up_no_result() {
+    let world = World::new();
+    world.put_result(1);
+    for pod in ["w0", "w1", "w2", "w3"] {
+        world.put_child("v1", "Pod", pod, &json!({}));
+        world.server.edit("pods", NAMESPACE, pod, |pod| {
+            pod["metadata"]["labels"]["perfvalidation.dev/component"] = WORKER.into();
+        });
+        world.server.fail(Fault::hang("get", "pods/log").named(pod));
+    }
+    save_after_errors(&world, "Crashed");
+    let results = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::timeout(Duration::from_secs(10), Box::pin(world.observe(Need::Results))).await
+    };
+    let (_, seen) = futures::join!(Box::pin(world.observe(Need::Workload)), Box::pin(results));
+    let seen = seen.expect("the kubelet of the load generator answers");
+    assert!(seen.packed_trials[&1].present().is_some(), "{:?}", seen.packed_trials);
+}
+
 #[tokio::test]
 async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_saved() {
     let world = World::new();
@@ -356,14 +428,7 @@ async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_sa
     world
         .server
         .set_previous_log(NAMESPACE, "w0", MAIN, line(30, "EngineDeadError"));
-    let with = |loss: Value| {
-        world.edit(|object| {
-            object["status"]["phase"] = "Evaluating".into();
-            object["status"]["operatorState"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
-                "completedAt": "2026-11-20T00:01:50Z", "workerLoss": loss}]);
-        });
-    };
-    with("Crashed".into());
+    save_after_errors(&world, "Crashed");
     let logs = world.observe(Need::Workload).await.error_logs;
     let seen: Vec<_> = logs
         .iter()
@@ -372,6 +437,6 @@ async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_sa
     let [previous, current] = [line(30, "EngineDeadError"), line(40, "again ")];
     assert_eq!(seen, [(true, previous.as_str()), (false, current.as_str())]);
 
-    with(Value::Null);
+    save_after_errors(&world, "");
     assert_eq!(world.observe(Need::Workload).await.error_logs, []);
 }

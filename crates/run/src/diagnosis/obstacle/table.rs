@@ -80,7 +80,7 @@ obstacles! {
     NodeNotReady {
         reason: NodeNotReady, response: GiveUp, patience: 20,
         seen: "condition `Ready`",
-        remedy: "see kubectl describe node, kubelet, network and kernel log; what is left there is removed once the node is back",
+        remedy: "see kubectl describe node, kubelet, network and kernel log; leftovers are removed once the node is back",
     }
     /// A policy, Pod Security or a webhook refuses the pods.
     PodsRefused {
@@ -104,7 +104,7 @@ obstacles! {
     DoubleAllocated {
         reason: DoubleAllocated, response: SizeAgain, patience: 20,
         seen: "`already allocated to different claim`",
-        remedy: "find the second scheduler or force-deleted pod; never force-delete a pod that holds a claim",
+        remedy: "find the second scheduler or force-deleted pod; never force-delete pods with claims",
     }
     /// The DRA kubelet plugin cached the device nodes before the driver started.
     StaleDRAPlugin {
@@ -128,19 +128,19 @@ obstacles! {
     ImagePull {
         reason: ImagePullBackOff, response: GiveUp, patience: 20,
         seen: "`ErrImagePull`, `ImagePullBackOff`, `InvalidImageName` or `ErrImageNeverPull`",
-        remedy: "correct workload.dynamo.image or benchmark.image, or give the pull secret in podTemplate.spec.imagePullSecrets",
+        remedy: "correct workload.dynamo.image or benchmark.image, or give podTemplate.spec.imagePullSecrets",
     }
     /// The image, or its program, is not for the node's architecture. GB200 and GB300 have arm64 hosts.
     OtherArchitecture {
         reason: OtherArchitecture, response: GiveUp, patience: 0,
         seen: "`no match for platform in manifest` or `exec format error`",
-        remedy: "use an image for the node's architecture (kubectl get nodes -L kubernetes.io/arch), or select nodes by kubernetes.io/arch in placement.nodeSelector (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode); if they are equal, begin the script with #!/bin/sh",
+        remedy: "use an image for the node's architecture, or select nodes by kubernetes.io/arch in placement.nodeSelector (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode); if equal, begin the script with #!/bin/sh",
     }
     /// A Secret or ConfigMap is missing, or the runtime refuses a setting.
     ContainerConfigError {
         reason: ContainerConfigError, response: GiveUp, patience: 20,
-        seen: "`CreateContainerConfigError`, `CreateContainerError` or `RunContainerError`",
-        remedy: "correct workload.dynamo.env, tokenSecretRef or volumes",
+        seen: "`CreateContainerConfigError`, `CreateContainerError`, `RunContainerError` or `no runtime for`",
+        remedy: "correct workload.dynamo.env, tokenSecretRef, volumes or runtimeClassName (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode)",
     }
     /// The process needs more memory than its limit. Loading weights peaks above their size.
     OOMKilled {
@@ -160,11 +160,11 @@ obstacles! {
         seen: "`Free memory on device … is less than desired`",
         remedy: "find it with nvidia-smi on the node; let only one of DRA and device plugin allocate GPUs",
     }
-    /// No such model: a typing error, a private model without a token, or a cache with another model.
+    /// The hub or the cache has no such model.
     ModelNotFound {
         reason: ModelNotFound, response: GiveUp, patience: 0,
         seen: "such as `Repository Not Found`",
-        remedy: "correct model.name, give model.tokenSecretRef, or check the content of model.cache",
+        remedy: "correct model.name, give model.tokenSecretRef, or check model.cache",
     }
     /// The pods have no token of an account with access.
     ModelGated {
@@ -195,6 +195,12 @@ obstacles! {
         reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "third crash, or second if the log explains it",
         remedy: "read the crash log: kubectl logs --previous",
+    }
+    /// A sidecar outlives its Job.
+    SidecarRuns {
+        reason: ContainerFailed, response: GiveUp, patience: 60,
+        seen: "`aiperf` or `fill` terminated",
+        remedy: "switch its injection off in podTemplate.metadata, or make it a native sidecar",
     }
     /// Dynamo's operator keeps failing.
     DeploymentFailed {

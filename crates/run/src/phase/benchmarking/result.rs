@@ -29,17 +29,30 @@ pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerPod] {
 
 pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerPod], &Norms) -> JudgedTrial + 'a>;
 
-/// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet. A message that
-/// is only a part counts once the log has had its time.
-pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
+/// Reads the record of a finished Job: the termination message, or the log if that contains more. A message that is only a part
+/// counts once the log has had its time. `Err`: not yet, with the failure of the read if only the log can have the record.
+pub(super) fn read<'a>(
+    pass: &mut Pass<'a>,
+    number: i64,
+    trial: &TrialSeen,
+    found: &Job,
+) -> Result<Judge<'a>, Option<String>> {
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
     let before = seen_last(pass);
     let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
     let mut read = record(trial, &nonce);
     if read.is_err() && !timed_out {
+        let is_lost = || trial.pod.as_ref().and_then(removed).is_some();
+        // Only the limit of the phase ends this wait.
+        if let Some(unread) = trial.record.unknown()
+            && short_record(trial, &nonce).is_none()
+            && !is_lost()
+        {
+            return Err(Some(unread.to_owned()));
+        }
         let since = patience::waits_since(pass, Cause::BenchmarkFailed.as_str(), &found.name_any());
         if !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
-            return None;
+            return Err(None);
         }
     }
     if read.is_err() {
@@ -60,7 +73,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
             };
             let missing = removed.unwrap_or(missing);
             let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
-            return Some(Box::new(move |after, _| {
+            return Ok(Box::new(move |after, _| {
                 JudgedTrial::unmeasured(cause, evidence.clone(), changed(before, after, None))
             }));
         }
@@ -70,7 +83,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     {
         let cause = Cause::LoadGeneratorEvicted;
         let shortage = cpu_shortage(&record);
-        return Some(Box::new(move |after, _| {
+        return Ok(Box::new(move |after, _| {
             JudgedTrial::unmeasured(cause, removed.clone(), changed(before, after, shortage.as_deref()))
         }));
     }
@@ -78,7 +91,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     let (plan, details) = (pass.run.placement(), &pass.run.status().state.plan);
     let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, |plan| Share::new(plan, details));
     let environment = pass.run.status().state.environment.as_ref();
-    Some(Box::new(move |after, norms| {
+    Ok(Box::new(move |after, norms| {
         trial::judge(
             Evidence {
                 record: &record,

@@ -34,7 +34,7 @@ pub(super) fn ask(pass: &mut Pass<'_>) {
 /// Steps by the answer of the endpoint.
 pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     let refused = match &pass.seen.probe {
-        Probe::Answered(ProbeAnswer::Completion(_)) => return completed(pass, pods),
+        Probe::Answered(ProbeAnswer::Completion) => return completed(pass, pods),
         Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
         Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", refusal_text(body))),

@@ -1,6 +1,7 @@
 //! What a pass observes of the world: its inventory, the deployment, pods, claims and events.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
 use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
@@ -22,6 +23,8 @@ pub struct Around {
     /// Status of the pod that fills the model cache.
     pub filler: Option<Value>,
     pub filler_log: Option<&'static str>,
+    /// Status of the open trial's pod, if it is seen.
+    pub generator: Option<Value>,
     /// Worker pods that the kubelet rejected: creation, reason and message.
     pub rejected: Vec<(DateTime<Utc>, &'static str, &'static str)>,
     /// Whether the worker `w1` has no pod at the moment.
@@ -204,15 +207,26 @@ impl Story {
         })).expect("well-formed"))
     }
 
-    fn filler(&self) -> Option<k8s_openapi::api::core::v1::Pod> {
-        let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
-        let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": names::MODEL_CACHE});
-        let pod = json!({"metadata": {"name": "filler", "uid": "u-filler", "creationTimestamp": created, "labels": labels},
-            "spec": {"nodeName": "n1", "restartPolicy": "Never", "containers": []}, "status": self.around.filler.as_ref()?});
-        Some(serde_json::from_value(pod).expect("well-formed"))
+    fn filler(&self) -> Option<Pod> {
+        let status = self.around.filler.as_ref()?;
+        Some(self.job_pod("filler", names::MODEL_CACHE, status))
     }
 
-    fn rejected(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
+    /// Pod of the open trial.
+    pub(super) fn generator(&self) -> Option<Pod> {
+        let status = self.around.generator.as_ref()?;
+        Some(self.job_pod("generator", names::LOAD_GENERATOR, status))
+    }
+
+    fn job_pod(&self, name: &str, component: &str, status: &Value) -> Pod {
+        let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
+        let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component});
+        let pod = json!({"metadata": {"name": name, "uid": format!("u-{name}"), "creationTimestamp": created, "labels": labels},
+            "spec": {"nodeName": "n1", "restartPolicy": "Never", "containers": []}, "status": status});
+        serde_json::from_value(pod).expect("well-formed")
+    }
+
+    fn rejected(&self) -> Vec<Pod> {
         let pod = |(number, (created, reason, message)): (usize, &(DateTime<Utc>, &str, &str))| {
             let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": "worker"});
             let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pv-worker", "uid": "u-set"});
@@ -229,7 +243,7 @@ impl Story {
         rejected.enumerate().map(pod).collect()
     }
 
-    fn pods(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
+    fn pods(&self) -> Vec<Pod> {
         if !self.deployed {
             return Vec::new();
         }
@@ -290,7 +304,7 @@ impl Story {
         };
         let mut pods = vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")];
         pods.extend(self.leaving_worker.then(|| {
-            let mut leaving: k8s_openapi::api::core::v1::Pod = pod("w-old", "worker");
+            let mut leaving: Pod = pod("w-old", "worker");
             leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
             leaving
         }));

@@ -58,10 +58,10 @@ impl Story {
         };
         TrialSeen {
             job: Some(self.job(end, self.trial_ended_at)),
-            pod: None,
+            pod: self.generator(),
             record: if self.trial_log_unreadable {
                 Seen::Unknown("log: 500".into())
-            } else if self.showing == Showing::TimedOut {
+            } else if self.showing == Showing::TimedOut || self.trial_log_missing {
                 Seen::Absent
             } else {
                 Seen::Present(Framed::Complete(self.record_of(number)))

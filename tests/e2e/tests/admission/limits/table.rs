@@ -256,6 +256,16 @@ fn settings_of_pods() -> Vec<(&'static str, Value, &'static str)> {
             of_container,
         ),
         (
+            "capabilities",
+            container(json!({"capabilities": {"drop": []}})),
+            of_container,
+        ),
+        (
+            "few-capabilities",
+            container(json!({"capabilities": {"drop": ["NET_RAW"]}})),
+            of_container,
+        ),
+        (
             "escalation",
             container(json!({"allowPrivilegeEscalation": true})),
             of_container,
