@@ -26,7 +26,7 @@ const LATE: EventWord = EventWord {
 const ORPHAN: EventWord = EventWord {
     name: "Orphaned",
     word: Word::TeardownUnconfirmed,
-    why: "Somebody removed the finalizer of the PerfValidation, or a restore created its objects without it.",
+    why: "Somebody removed the PerfValidation's finalizer, or a restore created objects without it.",
     remedy: "see the finalizers of what is left; without a deletionTimestamp, delete it",
 };
 

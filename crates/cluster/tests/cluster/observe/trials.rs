@@ -166,7 +166,7 @@ async fn a_kubelet_that_does_not_answer_holds_up_no_pass() {
     assert_eq!(seen.packed_trials.values().filter(read).count(), 2);
     let unread: Vec<_> = seen.packed_trials.values().filter_map(Seen::unknown).collect();
     assert_eq!(unread.len(), 18, "{unread:?}");
-    assert!(unread[17].contains("within 30 s"), "{}", unread[17]);
+    assert!(unread[17].contains("within the 60 s of one look"), "{}", unread[17]);
 }
 
 #[tokio::test]
