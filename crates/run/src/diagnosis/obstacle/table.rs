@@ -134,13 +134,13 @@ obstacles! {
     OtherArchitecture {
         reason: OtherArchitecture, response: GiveUp, patience: 0,
         seen: "`no match for platform in manifest` or `exec format error`",
-        remedy: "use an image for the node's architecture, or select nodes by kubernetes.io/arch in placement.nodeSelector (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode); if equal, begin the script with #!/bin/sh",
+        remedy: "use an image for the node's architecture, or select nodes by kubernetes.io/arch in placement.nodeSelector (other nodes: WorkloadNode in benchmark.placement or workload.dynamo.frontend.placement); a script must begin with #!/bin/sh",
     }
     /// A Secret or ConfigMap is missing, or the runtime refuses a setting.
     ContainerConfigError {
         reason: ContainerConfigError, response: GiveUp, patience: 20,
         seen: "`CreateContainerConfigError`, `CreateContainerError`, `RunContainerError` or `no runtime for`",
-        remedy: "correct workload.dynamo.env, tokenSecretRef, volumes or runtimeClassName (pods elsewhere: benchmark.placement or workload.dynamo.frontend.placement WorkloadNode)",
+        remedy: "correct workload.dynamo.env, tokenSecretRef, volumes or runtimeClassName (other nodes: WorkloadNode in benchmark.placement or workload.dynamo.frontend.placement)",
     }
     /// The process needs more memory than its limit. Loading weights peaks above their size.
     OOMKilled {
