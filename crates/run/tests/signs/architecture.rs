@@ -85,6 +85,6 @@ fn the_architecture_of_the_node_under_test_explains_only_its_own_pods() {
         elsewhere.starts_with("node cpu-1 is not the node under test: pod worker") && !elsewhere.contains("arm64"),
         "{elsewhere}"
     );
-    assert!(elsewhere.contains("benchmark.placement or workload.dynamo.frontend.placement WorkloadNode"));
+    assert!(elsewhere.contains("WorkloadNode in benchmark.placement or workload.dynamo.frontend.placement"));
     assert!(found_on(None).starts_with("pod worker"));
 }
