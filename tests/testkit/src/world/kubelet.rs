@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::play::ENDS;
 use super::result::{self, TrialResult};
 use super::{KUBELET, World, condition, leaves, uid, whose};
 
@@ -11,8 +12,6 @@ use super::{KUBELET, World, condition, leaves, uid, whose};
 const TRIAL: i64 = 12;
 /// The weights are there after (s).
 const FILL: i64 = 5;
-/// A pod ends within (s).
-const ENDS: i64 = 2;
 /// The pod garbage collector leaves pods of a node that is gone alone for so long (s).
 const QUARANTINE: i64 = 40;
 
@@ -66,7 +65,7 @@ impl World {
         let ends = if !bound {
             0
         } else if self.node_lives(pod) {
-            ENDS
+            self.play.as_ref().map_or(ENDS, |play| play.ends_after(pod))
         } else {
             QUARANTINE
         };

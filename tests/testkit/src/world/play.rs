@@ -8,10 +8,17 @@ use serde_json::Value;
 
 use crate::trial;
 
+/// A pod ends within (s).
+pub(super) const ENDS: i64 = 2;
+
 /// Course of single pods. The same pod gets the same answers each time.
 pub trait Play: Send {
     /// Time from the binding of a pod until its server is ready, or its program starts (s).
     fn starts_after(&self, pod: &Value) -> i64;
+    /// Time from the deletion of a pod until it is gone (s).
+    fn ends_after(&self, _: &Value) -> i64 {
+        ENDS
+    }
     /// Length of the trial of a load generator (s).
     fn trial_lasts(&self, pod: &Value) -> i64;
     /// Result of the trial of a load generator, with the pods of its workers.
