@@ -32,9 +32,6 @@ use plain::Lines;
 const TICK: Duration = Duration::from_secs(1);
 /// Pause before the next look, or before a failed call is tried again.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Failed tries in a row after which a command ends: five minutes and the time of the calls.
-pub const MOST_FAILURES: usize = 150;
-
 /// Time after which a call that fails is given up.
 const PATIENCE: Duration = Duration::from_mins(5);
 

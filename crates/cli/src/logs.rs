@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::args::{LogsArgs, RunPart};
 use crate::error::Error;
-use crate::follow::{MOST_FAILURES, PAUSE, is_over, is_suspended, note_retry};
+use crate::follow::{PAUSE, is_over, is_suspended, note_retry};
 use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -21,6 +21,9 @@ use crate::session::Session;
 pub use line::LogLine;
 use new::New;
 pub use source::{Extent, Source, read, sources};
+
+/// Failed looks in a row after which it ends: five minutes and the time of the calls.
+const MOST_FAILURES: usize = 150;
 
 /// Prints the logs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Result<u8, Error> {

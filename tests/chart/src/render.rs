@@ -40,7 +40,7 @@ pub fn chart(values: &Value) -> Result<Vec<Value>, String> {
 /// # Panics
 /// If there is no helm, or what it prints is no YAML.
 pub fn release(name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
-    template(&repository().join(CHART), name, namespace, values)
+    template(&repository().join(CHART), name, namespace, &[], values)
 }
 
 /// The objects of the chart with a value of the command line, as `--set` takes it.
@@ -49,19 +49,7 @@ pub fn release(name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>
 /// If helm refuses the value.
 pub fn with_set(value: &str) -> Result<Vec<Value>, String> {
     let chart = repository().join(CHART);
-    let chart = chart.to_string_lossy();
-    let arguments = [
-        "template",
-        RELEASE,
-        &chart,
-        "--namespace",
-        NAMESPACE,
-        "--set",
-        value,
-        "--values",
-        "-",
-    ];
-    helm(&arguments, &json!({})).map(|text| parsed(&text))
+    template(&chart, RELEASE, NAMESPACE, &["--set", value], &json!({}))
 }
 
 /// The objects of a published chart, whose list of images contains this digest for each of them.
@@ -84,7 +72,7 @@ pub fn published(digest: &str, values: &Value) -> Result<Vec<Value>, String> {
     });
     let pinned: String = lines.collect();
     std::fs::write(&file, pinned).expect("write Chart.yaml");
-    template(&chart, RELEASE, NAMESPACE, values)
+    template(&chart, RELEASE, NAMESPACE, &[], values)
 }
 
 /// The objects of a parent chart that has this one under the condition `enabled`.
@@ -103,13 +91,13 @@ pub fn parent(values: &Value) -> Result<Vec<Value>, String> {
     let dependency = json!({"name": RELEASE, "version": "*-0", "condition": format!("{RELEASE}.enabled")});
     let chart = json!({"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": [dependency]});
     std::fs::write(folder.path().join("Chart.yaml"), chart.to_string()).expect("write Chart.yaml");
-    template(folder.path(), RELEASE, NAMESPACE, &json!({RELEASE: values}))
+    template(folder.path(), RELEASE, NAMESPACE, &[], &json!({RELEASE: values}))
 }
 
-fn template(chart: &Path, name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
+fn template(chart: &Path, name: &str, namespace: &str, flags: &[&str], values: &Value) -> Result<Vec<Value>, String> {
     let chart = chart.to_string_lossy();
     let arguments = ["template", name, &chart, "--namespace", namespace, "--values", "-"];
-    helm(&arguments, values).map(|text| parsed(&text))
+    helm(&[&arguments, flags].concat(), values).map(|text| parsed(&text))
 }
 
 /// A temporary folder with a copy of the chart in `chart`.
@@ -150,20 +138,8 @@ pub fn notes(values: &Value) -> String {
     ] {
         std::fs::write(folder.join("templates").join(file), text).expect("write the template");
     }
-    let chart = folder.to_string_lossy();
-    let arguments = [
-        "template",
-        RELEASE,
-        &chart,
-        "--namespace",
-        NAMESPACE,
-        "--show-only",
-        "templates/notes.yaml",
-        "--values",
-        "-",
-    ];
-    let text = helm(&arguments, values).expect("the notes are rendered");
-    let objects = parsed(&text);
+    let only = ["--show-only", "templates/notes.yaml"];
+    let objects = template(&folder, RELEASE, NAMESPACE, &only, values).expect("the notes are rendered");
     objects[0]["notes"].as_str().expect("a text").to_owned()
 }
 
