@@ -41,11 +41,11 @@ demo *FLAGS:
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: lints, then the real cluster beside the unit tests.
-test: setup test-check debug-product test-built test-beside
+test: setup (test-stage "check" "fmt-check" "lint" "deny") debug-product test-built test-beside
 
 [private]
-test-check:
-    @{{stage}} check just fmt-check lint deny
+test-stage NAME +ARGS:
+    @{{stage}} {{NAME}} just {{ARGS}}
 
 # The library of the simulated driver has one name in two builds, so nothing is built beside its users.
 [private]
@@ -60,7 +60,7 @@ test-beside: test-cluster test-unit
 
 # One lab at a time. After it the unit tests get every core.
 [private]
-test-cluster: test-together test-e2e test-spread
+test-cluster: test-together (test-stage "e2e" "--no-deps" "e2e") test-spread
 
 [private]
 test-spread:
@@ -69,38 +69,14 @@ test-spread:
 # A lab waits half of its time.
 [private]
 [parallel]
-test-together: test-fuzz test-gitops test-alerts test-labs
+test-together: (test-stage "fuzz" "fuzz") (test-stage "gitops" "gitops") (test-stage "alerts" "alerts") test-labs
 
 [private]
-test-labs: test-lab test-admission
+test-labs: (test-stage "lab" "--no-deps" "lab-test") (test-stage "admission" "--no-deps" "admission")
 
 [private]
 test-unit:
     @RUST_TEST_THREADS=4 nice -n 19 taskset --cpu-list "$(python3 -c 'import os; print(max(os.sched_getaffinity(0)))')" {{stage}} unit just unit
-
-[private]
-test-fuzz:
-    @{{stage}} fuzz just fuzz
-
-[private]
-test-gitops:
-    @{{stage}} gitops just gitops
-
-[private]
-test-lab:
-    @{{stage}} lab just --no-deps lab-test
-
-[private]
-test-alerts:
-    @{{stage}} alerts just alerts
-
-[private]
-test-admission:
-    @{{stage}} admission just --no-deps admission
-
-[private]
-test-e2e:
-    @{{stage}} e2e just --no-deps e2e
 
 # Format, lints, dependency rules, generated files, unit tests.
 check: fmt-check lint deny unit
@@ -167,34 +143,32 @@ fmt:
 fmt-check:
     cargo fmt --all --check
 
-# What sizing costs with 500 to 5,000 nodes: CPU, memory, and how they grow. Release build; prints, and asserts nothing.
-bench:
+[private]
+scale-program:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+
+# What sizing costs with 500 to 5,000 nodes: CPU, memory, and how they grow. Release build; prints, and asserts nothing.
+bench: scale-program
     {{release}}/scale
 
 # What 5,000 validations on 5,000 nodes cost the operator's program in the memory of its pod, 50 of them at once: a stub of the API server, as root (minutes; prints a table, and asserts nothing). `just bench-crowd 1000 1000 256` for other numbers of nodes and validations, and MiB.
-bench-crowd *SIZE: binaries
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+bench-crowd *SIZE: binaries scale-program
     {{release}}/scale crowd {{product}}/perfvalidation-operator {{SIZE}}
 
 # One policy over so many nodes whose runs are played, with faults: coverage, requests, memory, CPU and outliers beside the goals; the same stub, as root (5,000 take an hour; fails if a node is measured twice at a time or a validation stays). Ctrl-C prints the table so far. `just fleet 5000 1 100`: at the usual speed, until 100 nodes have a verdict; `just fleet 5000 0.33 100`: with runs of eight minutes.
-fleet nodes="5000" speedup="20" enough=nodes: binaries
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+fleet nodes="5000" speedup="20" enough=nodes: binaries scale-program
     {{release}}/scale fleet {{product}}/perfvalidation-operator {{nodes}} {{speedup}} {{enough}}
 
 # The same on a control plane of the lab: etcd, API server, controllers and scheduler are real, and kwok has the nodes (1,000 take three quarters of an hour on two cores, most of it the control plane's).
-fleet-lab nodes="1000" speedup="8" enough=nodes: build-lab binaries
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+fleet-lab nodes="1000" speedup="8" enough=nodes: build-lab binaries scale-program
     @{{suite}} fleet {{nodes}} {{speedup}} {{enough}}
 
 # A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
-bench-tenant minutes="30": binaries
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+bench-tenant minutes="30": binaries scale-program
     {{release}}/scale tenant {{product}}/perfvalidation-operator {{minutes}}
 
 # What `just bench` shows, on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
-bench-cluster nodes="1000": build-lab binaries
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+bench-cluster nodes="1000": build-lab binaries scale-program
     @{{suite}} scale {{nodes}}
 
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).

@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     match perfval_generate::write(Path::new(".")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("generate: run it from the root of the repository: {error}");
+            eprintln!("generate (from the root of the repository): {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,5 @@
 //! The exporter on the simulated driver, read as the runner reads NVIDIA's own.
 
-use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
@@ -9,9 +8,8 @@ use perfval_verdict::gpus::dcgm::{ScrapedGpu, read};
 
 /// What the exporter says of a node with two GPUs and these faults.
 fn gpus(faults: &str) -> Vec<ScrapedGpu> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-exporter");
-    fs::create_dir_all(&folder).expect("a folder");
-    let config = folder.join("mock-nvml.json");
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("mock-nvml.json");
     fs::write(&config, r#"{"gpus": 2}"#).expect("a configuration");
     fs::write(config.with_file_name(mock_nvml::FAULTS_FILE), faults).expect("faults");
     let library = env::current_exe().expect("own path").with_file_name("libmock_nvml.so");

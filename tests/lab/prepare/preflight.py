@@ -53,7 +53,7 @@ def problems(machine, need):
         found.append(f"{gib(machine.memory)} of memory are free, {gib(need.memory)} are needed. End other programs, or raise the limit of the container or virtual machine.")
     for folder, (device, free) in first_of_each_disk(machine.disks).items():
         if free < need.disk:
-            found.append(f"{gib(free)} are free on the disk of {folder}, {gib(need.disk)} are needed. Make room, or set {variable(folder)} to a folder on a larger disk.")
+            found.append(f"{gib(free)} are free on the disk of {folder}, {gib(need.disk)} are needed. Make room, or set {variable(folder)} to a new folder on a larger disk.")
     if machine.rust is None or machine.rust < machine.rust_wanted:
         found.append(f"{missing('Rust', machine.rust, machine.rust_wanted)} Install it with rustup, and put cargo into PATH.")
     if machine.go is None or machine.go < GO:
@@ -68,7 +68,7 @@ def problems(machine, need):
 def warnings(machine):
     """What makes it slow or less exact, one line each."""
     if machine.cores < 2:
-        return [f"Only {machine.cores:g} cores can be used: the first build takes twice as long as on two, and measurements are less exact."]
+        return [f"Cores that can be used: {machine.cores:g}. The first build takes twice as long as on two, and measurements are less exact."]
     return []
 
 
@@ -104,7 +104,8 @@ def first_of_each_disk(disks):
 
 def read(path):
     try:
-        return Path(path).read_text()
+        # Arguments of another process may be any bytes.
+        return Path(path).read_text(errors="replace")
     except OSError:
         return ""
 
@@ -124,12 +125,14 @@ def memory(meminfo, limit):
     return available if limit is None else min(available, limit)
 
 
-def cgroup_memory():
-    """Bytes that the limit of this container leaves; None without a limit."""
-    for maximum, current in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
-        limit, used = read(f"/sys/fs/cgroup/{maximum}").strip(), read(f"/sys/fs/cgroup/{current}").strip()
+def cgroup_memory(mount="/sys/fs/cgroup"):
+    """Bytes that the limit of this container leaves; None without a limit. Files in memory that were not read lately count as free, as in MemAvailable."""
+    versions = (("", "memory.max", "memory.current", "inactive_file"), ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+    for folder, maximum, current, cache in versions:
+        limit, used = (read(Path(mount, folder, name)).strip() for name in (maximum, current))
         if limit.isdigit() and used.isdigit() and int(limit) < 1 << 60:
-            return int(limit) - int(used)
+            cached = re.search(rf"^{cache} (\d+)$", read(Path(mount, folder, "memory.stat")), re.MULTILINE)
+            return int(limit) - int(used) + (int(cached.group(1)) if cached else 0)
     return None
 
 

@@ -46,7 +46,7 @@ class Step:
 
 
 class Failed(Exception):
-    """A step failed; its lines."""
+    """A step failed; its lines. Without an exit code it did not run to its end."""
 
     def __init__(self, step, code, lines):
         super().__init__(step.part)
@@ -54,10 +54,11 @@ class Failed(Exception):
 
     def text(self, log):
         what = " ".join(map(str, self.step.command))
-        if self.step.remedy:
+        if self.step.remedy and self.code is not None:
             last = next((line for line in reversed(self.lines) if line.strip()), "no output")
             return f"{self.step.part}: `{what}` failed ({last.strip()}). What to do: {self.step.remedy}."
-        return "\n".join([*self.lines[-40:], f"{self.step.part}: `{what}` failed with exit code {self.code}. All of its output: {log}"])
+        code = "" if self.code is None else f" with exit code {self.code}"
+        return "\n".join([*self.lines[-40:], f"{self.step.part}: `{what}` failed{code}. All of its output: {log}"])
 
 
 class Runner:
@@ -68,6 +69,7 @@ class Runner:
         self.lock = threading.Lock()
         self.children = set()
         self.failure = None
+        self.ended = False
 
     def start(self, *steps):
         """Starts steps that run one after the other."""
@@ -90,7 +92,8 @@ class Runner:
         try:
             for step in steps:
                 self.run(step)
-        except Failed as failure:
+        except Exception as error:
+            failure = error if isinstance(error, Failed) else Failed(step, None, [str(error)])
             with self.lock:
                 self.failure = self.failure or failure
 
@@ -98,6 +101,8 @@ class Runner:
         # The lab's own lines name their parts.
         part = self.progress.parts.get(step.part)
         with self.lock:
+            if self.ended:
+                return
             if part:
                 part.start(now())
             child = subprocess.Popen(
@@ -126,8 +131,9 @@ class Runner:
                 self.log.write(line + "\n")
 
     def end(self):
-        """Ends what still runs."""
+        """Ends what still runs; no step starts after it."""
         with self.lock:
+            self.ended = True
             for child in self.children:
                 try:
                     os.killpg(child.pid, signal.SIGTERM)
@@ -179,6 +185,11 @@ def build(runner, options, flags):
     runner.wait(rest, runner.start(Step("lab", lab)))
 
 
+def is_built(folder):
+    """Whether a folder of the cache is a finished build: an interrupted one has an extension, as in `etcd-0123.building`."""
+    return folder.is_dir() and not folder.suffix
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True)
@@ -187,7 +198,7 @@ def main():
     began = now()
     state = os.environ.get("PERFVAL_LAB_DIR") or "/var/lib/perfval-lab"
     built = options.cache.with_name("perfval-lab") / "programs"
-    options.built = [found.name.rpartition("-")[0] for found in built.glob("*-*") if found.is_dir()]
+    options.built = [found.name.rpartition("-")[0] for found in built.glob("*-*") if is_built(found)]
     machine = preflight.Machine(REPOSITORY, [options.cache, Path(state)], state)
     for warning in preflight.warnings(machine):
         print(warning)

@@ -61,7 +61,7 @@ class Preflight(unittest.TestCase):
         self.assertEqual(preflight.problems(small, preflight.WARM), [])
 
     def test_one_core_is_a_warning(self):
-        self.assertIn("1.5 cores", preflight.warnings(machine(cores=1.5))[0])
+        self.assertIn("Cores that can be used: 1.5.", preflight.warnings(machine(cores=1.5))[0])
         self.assertEqual(preflight.problems(machine(cores=1), preflight.COLD), [])
 
     def test_limits_of_a_container_count(self):
@@ -70,6 +70,26 @@ class Preflight(unittest.TestCase):
         self.assertEqual(preflight.cores(8, ""), 8)
         self.assertEqual(preflight.memory("MemTotal: 9 kB\nMemAvailable:    2048 kB\n", None), 2 << 20)
         self.assertEqual(preflight.memory("MemAvailable:    2048 kB\n", 5), 5)
+
+    def test_files_in_the_memory_of_a_container_count_as_free(self):
+        v2 = {"memory.max": "8000\n", "memory.current": "7000\n", "memory.stat": "anon 2000\ninactive_file 4000\nactive_file 1000\n"}
+        v1 = {
+            "memory/memory.limit_in_bytes": "8000\n", "memory/memory.usage_in_bytes": "7000\n",
+            "memory/memory.stat": "inactive_file 1\ntotal_inactive_file 4000\n",
+        }
+        unlimited, no_stat = {**v2, "memory.max": "max\n"}, {**v2, "memory.stat": ""}
+        for files, free in ((v2, 5000), (v1, 5000), (no_stat, 1000), (unlimited, None), ({}, None)):
+            with tempfile.TemporaryDirectory() as mount:
+                Path(mount, "memory").mkdir()
+                for name, text in files.items():
+                    Path(mount, name).write_text(text)
+                self.assertEqual(preflight.cgroup_memory(mount), free, files)
+
+    def test_a_process_with_any_bytes_in_its_arguments_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "cmdline")
+            file.write_bytes(b"tail\0\xff.log\0")
+            self.assertEqual(preflight.read(file).split("\0")[0], "tail")
 
     def test_the_disk_of_a_folder_is_found_before_the_folder_exists(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -96,6 +116,26 @@ class Preflight(unittest.TestCase):
                 Path(folder, "plan.json").write_text("{}")
                 self.assertEqual(preflight.lab_user(Path(folder)), f"A lab has been up for 0 min in {folder}. Run `just lab-down` to end it.")
             self.assertIsNone(preflight.lab_user(Path(folder)), "no process 1")
+
+
+class Just(unittest.TestCase):
+    def chosen(self, own):
+        """The `just` that recipes find if the machine's own `just` is this script, and another one was installed."""
+        installed = 'case "$*" in *--summary) ;; *) command -v just ;; esac'
+        with tempfile.TemporaryDirectory() as folder:
+            for place, script in (("own", own), ("perfvalidation/tools/just", installed)):
+                just = Path(folder, place, "just")
+                just.parent.mkdir(parents=True)
+                just.write_text(f"#!/bin/sh\n{script}\n")
+                just.chmod(0o755)
+            environment = {**os.environ, "PATH": f"{folder}/own:/usr/bin:/bin", "XDG_CACHE_HOME": folder}
+            command = [prepare.REPOSITORY / ".ci" / "just", "test"]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            return Path(done.stdout.strip()).relative_to(folder)
+
+    def test_an_own_just_stays_unless_it_cannot_read_the_justfile(self):
+        self.assertEqual(self.chosen("command -v just"), Path("own/just"))
+        self.assertEqual(self.chosen("exit 1"), Path("perfvalidation/tools/just/just"))
 
 
 class Line(unittest.TestCase):
@@ -173,13 +213,20 @@ class Steps(unittest.TestCase):
         out, log = io.StringIO(), io.StringIO()
         progress = Progress([Part("one", 1), Part("two", 1)], 2, prepare.now())
         runner = prepare.Runner(progress, Screen(out, None), log, quiet=0)
+        threads = [runner.start(step) for step in steps]
         try:
-            runner.wait(*[runner.start(step) for step in steps])
+            runner.wait(*threads)
         except prepare.Failed as failure:
             return failure, log.getvalue()
         finally:
             runner.end()
+            for thread in threads:
+                self.join(thread)
         return None, log.getvalue()
+
+    def join(self, thread):
+        thread.join(20)
+        self.assertFalse(thread.is_alive(), "a step still runs")
 
     def test_a_failure_shows_the_end_of_the_output_and_names_the_log(self):
         failure, log = self.run_steps(prepare.Step("one", ["bash", "-c", "seq 100; exit 3"], "/"))
@@ -197,6 +244,24 @@ class Steps(unittest.TestCase):
     def test_a_failure_ends_what_runs_beside_it(self):
         failure, _ = self.run_steps(prepare.Step("two", ["sleep", "1000"], "/"), prepare.Step("one", ["false"], "/"))
         self.assertEqual(failure.step.part, "one")
+
+    def test_no_step_starts_after_the_end(self):
+        runner = prepare.Runner(Progress([], 2, prepare.now()), None, io.StringIO(), quiet=0)
+        runner.end()
+        self.join(runner.start(prepare.Step("one", ["sleep", "1000"], "/")))
+
+    def test_a_program_that_is_not_there_is_a_failure(self):
+        failure, _ = self.run_steps(prepare.Step("one", ["/no/such/program"], "/", remedy="connect it"))
+        lines = failure.text("/the/log").splitlines()
+        self.assertIn("No such file", lines[0])
+        self.assertEqual(lines[1], "one: `/no/such/program` failed. All of its output: /the/log")
+
+    def test_an_interrupted_build_is_not_built(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("etcd-0123", "etcd-4567.building"):
+                Path(folder, name).mkdir()
+            Path(folder, "etcd-0123.lock").touch()
+            self.assertEqual([found.name for found in Path(folder).glob("*-*") if prepare.is_built(found)], ["etcd-0123"])
 
     def test_lines_that_a_carriage_return_ends_are_lines(self):
         reading, writing = os.pipe()

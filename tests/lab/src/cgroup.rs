@@ -16,7 +16,7 @@ const REMOVAL_DEADLINE: Duration = Duration::from_secs(20);
 /// Which cgroup API this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// One hierarchy per controller, as the kubelet calls it deprecated.
+    /// One hierarchy per controller; the kubelet calls it deprecated.
     V1,
     /// The unified hierarchy.
     V2,

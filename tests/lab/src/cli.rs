@@ -112,8 +112,27 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Without root these see no lab: its socket and its namespaces are root's.
+    fn needs_root(&self) -> bool {
+        matches!(
+            self,
+            Self::Up(_)
+                | Self::Prepare(_)
+                | Self::Down { .. }
+                | Self::Status
+                | Self::Exec { .. }
+                | Self::LoadImage { .. }
+                | Self::Fault(_)
+        )
+    }
+}
+
 /// Runs one command.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
+    if cli.command.needs_root() && !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
     let state = StateDir::from_env();
     match cli.command {
         Command::Up(options) => up::up(&state, &options)?,
@@ -209,4 +228,31 @@ fn print_log(state: &StateDir, name: &str) -> Result<(), Error> {
     std::io::copy(&mut log, &mut std::io::stdout())
         .map(drop)
         .file("print", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_looks_at_the_lab_needs_root() {
+        let needs_root = |line: &str| {
+            let words = ["lab"].into_iter().chain(line.split(' '));
+            Cli::try_parse_from(words).unwrap().command.needs_root()
+        };
+        for line in [
+            "up",
+            "prepare",
+            "down",
+            "status",
+            "exec true",
+            "load-image x",
+            "fault clear",
+        ] {
+            assert!(needs_root(line), "{line}");
+        }
+        for line in ["kubeconfig", "audit-log", "logs etcd", "program helm"] {
+            assert!(!needs_root(line), "{line}");
+        }
+    }
 }

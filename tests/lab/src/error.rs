@@ -77,7 +77,7 @@ pub enum Error {
     #[error("this lab has no node: run `lab down`, then `lab up` without --control-plane")]
     NoNode,
     /// The supervisor gave up.
-    #[error("the lab did not come up: {0}\nlogs: `lab logs NAME`; clean up: `lab down`")]
+    #[error("the lab is broken: {0}\nlogs: `lab logs NAME`; clean up: `lab down`")]
     DidNotComeUp(String),
     /// The supervisor refused a request or vanished.
     #[error("supervisor: {0}")]

@@ -1,7 +1,7 @@
 //! Test equipment: a real Kubernetes cluster on a bare Linux machine, without GPUs, Docker, systemd or internet.
 //!
 //! `lab up` builds the programs, makes one private namespace and starts everything in it under a supervisor;
-//! `lab down` ends it without a trace. Nothing that ships depends on this crate.
+//! `lab down` ends it and removes its files. Nothing that ships depends on this crate.
 //!
 //! | to change | go to |
 //! |---|---|

@@ -8,7 +8,7 @@ pub mod network;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -31,8 +31,8 @@ pub struct Init {
     namespace: PathBuf,
 }
 
-/// Starts `lab init` in new namespaces. It outlives the caller.
-pub fn launch(state: &StateDir) -> Result<(), Error> {
+/// Starts `lab init` in new namespaces. It outlives the caller. Returns its parent, which ends with it.
+pub fn launch(state: &StateDir) -> Result<Child, Error> {
     // The lab's copy, because cargo may have replaced this program since it started.
     let program = state.bin().join("lab");
     let log = state.log("supervisor");
@@ -57,7 +57,6 @@ pub fn launch(state: &StateDir) -> Result<(), Error> {
         .stdout(out)
         .stderr(errors)
         .spawn()
-        .map(drop)
         .map_err(|source| Error::Start {
             program: "unshare".to_owned(),
             source,

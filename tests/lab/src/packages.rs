@@ -4,56 +4,21 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// A file that must exist and the Debian package that brings it.
-struct Wanted {
-    program: &'static str,
-    package: &'static str,
-}
-
-const CONTROL_PLANE: &[Wanted] = &[
-    Wanted {
-        program: "unshare",
-        package: "util-linux",
-    },
-    Wanted {
-        program: "nsenter",
-        package: "util-linux",
-    },
-    Wanted {
-        program: "setpriv",
-        package: "util-linux",
-    },
-    Wanted {
-        program: "ip",
-        package: "iproute2",
-    },
+/// Programs that must exist, and the Debian packages that bring them.
+const CONTROL_PLANE: &[(&str, &str)] = &[
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("ip", "iproute2"),
 ];
 
-const NODE: &[Wanted] = &[
-    Wanted {
-        program: "runc",
-        package: "runc",
-    },
-    Wanted {
-        program: "iptables",
-        package: "iptables",
-    },
-    Wanted {
-        program: "conntrack",
-        package: "conntrack",
-    },
-    Wanted {
-        program: "ethtool",
-        package: "ethtool",
-    },
-    Wanted {
-        program: "socat",
-        package: "socat",
-    },
-    Wanted {
-        program: "modprobe",
-        package: "kmod",
-    },
+const NODE: &[(&str, &str)] = &[
+    ("runc", "runc"),
+    ("iptables", "iptables"),
+    ("conntrack", "conntrack"),
+    ("ethtool", "ethtool"),
+    ("socat", "socat"),
+    ("modprobe", "kmod"),
 ];
 
 /// Where distributions put the CNI plugins.
@@ -64,13 +29,11 @@ pub fn check(with_node: bool) -> Result<(), Error> {
     let node = if with_node { NODE } else { &[] };
     let mut missing: Vec<&str> = Vec::new();
     let mut packages: Vec<&str> = Vec::new();
-    for wanted in CONTROL_PLANE
-        .iter()
-        .chain(node)
-        .filter(|wanted| find(wanted.program).is_none())
-    {
-        missing.push(wanted.program);
-        packages.push(wanted.package);
+    for (program, package) in CONTROL_PLANE.iter().chain(node) {
+        if find(program).is_none() {
+            missing.push(program);
+            packages.push(package);
+        }
     }
     if with_node && cni_dir().is_none() {
         missing.push("CNI plugins");

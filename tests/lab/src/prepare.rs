@@ -1,7 +1,7 @@
 //! `lab prepare`: builds the programs and images of a lab that the cache lacks. Images are made beside the programs,
 //! because most of an image is one process that unpacks, and Go's compiler uses the other cores.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -38,11 +38,6 @@ pub fn prepare(options: &Options, say: &mut (dyn FnMut(&str) + Send)) -> Result<
         images::make_store(&CONTAINERD.folder(), &archives, &mut |text| tell(&of_images(text)))?;
     }
     Ok(archives)
-}
-
-/// Fills a node's image store with these images.
-pub fn fill_store(root: &Path, archives: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    images::fill_store(root, &CONTAINERD.folder(), archives, say)
 }
 
 fn make_images(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<PathBuf>, Error> {

@@ -9,9 +9,9 @@ mod tests;
 
 pub mod client;
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -38,7 +38,7 @@ pub fn run(state: &StateDir) -> Result<(), Error> {
         what: file.display().to_string(),
         source,
     })?;
-    let runtime = tokio::runtime::Runtime::new().file("start a runtime for", "/proc/self")?;
+    let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
     runtime.block_on(supervise(state, plan))
 }
 
@@ -61,7 +61,8 @@ async fn supervise(state: &StateDir, plan: Plan) -> Result<(), Error> {
 async fn remember(state: StateDir, mut reports: watch::Receiver<Report>) {
     while reports.changed().await.is_ok() {
         let report = reports.borrow_and_update().clone();
-        if let Err(error) = serde_json::to_string_pretty(&report).map(|text| fs::write(state.status(), text)) {
+        let text = serde_json::to_string_pretty(&report).map_err(io::Error::from);
+        if let Err(error) = text.and_then(|text| fs::write(state.status(), text)) {
             eprintln!("cannot write {}: {error}", state.status().display());
         }
     }

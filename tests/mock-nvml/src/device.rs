@@ -171,7 +171,7 @@ pub extern "C" fn nvmlDeviceGetIndex(device: Device, index: Out<c_uint>) -> Retu
     code(device.index().and_then(|own| put(index, own)))
 }
 
-/// N of `/dev/nvidiaN`: the index.
+/// N of `/dev/nvidiaN`: `first` + index.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetMinorNumber(device: Device, minor: Out<c_uint>) -> Return {
     code(device.index().and_then(minor_number).and_then(|own| put(minor, own)))

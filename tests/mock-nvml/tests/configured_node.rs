@@ -23,9 +23,8 @@ fn the_node_is_what_the_file_says() {
     assert_eq!((get_count(&raw mut count), count), (1, 77), "not initialised");
     assert_eq!(shutdown(), 1, "not initialised");
 
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("configured-node");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("mock-nvml.json");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mock-nvml.json");
     configure(&file.with_extension("missing"));
     assert_eq!(init(&library), 999, "no such file");
     fs::write(&file, r#"{"gpu": 2}"#).unwrap();

@@ -1,7 +1,6 @@
 //! The parts of a release.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use perfval_lab::programs::{self, Family, HELM, KUSTOMIZE};
@@ -12,7 +11,7 @@ use crate::names::PROGRAMS;
 use crate::source::Source;
 
 /// The static programs for a target.
-pub fn programs(source: &Source, target: &Path, triple: &str) -> Result<Vec<(String, Vec<u8>)>> {
+pub fn programs(source: &Source, triple: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let home = match std::env::var("CARGO_HOME") {
         Ok(home) => home,
         Err(_) => format!("{}/.cargo", std::env::var("HOME")?),
@@ -21,7 +20,7 @@ pub fn programs(source: &Source, target: &Path, triple: &str) -> Result<Vec<(Str
         "-C target-feature=+crt-static --remap-path-prefix={}=. --remap-path-prefix={home}=cargo",
         source.root.display()
     );
-    let folder = target.join("release-build");
+    let folder = source.root.with_file_name("release-build");
     let mut cargo = source.command("cargo");
     cargo
         .args(["build", "--locked", "--release", "--target", triple])

@@ -127,7 +127,7 @@ fn contents(source: &Source, args: &Args) -> Result<BTreeMap<String, Vec<u8>>> {
     for (os, architecture, triple) in PLATFORMS {
         let is_linux = os == LINUX;
         let built = if is_linux {
-            build::programs(source, &args.target, triple)?
+            build::programs(source, triple)?
         } else if let Some(folder) = &args.macos {
             // Apple's frameworks are on its own machines only, so a macOS machine built it.
             vec![(PLUG_IN.to_owned(), fs::read(folder.join(architecture).join(PLUG_IN))?)]

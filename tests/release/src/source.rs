@@ -136,7 +136,27 @@ fn pinned_images(kustomization: &str, image: &str, digest: &str) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// The steps of each job of a workflow.
+    fn jobs(workflow: &str) -> Vec<(String, Vec<Value>)> {
+        let text = fs::read_to_string(format!("../../.github/workflows/{workflow}.yaml")).expect("a workflow");
+        let workflow: Value = serde_saphyr::from_str(&text).expect("YAML");
+        let jobs = workflow["jobs"].as_object().expect("jobs").iter();
+        jobs.map(|(name, job)| (name.clone(), job["steps"].as_array().cloned().unwrap_or_default()))
+            .collect()
+    }
+
+    /// The place of the first step whose field contains one of these texts.
+    fn position(steps: &[Value], field: &str, texts: &[&str]) -> Option<usize> {
+        let has_text = |step: &Value| {
+            let value = step[field].as_str().unwrap_or_default();
+            texts.iter().any(|text| value.contains(text))
+        };
+        steps.iter().position(has_text)
+    }
 
     /// Whoever moves a tag of an action could otherwise sign our images.
     #[test]
@@ -154,6 +174,61 @@ mod tests {
             }
         }
         assert!(actions > 20, "{actions}");
+    }
+
+    /// `.ci/setup` and the lab refuse an older Go, and the machines of GitHub have one.
+    #[test]
+    fn jobs_that_build_programs_in_go_install_it_first() {
+        let module = fs::read_to_string("../lab/programs/cluster/go.mod").expect("a module");
+        let required = module
+            .lines()
+            .find_map(|line| line.strip_prefix("go "))
+            .expect("a version");
+        let mut checked = Vec::new();
+        for (name, steps) in ["check", "weekly", "release"].into_iter().flat_map(jobs) {
+            let Some(use_of_go) = position(&steps, "run", &[".ci/run", ".ci/just setup ", ".ci/just release "]) else {
+                continue;
+            };
+            let install = position(&steps[..use_of_go], "uses", &["actions/setup-go@"]).expect(&name);
+            assert_eq!(steps[install]["with"]["go-version"], json!(required), "{name}");
+            checked.push(name);
+        }
+        checked.sort();
+        assert_eq!(checked, ["check", "files", "recipe"]);
+    }
+
+    /// The paths of a cache are a part of its name. The user who saves it must own the files, and tar by that user would
+    /// change the unpacked images of the lab.
+    #[test]
+    fn one_workflow_saves_the_cache_that_the_other_restores() {
+        let paths = |workflow: &str| {
+            let mut steps = jobs(workflow).into_iter().map(|(_, steps)| steps);
+            let found = steps.find_map(|steps| Some((position(&steps, "uses", &["actions/cache"])?, steps)));
+            let (cache, steps) = found.expect("a job with a cache");
+            (steps[cache]["with"]["path"].clone(), steps)
+        };
+        let (saved, steps) = paths("check");
+        assert_eq!(saved, paths("weekly").0);
+        let saved = saved.as_str().expect("paths");
+        assert!(
+            !saved
+                .lines()
+                .any(|path| path.ends_with("perfval-lab") || path.ends_with("images"))
+        );
+        assert_eq!(position(&steps, "run", &["sudo chown -R"]), Some(steps.len() - 1));
+    }
+
+    /// After a failed scan the tag stays on the image of the release before.
+    #[test]
+    fn images_are_scanned_before_they_get_their_tag() {
+        let jobs = jobs("release");
+        let position_in = |job: &str, field, text| {
+            let (_, steps) = jobs.iter().find(|(name, _)| name == job).expect("the job");
+            position(steps, field, &[text])
+        };
+        assert!(position_in("image", "uses", "anchore/scan-action@").is_some());
+        assert!(position_in("image", "run", "--tag").is_none());
+        assert!(position_in("list", "run", "--tag \"$IMAGE:$tag\"").is_some());
     }
 
     #[test]

@@ -29,12 +29,13 @@ const MANIFESTS: [(&str, &[(&str, &str)]); 5] = [
 /// Lock files, in which packages of the workspace have the version.
 const LOCKS: [&str; 2] = ["Cargo.lock", "tests/fuzz/coverage/Cargo.lock"];
 /// Files with the version of the release.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "CONTRIBUTING.md",
     "charts/perfvalidation-operator/README.md",
     "config/argocd/examples/operator.yaml",
     "config/components/README.md",
+    "config/flux/examples/operator.yaml",
     "config/pipelines/argo-workflows.yaml",
     "config/pipelines/github-actions.yaml",
     "config/pipelines/gitlab-ci.yaml",
@@ -168,6 +169,7 @@ mod tests {
         }
         assert!(read(root, "Cargo.lock").contains("name = \"perfval-release\"\nversion = \"7.8.9\""));
         assert!(read(root, "README.md").contains("--version 7.8.9"));
+        assert!(read(root, "config/flux/examples/operator.yaml").contains("semver: \"~7.8.9\""));
         // The next version in development, and back: nothing else was touched.
         write(root, "7.8.9", "8.0.0-dev").expect("each file has the version");
         assert!(read(root, "README.md").contains("--version 8.0.0 "));

@@ -190,7 +190,8 @@ async fn adopt(ctx: &Context, dgd: &DynamicObject) -> Result<(), Error> {
     Ok(())
 }
 
-fn merge_params() -> PatchParams {
+/// Parameters of a merge patch.
+pub fn merge_params() -> PatchParams {
     PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()

@@ -6,12 +6,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch};
 use kube::runtime::controller::Action;
 use serde_json::json;
 
-use super::FIELD_MANAGER;
-use super::controller::{Context, FINALIZER};
+use super::controller::{Context, FINALIZER, merge_params};
 use super::deployment::GRAPH_LABEL;
 use super::error::Error;
 
@@ -55,17 +54,7 @@ pub async fn step(ctx: &Context, dgd: &DynamicObject, delay: Duration) -> Result
         .collect();
     let patch = json!({ "metadata": { "resourceVersion": dgd.resource_version(), "finalizers": finalizers } });
     let api = ctx.graphs(&namespace);
-    match api
-        .patch(
-            &name,
-            &PatchParams {
-                field_manager: Some(FIELD_MANAGER.to_owned()),
-                ..Default::default()
-            },
-            &Patch::Merge(&patch),
-        )
-        .await
-    {
+    match api.patch(&name, &merge_params(), &Patch::Merge(&patch)).await {
         Ok(_) => tracing::info!(name, namespace, "graph is gone"),
         Err(kube::Error::Api(status)) if status.is_not_found() => {}
         Err(error) => return Err(Error::api("release DynamoGraphDeployment", &name)(error)),

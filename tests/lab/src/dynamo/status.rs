@@ -50,7 +50,7 @@ pub struct ReplicaStatus {
 
 /// What one pass knows when it writes the status.
 pub struct Pass<'a> {
-    /// The graph, if its spec could be read.
+    /// The graph.
     pub graph: &'a Graph,
     /// Generation of its spec.
     pub generation: i64,

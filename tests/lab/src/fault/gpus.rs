@@ -4,18 +4,23 @@ use std::{fs, io};
 
 use serde_json::{Map, Value, json};
 
+use super::gpu_numbers;
 use crate::driver_root::DriverRoot;
 use crate::error::{Error, FileResult as _};
 use crate::node;
 use crate::paths::StateDir;
 use crate::supervisor::client;
 
-/// Adds a fault to a GPU.
+/// Adds a fault to a GPU of the first node.
 pub(super) fn set(state: &StateDir, gpu: u32, fault: &str, value: Value) -> Result<(), Error> {
-    let root = DriverRoot::at(&node::driver_root_path(state), 0..0);
-    if !root.path().exists() {
-        return Err(Error::NoNode);
+    let numbers = gpu_numbers(state)?;
+    if !numbers.contains(&gpu) {
+        return Err(Error::Usage(format!(
+            "no GPU {gpu}: the node has {}, from 0",
+            numbers.end
+        )));
     }
+    let root = DriverRoot::at(&node::driver_root_path(state), numbers);
     let current = match fs::read(root.faults()) {
         Ok(text) => serde_json::from_slice(&text).map_err(|source| Error::Json {
             what: "the faults of the GPUs".to_owned(),
@@ -52,9 +57,22 @@ fn with(mut faults: Map<String, Value>, gpu: u32, fault: &str, value: Value) -> 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use super::*;
 
-    use super::with;
+    #[test]
+    fn a_fault_is_for_a_gpu_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::at(folder.path());
+        let driver = node::driver_root_path(&state);
+        assert!(matches!(set(&state, 1, "xid", json!(79)), Err(Error::NoNode)));
+        fs::create_dir(&driver).unwrap();
+        fs::write(driver.join("mock-nvml.json"), r#"{"gpus": 2}"#).unwrap();
+        let error = set(&state, 2, "xid", json!(79)).unwrap_err().to_string();
+        assert_eq!(error, "no GPU 2: the node has 2, from 0");
+        set(&state, 1, "xid", json!(79)).unwrap();
+        let faults = fs::read_to_string(DriverRoot::at(&driver, 0..2).faults()).unwrap();
+        assert_eq!(faults, r#"{"1":{"xid":79}}"#);
+    }
 
     #[test]
     fn faults_of_a_gpu_add_up() {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::node::Node;
 use crate::paths::StateDir;
 use crate::supervisor::client;
-use crate::{cgroup, command, enter, node};
+use crate::{cgroup, command, enter, namespace, node};
 
 /// What runs on a node and not on the control plane, in the order in which it starts.
 const NODE_PROCESSES: [&str; 3] = ["containerd", KUBELET, node::GPU_PLUGIN];
@@ -58,14 +58,11 @@ fn serves(state: &StateDir) -> Result<bool, Error> {
 
 /// The shims of this lab: the machine may have others.
 fn shims(state: &StateDir) -> Vec<i32> {
-    let ours = state.bin();
-    let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_shim = |number: &i32| {
         let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
         let program = words.split(|byte| *byte == 0).next().unwrap_or_default();
-        let program = String::from_utf8_lossy(program);
-        program.contains(SHIM) && program.starts_with(&*ours.to_string_lossy())
+        String::from_utf8_lossy(program).contains(SHIM)
     };
-    numbers.filter(is_shim).collect()
+    let members = namespace::find(state).map_or_else(Vec::new, |init| init.members());
+    members.into_iter().filter(is_shim).collect()
 }

@@ -12,7 +12,7 @@ pub const PATIENCE_SECONDS: u64 = 300;
 /// A whole lab, in the order in which it is brought up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What this lab is, e.g. `control plane, Dynamo 1.4.2`. Another plan with the same title is the same lab.
+    /// What this lab is, e.g. `control plane only, Dynamo 1.4.2`. Another plan with the same title is the same lab.
     pub title: String,
     /// One after the other; the lab is up after the last.
     pub steps: Vec<Step>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cluster::STATE;
 
 /// Processes whose command line names the lab's folder, numbered as outside.
-pub fn lab_processes() -> Vec<i32> {
+fn lab_processes() -> Vec<i32> {
     let numbers = fs::read_dir("/proc")
         .expect("/proc is readable")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

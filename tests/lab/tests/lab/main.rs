@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use cluster::{Lab, POD, STATE, both, kubectl, ok, run, start_pod, within};
-use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the_lab, traces};
+use machine::{cgroup_folders, namespace_members, namespace_of_the_lab, traces};
 
 #[test]
 #[ignore = "needs root: just lab-test"]
@@ -148,9 +148,10 @@ fn down_leaves_nothing_after_everything_was_killed() {
     let lab = Lab::up(&["--without-dynamo-image", "--gpus", "1"]);
     start_pod();
     let namespace = namespace_of_the_lab();
-    for pid in lab_processes() {
+    for process in namespace_members(&namespace) {
         // Some end by themselves when the first is gone.
-        Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+        let pid = process.file_name().unwrap();
+        Command::new("kill").arg("-9").arg(pid).output().unwrap();
     }
     within("nothing survives the supervisor", || {
         namespace_members(&namespace).is_empty()
