@@ -2,7 +2,7 @@
 {{- .Values.nameOverride | default .Chart.Name | trunc 53 | trimSuffix "-" }}
 {{- end }}
 
-{{/* 46 characters: the longest suffix is -baseline-approve, and a label holds 63. */}}
+{{/* 46 characters: with the longest suffix, -baseline-approve, a name has at most 63. */}}
 {{- define "perfval.fullname" -}}
 {{- $name := include "perfval.name" . }}
 {{- $made := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
@@ -81,13 +81,6 @@ this repository and tag only, but in every registry, because a copy of an image 
 {{- $role := (index . 0).Files.Get (printf "files/rbac/%s.yaml" (index . 1)) | splitList "---\n" | first | fromYaml -}}
 rules:
   {{- toYaml $role.rules | nindent 2 }}
-{{- end }}
-
-{{- define "perfval.subjects" -}}
-subjects:
-  - kind: ServiceAccount
-    name: {{ include "perfval.serviceAccount" . | quote }}
-    namespace: {{ include "perfval.namespace" . | quote }}
 {{- end }}
 
 {{/* Who reaches the pods of a run besides each other, as `ingress` of a NetworkPolicy: pods of every release in this namespace. */}}
@@ -264,8 +257,7 @@ subjects:
 
 {{- /* Port, scheme and credentials of a monitor. */ -}}
 {{- define "perfval.scrape" -}}
-{{- $context := index . 0 }}
-{{- $secure := $context.Values.secureMetrics }}
+{{- $secure := .Values.secureMetrics }}
 {{- if $secure.enabled -}}
 port: https
 scheme: https
@@ -273,7 +265,7 @@ tlsConfig:
   {{- if $secure.tlsConfig }}
   {{- toYaml $secure.tlsConfig | nindent 2 }}
   {{- else }}
-  serverName: {{ include "perfval.fullname" $context }}-metrics.{{ include "perfval.namespace" $context }}.svc
+  serverName: {{ include "perfval.fullname" . }}-metrics.{{ include "perfval.namespace" . }}.svc
   ca:
     secret:
       name: {{ $secure.secretName | quote }}

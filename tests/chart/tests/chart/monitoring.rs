@@ -199,6 +199,27 @@ fn every_panel_asks_for_series_that_exist() {
     }
 }
 
+/// Two replicas may export the series of one object, and each of two releases has a leader.
+#[test]
+fn a_figure_has_each_object_and_each_release_once() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().expect("well-formed");
+    let figures: Vec<_> = panels
+        .iter()
+        .filter(|panel| panel["type"] == "stat")
+        .flat_map(|panel| panel["targets"].as_array().into_iter().flatten())
+        .collect();
+    assert!(figures.len() >= 7, "{}", figures.len());
+    for figure in figures {
+        let query = figure["expr"].as_str().expect("well-formed");
+        let leaders = format!("sum by ({TARGET}) (perfvalidation_leader)");
+        assert!(
+            query == leaders || query.contains("max by (") || query.starts_with("max("),
+            "{query}"
+        );
+    }
+}
+
 #[test]
 fn every_series_of_objects_and_nodes_is_in_a_panel() {
     let text = dashboard().to_string();

@@ -103,17 +103,17 @@ fn images_and_nodes() -> Vec<(&'static str, Value, &'static str)> {
         (
             "tolerant",
             tolerate("tolerations", json!({"key": "team-b", "operator": "Exists"})),
-            "placement.tolerations is limited to the keys",
+            "placement.tolerations is limited to the keys (none)",
         ),
         (
             "tolerant-of-all",
             tolerate("tolerations", json!({"operator": "Exists"})),
-            "placement.tolerations is limited to the keys",
+            "placement.tolerations is limited to the keys (none)",
         ),
         (
             "device-out-of-service",
             tolerate("deviceTolerations", json!({"key": "faulty", "operator": "Exists"})),
-            "placement.deviceTolerations is limited to the keys",
+            "placement.deviceTolerations is limited to the keys (none)",
         ),
     ]
 }
@@ -197,7 +197,7 @@ fn references() -> Vec<(&'static str, Value, &'static str)> {
         (
             "claim",
             json!({"model": {"cache": {"persistentVolumeClaim": {"claimName": "database"}}}}),
-            "model.cache.persistentVolumeClaim is limited to",
+            "model.cache.persistentVolumeClaim is limited to (none)",
         ),
         (
             "every-gpu-of-the-node",
@@ -228,7 +228,7 @@ fn settings_of_pods() -> Vec<(&'static str, Value, &'static str)> {
         (
             "runtime",
             pods(&json!({"runtimeClassName": "nvidia-legacy"})),
-            "podTemplate.spec.runtimeClassName is limited to",
+            "podTemplate.spec.runtimeClassName is limited to (none)",
         ),
         ("root", pod(json!({"runAsNonRoot": false})), of_pod),
         ("user-0", pod(json!({"runAsUser": 0})), of_pod),
