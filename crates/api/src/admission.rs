@@ -9,7 +9,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{PerfValidation, baseline_crd, crd, policy_crd};
 
@@ -21,7 +21,7 @@ use wording::{explain, nearest};
 pub struct Admission {
     kind: String,
     schema: Value,
-    /// The schema with that of the metadata.
+    /// The schema with that of the metadata, and with a type of each quantity.
     whole: Value,
     bounds: jsonschema::Validator,
 }
@@ -71,6 +71,7 @@ impl Admission {
             .map_err(|error| SchemaError(error.to_string()))?;
         let mut whole = schema.clone();
         whole["properties"]["metadata"] = metadata::schema();
+        type_quantities(&mut whole);
         let bounds = jsonschema::validator_for(&whole).map_err(|error| SchemaError(error.to_string()))?;
         let kind = crd.spec.names.kind;
         Ok(Self {
@@ -175,6 +176,16 @@ fn refusal(path: String, message: impl Into<String>, rule: &str) -> Refusal {
         path,
         message: message.into(),
         rule: rule.to_owned(),
+    }
+}
+
+/// Adds the types of values that may be a whole number or a text. The CRD has none for them, so a fraction would pass.
+fn type_quantities(schema: &mut Value) {
+    if schema["x-kubernetes-int-or-string"] == true {
+        schema["type"] = json!(["integer", "string"]);
+    }
+    if let Some(fields) = schema.as_object_mut() {
+        fields.values_mut().for_each(type_quantities);
     }
 }
 

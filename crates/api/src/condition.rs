@@ -16,6 +16,8 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// kstatus: the run is over with another verdict, or an obstacle keeps it from its end.
 pub const STALLED: &str = "Stalled";
+/// End of the message of an object that the operator has no room for.
+pub const TRIED_AGAIN: &str = "the operator tries again within 5 minutes";
 /// On a `NodePerformance`: the recorded run of the node passed.
 pub const PERF_VALIDATED: &str = "PerfValidated";
 /// On a `PerfValidationPolicy`: the comparisons of its nodes keep their promised share of wrong reports.

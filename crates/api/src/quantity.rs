@@ -22,8 +22,8 @@ const SUFFIXES: [(&str, i64, u32); 15] = [
 ];
 
 /// Value of a quantity such as `50k`, `0.5`, `100m`, `2e3` or `80Gi`, by Kubernetes' grammar: a number, then either one
-/// suffix or an exponent (`5E` is five quintillions, `5E3` five thousand). `None` if the text is not a quantity, or if
-/// 28 digits cannot represent it exactly.
+/// suffix or an exponent (`5E` is five quintillions, `5E3` five thousand). A fraction is rounded to
+/// about 28 digits, a tiny one to 0. `None` if the text is not a quantity, or is too large.
 pub fn parse(text: &str) -> Option<Decimal> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let value = match SUFFIXES.iter().find(|(suffix, ..)| *suffix == &text[number.len()..]) {
@@ -48,7 +48,7 @@ fn decimal(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let some = digits.bytes().any(|byte| byte.is_ascii_digit());
-    Decimal::from_str_exact(text).ok().filter(|_| plain && some)
+    (plain && some).then(|| text.parse().ok()).flatten()
 }
 
 fn scaled(number: Decimal, exponent: i32) -> Option<Decimal> {
@@ -92,6 +92,10 @@ mod tests {
             (".5", Some("0.5")),
             ("5.", Some("5")),
             ("-.5Ki", Some("-512")),
+            (
+                "33.33333333333333333333333333333",
+                Some("33.333333333333333333333333333"),
+            ),
             ("0", Some("0")),
             ("-3", Some("-3")),
             ("", None),

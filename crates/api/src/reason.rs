@@ -41,17 +41,11 @@ impl Reason {
         self.word().as_str()
     }
 
-    /// Reason with the name of a word, or else the first one with this word; `Running` if there is none.
+    /// Reason with this name, or else the first one with this word; `Running` for that of another operator version.
     pub fn from_word(word: &str) -> Self {
         let general = Self::ALL.iter().find(|reason| reason.name() == word);
         let any = || Self::ALL.iter().find(|reason| reason.as_str() == word);
         general.or_else(any).copied().unwrap_or(Self::Running)
-    }
-
-    /// Reason of the operator's own state; `Running` for a name of another operator version.
-    pub fn from_name(name: &str) -> Self {
-        let known = Self::ALL.iter().find(|reason| reason.name() == name);
-        known.copied().unwrap_or(Self::Running)
     }
 }
 
@@ -240,7 +234,7 @@ mod tests {
     fn reasons_keep_their_word_through_the_status_and_their_name_through_the_state() {
         for reason in Reason::ALL {
             assert_eq!(Reason::from_word(reason.as_str()).word(), reason.word());
-            assert_eq!(Reason::from_name(reason.name()), *reason);
+            assert_eq!(Reason::from_word(reason.name()), *reason);
         }
         assert_eq!(Reason::from_word("OfALaterVersion"), Reason::Running);
     }

@@ -137,15 +137,14 @@ pub fn own_command_sets_the_revision() -> Rule {
 }
 
 /// Rule for a pod that reads the weights: it must run on a node that can mount their volume.
-pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
-    let parent = placement.rsplit_once('.').map_or(placement, |(parent, _)| parent);
-    let is_absent = if parent.starts_with("self.workload") {
-        format!("!has(self.workload.dynamo) || !has({placement})")
+pub fn anywhere_needs_shared_weights(field: &str) -> Rule {
+    let lacks_dynamo = if field.starts_with("workload.") {
+        "!has(self.workload.dynamo) || "
     } else {
-        format!("!has({placement})")
+        ""
     };
     Rule::new(format!(
-        "{is_absent} || {placement} != 'Anywhere' || !has(self.model.cache) || \
+        "{lacks_dynamo}!has(self.{field}) || self.{field} != 'Anywhere' || !has(self.model.cache) || \
          (has(self.model.cache.volumeClaimTemplate) && 'ReadWriteMany' in self.model.cache.volumeClaimTemplate.accessModes)"
     ))
     .message(format!(
@@ -153,10 +152,13 @@ pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
     ).as_str())
 }
 
-/// Rule for names of labels and annotations that the operator does not reserve.
+/// Rule for names of labels and annotations that Kubernetes allows and the operator does not reserve.
 pub fn not_ours() -> Rule {
-    Rule::new("self.all(k, size(k) > 0 && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))")
-        .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
+    // The domain of an annotation may have capitals.
+    Rule::new(
+        "self.all(k, k.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))",
+    )
+    .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name of at most 63 letters, digits, '-', '_' and '.', such as team or example.com/team")
 }
 
 /// Rule for the values of labels.

@@ -96,11 +96,11 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
         .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.dynamo.env"),
     validation = Rule::new("!has(self.model.revision) || has(self.model.cache)")
         .message("without a cache Dynamo loads the newest revision: write model.cache as well, or leave model.revision out"),
-    validation = Rule::new("!has(self.model.revision) || !has(self.workload.dynamo) || !has(self.workload.dynamo.worker.args) || !self.workload.dynamo.worker.args.exists(a, a.matches('^--(revision|tokenizer-revision)(=.*)?$'))")
+    validation = Rule::new("!has(self.model.revision) || !has(self.workload.dynamo) || !has(self.workload.dynamo.worker.args) || !self.workload.dynamo.worker.args.exists(a, a.matches('^--(revision|tokenizer[-_]revision)(=.*)?$'))")
         .message("the revision is given twice: write either model.revision or --revision in workload.dynamo.worker.args"),
     validation = rules::own_command_sets_the_revision(),
-    validation = rules::anywhere_needs_shared_weights("self.benchmark.placement", "benchmark.placement"),
-    validation = rules::anywhere_needs_shared_weights("self.workload.dynamo.frontend.placement", "workload.dynamo.frontend.placement"),
+    validation = rules::anywhere_needs_shared_weights("benchmark.placement"),
+    validation = rules::anywhere_needs_shared_weights("workload.dynamo.frontend.placement"),
     validation = Rule::new("!has(self.model.cache) || !has(self.workload.dynamo) || !has(self.workload.dynamo.env) || !self.workload.dynamo.env.exists(e, e.name in ['HF_HOME', 'HF_HUB_OFFLINE'])")
         .message("model.cache sets HF_HOME and HF_HUB_OFFLINE: leave them out of workload.dynamo.env, or leave model.cache out"),
 )]

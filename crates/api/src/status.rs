@@ -95,19 +95,24 @@ impl PerfValidationStatus {
         self.observed_generation >= 0 || !self.conditions.is_empty()
     }
 
-    /// Time from which the run had GPUs, and the time at which it had given them back.
+    /// Time from which the run had GPUs, and the time at which it had given them back. GPUs that a user keeps after the end are
+    /// no GPU time of the run.
     pub fn held_gpus(&self) -> Option<(DateTime<Utc>, Option<DateTime<Utc>>)> {
         let timeline = &self.state.timeline;
-        let deploying = timeline.iter().find(|entry| entry.phase == Phase::Deploying);
+        // Before the last one it may have waited for GPUs again.
+        let deploying = timeline.iter().rfind(|entry| entry.phase == Phase::Deploying);
         // A run that judges saved trials again shows the placement of an earlier run.
         let measures = self.placement.is_some() && self.state.judged_run.is_none();
-        let run = self.run.as_ref().filter(|_| measures);
+        // Before it has GPUs it may show those that the run before left.
+        let is_placed = !matches!(self.phase, Some(Phase::Pending | Phase::Sizing));
+        let run = self.run.as_ref().filter(|_| measures && is_placed);
         let since = deploying
             .map(|entry| entry.started_at)
             .or(run.map(|run| run.started_at))?;
         let ends = timeline.iter().filter_map(|entry| entry.completed_at);
         let until = ends.max().filter(|_| condition::is_true(self, condition::CLEANED_UP));
-        Some((since, until))
+        let over = self.run.as_ref().and_then(|run| run.completed_at);
+        Some((since, until.map(|until| over.map_or(until, |over| until.min(over)))))
     }
 
     /// Time at which `timeouts.cleanup` of the last removal has passed. What a removal takes beyond it, such as days on a

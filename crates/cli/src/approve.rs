@@ -72,7 +72,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         error => Error::from_call("approve PerfBaselines", error),
     })?;
     let effect = if duplicate.is_some() {
-        "it has no effect while an older approved baseline of this environment exists: delete that one"
+        "of two approved baselines of this environment only the older one counts: delete the other"
     } else {
         "the operator compares nodes with it from now on"
     };

@@ -96,7 +96,7 @@ pub enum Verb {
     Keep(NameArgs),
     /// Remove the kept objects of a run, and free its GPUs
     CleanUp(NameArgs),
-    /// Print the logs of a run, merged by time: frontend, workers, load generator, operator
+    /// Print the logs of a run, merged by time: model cache, frontend, workers, load generator, operator
     Logs(LogsArgs),
     /// Write everything for a bug report into one archive, without secrets
     Bundle(BundleArgs),

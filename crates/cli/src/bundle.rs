@@ -4,11 +4,13 @@
 mod archive;
 mod objects;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
-use perfval_run::build::LOG;
+use perfval_run::build::{LOG, read_summary};
 use perfval_run::diagnosis::log::clean;
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::{Run, Settings};
@@ -56,7 +58,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     );
     add_children(session, &object, subject, &mut archive).await;
     // The results of old runs may fill the archive.
-    add_logs(session, &object, args, &mut archive).await?;
+    add_logs(session, &object, args, &mut archive).await;
     add_results(session, &object, &mut archive).await;
     Box::pin(add_size(session, &object, &mut archive)).await;
     let contents = archive.contents();
@@ -127,43 +129,61 @@ fn add_list(archive: &mut Archive, plural: &str, items: Result<Vec<Value>, Strin
     }
 }
 
-/// The summary and the trials of every run that is kept.
+/// The summary and the trials of every run that is kept: those in the status, and all others that are there.
 async fn add_results(session: &Session, object: &PerfValidation, archive: &mut Archive) {
     let status = object.status.clone().unwrap_or_default();
-    let last = status.run.map(|run| run.number);
-    for run in last
-        .into_iter()
-        .chain(status.state.history.iter().map(|entry| entry.run))
-    {
-        let what = format!("results of run {run}");
-        let saved = match results::config_map(session, object, run).await {
-            Ok(Some(saved)) => saved,
-            Ok(None) => {
-                archive.leave_out(&what, "they are not saved");
-                continue;
+    let mut kept: Vec<(String, Option<i64>)> = Vec::new();
+    if let Some(run) = &status.run {
+        // A run that judged again has the results of the run that measured.
+        let measured = status.state.judged_run.unwrap_or(run.number);
+        kept.push((results::config_map_name(object, run.number), Some(measured)));
+    }
+    let earlier = status.state.history.iter().map(|entry| entry.run);
+    kept.extend(earlier.map(|run| (results::config_map_name(object, run), Some(run))));
+    match objects::saved_results(session, object).await {
+        Ok(names) => kept.extend(names.into_iter().map(|name| (name, None))),
+        Err(why) => archive.leave_out("results of runs that the status does not list", &why),
+    }
+    let mut seen = BTreeSet::new();
+    kept.retain(|(name, _)| seen.insert(name.clone()));
+    let mut runs = BTreeSet::new();
+    for (name, run) in kept {
+        let found = results::named_config_map(session, &name).await;
+        let found = found.map_err(|error| error.to_string());
+        match found.and_then(|found| found.ok_or_else(|| "they are not saved".to_owned())) {
+            Ok(saved) => {
+                let run = run.or_else(|| read_summary(&saved).ok()?.status.run.map(|run| run.number));
+                // Users of the namespace may write one number into several.
+                let run = run.filter(|run| runs.insert(*run));
+                add_run(archive, object, &run.map_or(name, |run| run.to_string()), saved);
             }
-            Err(error) => {
-                archive.leave_out(&what, &error.to_string());
-                continue;
-            }
-        };
-        for (key, text) in saved.data.into_iter().flatten() {
-            let file = format!("results/{run}/{key}");
-            // Logs, and the lists of trials that were thinned or left out.
-            if [LOG, ".txt"].iter().any(|end| key.ends_with(end)) {
-                let settings = Settings::default();
-                let text = clean(&Run::new(object, &settings), &text);
-                archive.add_result(&file, &what, text);
-            } else {
-                add_json(archive, &file, &what, text.as_bytes(), object);
+            Err(why) => {
+                let run = run.map_or(name, |run| run.to_string());
+                archive.leave_out(&format!("results of run {run}"), &why);
             }
         }
-        for (key, packed) in saved.binary_data.into_iter().flatten() {
-            let key = key.trim_end_matches(".gz");
-            match archive.unpack(&packed.0) {
-                Ok(text) => add_json(archive, &format!("results/{run}/{key}"), &what, &text, object),
-                Err(why) => archive.leave_out(&format!("{what}, {key}"), &why),
-            }
+    }
+}
+
+/// Adds the results of one run.
+fn add_run(archive: &mut Archive, object: &PerfValidation, run: &str, saved: ConfigMap) {
+    let what = format!("results of run {run}");
+    for (key, text) in saved.data.into_iter().flatten() {
+        let file = format!("results/{run}/{key}");
+        // Logs, and the lists of trials that were thinned or left out.
+        if [LOG, ".txt"].iter().any(|end| key.ends_with(end)) {
+            let settings = Settings::default();
+            let text = clean(&Run::new(object, &settings), &text);
+            archive.add_result(&file, &what, text);
+        } else {
+            add_json(archive, &file, &what, text.as_bytes(), object);
+        }
+    }
+    for (key, packed) in saved.binary_data.into_iter().flatten() {
+        let key = key.trim_end_matches(".gz");
+        match archive.unpack(&packed.0) {
+            Ok(text) => add_json(archive, &format!("results/{run}/{key}"), &what, &text, object),
+            Err(why) => archive.leave_out(&format!("{what}, {key}"), &why),
         }
     }
 }
@@ -179,18 +199,10 @@ fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: 
     }
 }
 
-async fn add_logs(
-    session: &Session,
-    object: &PerfValidation,
-    args: &BundleArgs,
-    archive: &mut Archive,
-) -> Result<(), Error> {
+async fn add_logs(session: &Session, object: &PerfValidation, args: &BundleArgs, archive: &mut Archive) {
     let (sources, unread) = match logs::sources(session, object, &[], &[], &args.operator_namespace).await {
         Ok(found) => found,
-        Err(error) => {
-            archive.leave_out("logs", &error.to_string());
-            return Ok(());
-        }
+        Err(error) => return archive.leave_out("logs", &error.to_string()),
     };
     for why in unread {
         archive.leave_out("log of the operator", &why);
@@ -202,7 +214,6 @@ async fn add_logs(
             Err(why) => archive.leave_out(&what, &why),
         }
     }
-    Ok(())
 }
 
 fn add_log(archive: &mut Archive, source: &Source, what: &str, lines: &[LogLine]) {

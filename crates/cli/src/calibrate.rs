@@ -110,7 +110,7 @@ pub async fn run(
         runs.push(measured);
     }
     let manifest = calibrated(text, &wanted.spec, load, &runs)?;
-    let printed = print(screen, args, &manifest, &runs);
+    let printed = print(screen, session, args, &manifest, &runs);
     // The validation goes also if the file cannot be written.
     clean_up(screen, session, &name, args).await;
     printed.map(|()| 0)
@@ -193,8 +193,8 @@ async fn measure(
     }
     let object = loop {
         // An object that is gone ends the wait too.
-        let is_over = |object: Option<&PerfValidation>| object.is_none_or(follow::is_over);
-        let over = Box::pin(await_condition(session.validations(), name, is_over));
+        let rests = |object: Option<&PerfValidation>| object.is_none_or(follow::rests);
+        let over = Box::pin(await_condition(session.validations(), name, rests));
         tokio::select! {
             waited = over => match waited {
                 Ok(object) => break object,
@@ -208,6 +208,18 @@ async fn measure(
         }
     };
     let object = object.ok_or_else(|| Error::Vanished(format!("{}/{name}", session.namespace)))?;
+    // Its verdict may be that of the load before.
+    if !follow::is_over(&object) {
+        follow::check_readable(session, &object)?;
+        return Err(Error::NotMeasured {
+            code: exit::NOT_OVER,
+            why: format!(
+                "the run with {load} requests in flight per GPU is suspended, and the search ends; remove it with `kubectl -n {} \
+                 delete perfvalidation {name}{}`",
+                session.namespace, session.flags
+            ),
+        });
+    }
     let status = object.status.unwrap_or_default();
     if status.verdict != Some(Verdict::Passed) {
         let verdict = status.verdict.map_or("no verdict", Verdict::as_str);

@@ -51,7 +51,7 @@ pub fn candidates(words: &[String], names: impl FnOnce(&Target) -> Vec<String>) 
     match (verb.get_name(), verb.get_positionals().next()) {
         // `approve` has names of baselines, not of validations.
         (_, None) | ("approve", _) => NO_FILES.to_owned(),
-        ("judge" | "completion", Some(positional)) => values(positional, last),
+        ("judge" | "verify" | "completion", Some(positional)) => values(positional, last),
         ("presets", _) => presets(last),
         (name, _) => {
             let names = names(&target(before)).into_iter();
@@ -153,6 +153,7 @@ mod tests {
         assert_eq!(words("--namespace=team-a get t"), "team-a-nightly\n:4\n");
         assert_eq!(words("report o"), "other\n:0\n", "or an export");
         assert_eq!(words("judge o"), ":0\n", "an export");
+        assert_eq!(words("verify o"), ":0\n", "a folder");
         assert!(words("presets h2").starts_with("h200\t"), "{}", words("presets h2"));
         assert!(words("run --preset h2").starts_with("h200\t"));
     }

@@ -4,7 +4,8 @@ mod layout;
 mod page;
 mod parts;
 
-use perfval_api::PerfValidation;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use perfval_api::{PerfValidation, Reason, condition};
 
 use crate::args::NameArgs;
 use crate::draw::Ink;
@@ -22,6 +23,14 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Res
     let object = session.pick(args.name.as_deref()).await?;
     screen.say(&page(screen, session, &object))?;
     Ok(0)
+}
+
+/// Condition of an object that the operator cannot read as it is now, or has no room for ([`condition::TRIED_AGAIN`]).
+pub fn unreadable(object: &PerfValidation) -> Option<&Condition> {
+    let stalled = condition::find(object.status.as_ref()?, condition::STALLED);
+    stalled.filter(|stalled| {
+        stalled.reason == Reason::SpecUnreadable.as_str() && stalled.observed_generation == object.metadata.generation
+    })
 }
 
 /// The page of a validation.

@@ -39,8 +39,7 @@ async fn last_two(session: &Session, name: &str) -> Result<(RunOutcome, RunOutco
     let history = object.status.iter().flat_map(|status| &status.state.history);
     let mut newest = None;
     for run in history.map(|entry| entry.run) {
-        if results::config_map(session, &object, run).await?.is_some() {
-            let before = results::read_run(session, &object, Some(run)).await?;
+        if let Some(before) = results::saved(session, &object, run).await? {
             return Ok((before, after));
         }
         newest = newest.or(Some(run));

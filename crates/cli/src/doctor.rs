@@ -93,7 +93,7 @@ pub async fn run(
     };
     let said = match (missing, unknown) {
         (0, 0) => format!("Nothing is missing. Next: {next}"),
-        (0, unknown) => format!("Nothing is known to be missing; {unknown} could not be looked at. Next: {next}"),
+        (0, unknown) => format!("No gap is known. Checks without an answer: {unknown}. Next: {next}"),
         (1, _) => format!("One thing is missing; the line below it has the remedy. Then look again: {again}"),
         (missing, _) => {
             format!("{missing} things are missing; the line below each has the remedy. Then look again: {again}")

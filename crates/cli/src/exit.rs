@@ -6,7 +6,7 @@ use perfval_api::Verdict;
 pub const NOT_OVER: u8 = 3;
 /// The cluster, or a part of it, cannot be read.
 pub const UNREADABLE: u8 = 4;
-/// Ctrl-C ended the command, as shells have it.
+/// Code of shells for an end by Ctrl-C.
 pub const ENDED: u8 = 130;
 
 /// Exit code of a verdict: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error.

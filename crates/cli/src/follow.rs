@@ -4,6 +4,7 @@ mod live;
 mod picture;
 mod plain;
 
+use std::mem;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, condition, meta};
+use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Verdict, condition, meta};
 use perfval_run::{Run, Settings};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -83,7 +84,7 @@ pub async fn follow(
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut shown = Shown::new(screen);
     let mut live = Live::new(session);
-    let mut listed = false;
+    let (mut listed, mut is_noted, mut is_waiting) = (false, false, false);
     shown.show(screen, &object, &live)?;
     loop {
         if is_over(&object) {
@@ -99,6 +100,12 @@ pub async fn follow(
             let verdict = status.and_then(|status| status.verdict);
             return Ok(End::Over(verdict.map_or(NOT_OVER, exit::code)));
         }
+        check_readable(session, &object)?;
+        let no_room = describe::unreadable(&object).map(|stalled| &stalled.message);
+        if let Some(why) = no_room.filter(|_| !mem::replace(&mut is_waiting, true)) {
+            shown.finish();
+            screen.note(&format!("{name} waits: {why}."));
+        }
         if is_suspended(&object) {
             shown.finish();
             screen.note(&format!(
@@ -107,11 +114,10 @@ pub async fn follow(
             ));
             return Ok(End::Over(NOT_OVER));
         }
-        let tick = sleep_until(Instant::now() + TICK);
         tokio::select! {
             event = events.next() => match event {
                 Some(Ok(Event::Apply(seen) | Event::InitApply(seen))) => {
-                    (object, listed) = (seen, true);
+                    (object, listed, is_noted) = (seen, true, false);
                     shown.show(screen, &object, &live)?;
                 }
                 Some(Ok(Event::Init)) => listed = false,
@@ -120,23 +126,24 @@ pub async fn follow(
                     shown.finish();
                     return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
                 }
-                Some(Err(error)) => if let Some(note) = retried(error)? {
-                    shown.finish();
-                    screen.note(&format!("{note}. The run does not depend on it."));
-                },
+                Some(Err(error)) => {
+                    let note = retried(error)?.filter(|_| !mem::replace(&mut is_noted, true));
+                    if let Some(note) = note {
+                        shown.finish();
+                        screen.note(&format!("{note}. The run does not depend on it."));
+                    }
+                }
                 None => return Err(Error::Vanished(name)),
             },
-            interrupt = screen.interrupts.next(), if !screen.deaf() => if interrupt.is_some() {
+            Some(()) = screen.interrupts.next() => {
                 shown.finish();
                 return Ok(End::Interrupted);
-            } else {
-                screen.interrupts.close();
-            },
-            () = tick, if shown.is_picture() => {
+            }
+            () = sleep(TICK), if shown.is_picture() => {
                 live.read(&object).await;
                 shown.show(screen, &object, &live)?;
             }
-            () = until(deadline) => {
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 shown.finish();
                 let phase = object.status.as_ref().and_then(|status| status.phase).map_or("Pending", Phase::as_str);
                 return Err(Error::NotOver(format!(
@@ -145,13 +152,6 @@ pub async fn follow(
                 )));
             }
         }
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -207,17 +207,44 @@ pub async fn persist<T>(screen: &mut Screen, call: impl AsyncFn() -> Result<T, E
 pub fn is_over(object: &PerfValidation) -> bool {
     let Some(status) = &object.status else { return false };
     let settings = Settings::default();
+    let generation = Run::new(object, &settings).generation();
     status.phase == Some(Phase::Completed)
         && (condition::is_true(status, condition::COMPLETE) || overdue(status).is_some())
-        && status.observed_generation == Run::new(object, &settings).generation()
+        && status.observed_generation == generation
+        // The operator observes also an edit that it cannot read. The conditions of the run before stay.
+        && status.run.as_ref().is_some_and(|run| run.generation == generation)
         && has_begun(object)
 }
 
-/// Condition that lists the objects that the run of the observed generation could not remove in time.
+/// Condition that lists the objects that the run could not remove in time.
 fn overdue(status: &PerfValidationStatus) -> Option<&Condition> {
-    let run = status.run.as_ref()?;
-    let is_overdue = status.state.leftovers == Some(Leftovers::Overdue) && run.generation == status.observed_generation;
+    let is_overdue = status.state.leftovers == Some(Leftovers::Overdue);
     condition::find(status, condition::CLEANED_UP).filter(|_| is_overdue)
+}
+
+/// Returns true if no run goes on, and none begins by itself.
+pub fn rests(object: &PerfValidation) -> bool {
+    is_over(object) || is_suspended(object) || unreadable_until_edited(object).is_some()
+}
+
+fn unreadable_until_edited(object: &PerfValidation) -> Option<&Condition> {
+    describe::unreadable(object).filter(|stalled| !stalled.message.ends_with(condition::TRIED_AGAIN))
+}
+
+/// Refuses to wait for a run of an object that the operator cannot read.
+pub fn check_readable(session: &Session, object: &PerfValidation) -> Result<(), Error> {
+    let Some(stalled) = unreadable_until_edited(object) else {
+        return Ok(());
+    };
+    Err(Error::NotMeasured {
+        code: exit::code(Verdict::Error),
+        why: format!(
+            "the operator cannot run {}/{}: {}",
+            session.namespace,
+            object.name_any(),
+            stalled.message
+        ),
+    })
 }
 
 /// Returns true if the run that was last requested has begun.
@@ -230,7 +257,7 @@ pub fn has_begun(object: &PerfValidation) -> bool {
 }
 
 /// Returns true if it is stopped. A requested run leaves the phase of a completed one as it is.
-pub fn is_suspended(object: &PerfValidation) -> bool {
+fn is_suspended(object: &PerfValidation) -> bool {
     let phase = object.status.as_ref().and_then(|status| status.phase);
     object.spec.suspend && matches!(phase, Some(Phase::Suspended | Phase::Completed))
 }

@@ -2,8 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
-use perfval_api::{PerfValidationStatus, Verdict};
+use perfval_api::{PerfValidationStatus, Verdict, quantity};
 use perfval_verdict::{environment, history};
+use rust_decimal::prelude::ToPrimitive as _;
 use serde::Serialize;
 
 use crate::args::HistoryArgs;
@@ -37,7 +38,7 @@ struct HistoryRow {
     output_tokens_per_second: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttft_p99_milliseconds: Option<i64>,
-    /// How long it took, or takes so far.
+    /// Its duration, or that so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
     /// Absent while it continues.
@@ -81,15 +82,17 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
 
 fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryRow> {
     let last = status.run.as_ref().map(|run| {
-        let metrics = status.metrics.clone().unwrap_or_default();
+        // The means over its trials, as its row has them once the next run began.
+        let measured = history::with_last(status, now).into_iter().next().unwrap_or_default();
+        let completed_at = history::run_end(status);
         HistoryRow {
             run: run.number,
             verdict: status.verdict,
             reason: status.reason.clone().unwrap_or_default(),
-            output_tokens_per_second: metrics.output_tokens_per_second,
-            ttft_p99_milliseconds: metrics.ttft_p99_milliseconds,
-            seconds: Some((run.completed_at.unwrap_or(now) - run.started_at).num_seconds()),
-            completed_at: run.completed_at,
+            output_tokens_per_second: whole(measured.throughput.as_ref()),
+            ttft_p99_milliseconds: whole(measured.ttft_p99_ms.as_ref()),
+            seconds: Some((completed_at.unwrap_or(now) - run.started_at).num_seconds()),
+            completed_at,
             environment: status.state.environment.as_ref().map(environment::digest),
         }
     });
@@ -139,14 +142,17 @@ fn moment(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// The nearest whole number, as the status has it.
+fn whole(text: Option<&String>) -> Option<i64> {
+    quantity::parse(text?)?.round().to_i64()
+}
+
 /// Of all runs that measured, the oldest first.
 fn throughputs(status: &PerfValidationStatus) -> Vec<i64> {
     // The same list that the next run will begin with.
     let entries = history::with_last(status, DateTime::UNIX_EPOCH);
-    let whole = |text: &String| text.split('.').next().and_then(|whole| whole.parse().ok());
-    entries
-        .iter()
-        .rev()
-        .filter_map(|entry| entry.throughput.as_ref().and_then(whole))
+    let newest_last = entries.iter().rev();
+    newest_last
+        .filter_map(|entry| whole(entry.throughput.as_ref()))
         .collect()
 }

@@ -4,7 +4,7 @@ use kube::ResourceExt as _;
 use perfval_api::text::quoted;
 use serde_json::json;
 
-use crate::args::{CommonCase, InitArgs};
+use crate::args::{CommonCase, InitArgs, Target};
 use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
@@ -13,15 +13,15 @@ use crate::{manifest, output};
 /// Name in messages for a manifest made from flags.
 pub const OF_FLAGS: &str = "the manifest of these flags";
 
-/// Writes the manifest; `namespace` is that of the flags.
-pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Result<u8, Error> {
+/// Writes the manifest, for the namespace of the flags.
+pub fn run(screen: &mut Screen, args: &InitArgs, target: &Target) -> Result<u8, Error> {
     let path = args.filename.as_ref().filter(|path| path.as_os_str() != "-");
     // Before a person answers questions for it.
     if let Some(path) = path {
         output::check_new(path)?;
     }
     let flags = ask(screen, &args.common);
-    let text = manifest(&flags, namespace)?;
+    let text = manifest(&flags, target.namespace())?;
     manifest::parse(&text, OF_FLAGS)?;
     if flags.preset.is_none() && !screen.asks {
         let preset = PRESETS[0].name;
@@ -36,8 +36,9 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
     output::write_new(path, text.as_bytes())?;
     let typed = quoted(&path.display().to_string());
     screen.say(&format!(
-        "{} is written; run it with `kubectl perfval run -f {typed}`\n",
-        path.display()
+        "{} is written; run it with `kubectl perfval run -f {typed}{}`\n",
+        path.display(),
+        target.cluster_flags()
     ))?;
     Ok(0)
 }

@@ -128,7 +128,7 @@ async fn carry_out(
             Ok(0)
         }
         Verb::Presets(args) => preset::run(screen, &args),
-        Verb::Init(args) => init::run(screen, &args, namespace),
+        Verb::Init(args) => init::run(screen, &args, target),
         Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
         Verb::Nodes(args) => Box::pin(nodes::run(screen, &open(target).await?, &args)).await,
         Verb::Approve(args) => Box::pin(approve::run(screen, &open(target).await?, &args)).await,

@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 use perfval_api::condition::{self, CLEANED_UP};
 use perfval_api::text::number_of;
-use perfval_api::{PerfValidation, Phase, meta};
+use perfval_api::{Leftovers, PerfValidation, Phase, meta};
 use serde_json::{Value, json};
 
 use crate::args::{NameArgs, RerunArgs};
@@ -110,9 +110,15 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
     let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}});
     session.patch(&object, &change).await?;
     let status = object.status.as_ref();
-    if status.is_some_and(|status| status.phase == Some(Phase::Completed) && condition::is_true(status, CLEANED_UP)) {
+    let removal = status.and_then(|status| match status.phase? {
+        Phase::Completed if condition::is_true(status, CLEANED_UP) => Some("are removed already"),
+        Phase::Completed if status.state.leftovers == Some(Leftovers::Kept) => None,
+        Phase::Completed | Phase::CleaningUp => Some("are being removed"),
+        _ => None,
+    });
+    if let Some(removal) = removal {
         screen.say(&format!(
-            "the objects of {name} are removed already; those of its next run stay ({})\n",
+            "the objects of {name} {removal}; those of its next run stay ({})\n",
             session.command("rerun", &name)
         ))?;
         return Ok(0);

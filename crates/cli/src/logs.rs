@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::args::{LogsArgs, RunPart};
 use crate::error::Error;
-use crate::follow::{PAUSE, is_over, is_suspended, note_retry};
+use crate::follow::{PAUSE, note_retry, rests};
 use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -32,34 +32,41 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     let name = object.name_any();
     let mut new = New::default();
     let there = look(screen, session, &object, args, &mut new).await?;
-    let ends = |object: &PerfValidation| is_over(object) || is_suspended(object);
     // The operator's pods are no pods of the run.
     let asks_run = args.parts.is_empty() || args.parts.iter().any(|part| *part != RunPart::Operator);
     let is_absent = asks_run && there == 0;
-    if is_absent && (!args.follow || ends(&object)) {
+    // The run may have other pods.
+    let is_chosen = !args.parts.is_empty() || !args.gpus.is_empty();
+    let none = if is_chosen { "No such pod" } else { "No pod" };
+    let why = if is_chosen && !rests(&object) {
+        ""
+    } else {
+        ": a run removes its own"
+    };
+    if is_absent && (!args.follow || rests(&object)) {
         if let Some(saved) = saved(session, &object).await {
             screen.say(&saved)?;
             screen.note(&format!(
-                "No pod of {name} is there any more. These are the last lines of its trials with errors, as its results hold them."
+                "{none} of {name} is there. These are the last lines of its trials with errors, as its results hold them."
             ));
             return Ok(0);
         }
         screen.note(&format!(
-            "No pod of {name} is there: a run removes its own. {} keeps those of the next one, and {} shows the saved results.",
+            "{none} of {name} is there{why}. {} keeps those of the next run, and {} shows the saved results.",
             session.command("keep", &name),
             session.command("describe", &name)
         ));
         return Ok(0);
     }
     if is_absent {
-        screen.note(&format!("No pod of {name} is there yet; waiting for the first."));
+        screen.note(&format!("{none} of {name} is there yet; waiting for the first."));
     }
     if !args.follow {
         return Ok(0);
     }
     let mut failures = 0;
     loop {
-        let over = ends(&object);
+        let over = rests(&object);
         sleep(PAUSE).await;
         object = match look_again(screen, session, &name, args, &mut new).await {
             Ok(object) => object,
@@ -75,7 +82,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         };
         failures = 0;
         // What ended between two looks had its last words before: they are read once more.
-        if over && ends(&object) {
+        if over && rests(&object) {
             return Ok(0);
         }
     }

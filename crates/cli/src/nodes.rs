@@ -79,11 +79,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
     let code = code.max(gap).max(unknown);
     never.retain(|node, _| !unparsed.contains(node));
     if let Some(path) = &args.html {
-        let page = FleetReport::new(&rows, never, screen.now())
-            .with_policies(&policies.all, policies.unparsed)
-            .with_nodes(nodes.as_deref())
-            .with_unparsed(unparsed.len())
-            .html();
+        let read_policies = (policies.all.as_slice(), policies.unparsed);
+        let read_rows = (rows.as_slice(), unparsed.len());
+        let page = FleetReport::new(read_rows, never, read_policies, nodes.as_deref(), screen.now()).html();
         fs::write(path, page).map_err(Error::file(path))?;
         screen.say(&format!("{} is written\n", path.display()))?;
         return Ok(code);

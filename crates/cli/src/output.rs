@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use kube::{Resource, ResourceExt as _};
@@ -75,6 +76,10 @@ pub fn can_be_created(path: &Path) -> Result<(), Error> {
 
 /// Checks before a run that the file can be written after it. It leaves no empty file.
 pub fn can_be_written(path: &Path) -> Result<(), Error> {
+    // Closing a pipe ends it for its reader.
+    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return Ok(());
+    }
     let is_new = path.symlink_metadata().is_err();
     let opened = OpenOptions::new().append(true).create(true).open(path);
     let tried = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });

@@ -178,7 +178,8 @@ fn in_form(report: &RunReport, form: Form) -> String {
 fn write_all(screen: &mut Screen, report: &RunReport, directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(directory).map_err(Error::file(directory))?;
     let files = report.files();
-    for file in &files {
+    // The statement first: by it the next run finds the files of a report that ends in an error.
+    for file in files.iter().rev() {
         write(&directory.join(file.name), &file.content)?;
     }
     let names: Vec<_> = files.iter().map(|file| file.name).collect();

@@ -72,41 +72,56 @@ pub async fn read_run(session: &Session, object: &PerfValidation, number: Option
     let Some((status, run)) = status.and_then(|status| status.run.as_ref().map(|run| (status, run))) else {
         return Err(not_run(session, &name));
     };
-    let number = number.unwrap_or(run.number);
-    let status = if number == run.number {
-        status.clone()
-    } else {
-        saved(session, object, number).await?
-    };
-    let label = format!("{name}/{number}");
-    Ok(RunOutcome { label, status })
+    match number.filter(|number| *number != run.number) {
+        Some(number) => {
+            let saved = saved(session, object, number).await?;
+            saved.ok_or_else(|| not_saved(session, &name, number))
+        }
+        None => Ok(RunOutcome {
+            label: format!("{name}/{}", run.number),
+            status: status.clone(),
+        }),
+    }
 }
 
-/// The results ConfigMap of a run. For the last run it is the ConfigMap whose name is in the status, also if an
-/// object was copied or restored with its status and has another UID now.
-pub async fn config_map(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<ConfigMap>, Error> {
-    let status = object.status.as_ref();
-    let is_last = |status: &&PerfValidationStatus| status.run.as_ref().is_some_and(|run| run.number == number);
-    let named = status.filter(is_last).and_then(|status| status.results_ref.as_ref());
-    let name = named.map_or_else(
-        || {
-            let id = names::run_id(object.metadata.uid.as_deref().unwrap_or_default(), number);
-            names::results(&object.name_any(), &id)
-        },
-        |named| named.name.clone(),
-    );
-    let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
-    let found = api.get_opt(&name).await;
-    found.map_err(|error| Error::from_call("read ConfigMaps", error))
-}
-
-async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<PerfValidationStatus, Error> {
+/// An earlier run, if its results are saved.
+pub async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<RunOutcome>, Error> {
     let Some(results) = config_map(session, object, number).await? else {
-        return Err(not_saved(session, &object.name_any(), number));
+        return Ok(None);
     };
     let summary = read_summary(&results).map_err(|why| {
         let results = results.name_any();
         Error::BadInput(format!("the results of run {number} ({results}) cannot be read: {why}"))
     })?;
-    Ok(summary.status)
+    Ok(Some(RunOutcome {
+        label: format!("{}/{number}", object.name_any()),
+        status: summary.status,
+    }))
+}
+
+/// The results ConfigMap of a run.
+pub async fn config_map(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<ConfigMap>, Error> {
+    named_config_map(session, &config_map_name(object, number)).await
+}
+
+/// Name of the results ConfigMap of a run. For the last run it is the name in the status, also if an object was copied
+/// or restored with its status and has another UID now.
+pub fn config_map_name(object: &PerfValidation, number: i64) -> String {
+    let status = object.status.as_ref();
+    let is_last = |status: &&PerfValidationStatus| status.run.as_ref().is_some_and(|run| run.number == number);
+    let named = status.filter(is_last).and_then(|status| status.results_ref.as_ref());
+    named.map_or_else(
+        || {
+            let id = names::run_id(object.metadata.uid.as_deref().unwrap_or_default(), number);
+            names::results(&object.name_any(), &id)
+        },
+        |named| named.name.clone(),
+    )
+}
+
+/// The ConfigMap of this name.
+pub async fn named_config_map(session: &Session, name: &str) -> Result<Option<ConfigMap>, Error> {
+    let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
+    let found = api.get_opt(name).await;
+    found.map_err(|error| Error::from_call("read ConfigMaps", error))
 }

@@ -6,7 +6,7 @@ use std::mem;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use perfval_api::text::quoted;
-use perfval_api::{PerfValidation, meta};
+use perfval_api::{PerfValidation, Phase, meta};
 use serde_json::{Value, json};
 
 use crate::args::{CommonCase, RunCommandArgs};
@@ -154,7 +154,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
             }
             if there.spec != object.spec {
                 return Err(Error::BadInput(format!(
-                    "{}/{name} exists and asks for something else: change it with `kubectl apply`, or give another --name",
+                    "{}/{name} exists with another spec: change it with `kubectl apply`, or give another --name",
                     session.namespace
                 )));
             }
@@ -168,12 +168,23 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
                 ))?;
             }
             if !again.spec.suspend {
-                screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
+                let what = if is_under_way(&there) {
+                    "its active run stops, and it runs again"
+                } else {
+                    "it runs again"
+                };
+                screen.say(&format!("{}/{name} exists; {what}\n", session.namespace))?;
             }
             Ok(again)
         }
         Err(error) => Err(Error::from_call("create PerfValidations", error)),
     }
+}
+
+/// Returns true if a rerun would stop a run. An evaluation would finish first.
+fn is_under_way(object: &PerfValidation) -> bool {
+    let status = object.status.as_ref();
+    status.is_some_and(|status| status.run.is_some() && status.phase < Some(Phase::Evaluating))
 }
 
 /// Labels and annotations of the manifest that a validation lacks, or has with other values. Its others stay, because they

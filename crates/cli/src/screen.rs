@@ -9,7 +9,6 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use futures::channel::oneshot;
-use futures::stream::FusedStream as _;
 use perfval_api::text::reorders;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -89,7 +88,7 @@ impl Screen {
         self.prompt(question).then(|| read_answer(&mut self.input)).flatten()
     }
 
-    /// Asks, if a person answers; a Ctrl-C is an answer too: none.
+    /// Asks, if a person answers. Ctrl-C counts as no answer.
     pub async fn ask_unless_interrupted(&mut self, question: &str) -> Option<String> {
         if !self.prompt(question) {
             return None;
@@ -135,11 +134,6 @@ impl Screen {
     /// Columns of the terminal at this moment.
     pub fn columns(&self) -> Option<usize> {
         (self.size)().map(|size| size.columns)
-    }
-
-    /// Returns true if no Ctrl-C can come any more.
-    pub fn deaf(&self) -> bool {
-        self.interrupts.is_terminated()
     }
 
     /// The time of day.

@@ -9,7 +9,7 @@ const BROKEN: usize = 20;
 /// On fewer columns words are broken, and become unreadable.
 const NARROWEST: usize = 20;
 
-/// A table.
+/// A table; by default without a head.
 #[derive(Debug, Default)]
 pub struct Table {
     /// True if the first row contains the names of the columns.
@@ -24,11 +24,6 @@ impl Table {
             headed: true,
             rows: vec![head.into_iter().map(Into::into).collect()],
         }
-    }
-
-    /// One without rows, head included.
-    pub fn bare() -> Self {
-        Self::default()
     }
 
     /// Adds a row. A cell with a line break would break it.

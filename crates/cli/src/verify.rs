@@ -1,4 +1,4 @@
-//! `verify`: whether the files of a report are those about which its statement was written.
+//! `verify`: compares the files of a report with its statement.
 
 use std::io::ErrorKind;
 use std::path::Path;

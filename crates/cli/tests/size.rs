@@ -132,10 +132,14 @@ fn the_quotas_of_the_namespace_in_the_flags_count() {
         "spec": { "hard": { "pods": "0" } }, "status": { "hard": { "pods": "0" }, "used": { "pods": "0" } },
     }));
     let dump = list.to_string();
-    assert_eq!(sized(&dump, &[]).0, Some(0), "of no namespace");
+    let without = size(&dump, &["--from", "-"]);
+    assert_eq!(without.code, Some(0), "{without:?}");
+    let note = "note: no namespace is given: quotas, limit ranges and the cache's volume are not considered; add -n";
+    assert!(without.out.contains(note), "{without:?}");
     let full = size(&dump, &["--from", "-", "-n", "perf"]);
     assert_eq!(full.code, Some(1), "{full:?}");
     assert!(full.out.contains("ResourceQuota few"), "{full:?}");
+    assert!(!full.out.contains("no namespace is given"), "{full:?}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ const RESTARTS: u32 = 3;
 /// Builds the request for a page.
 type BuildPage = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
 
-/// Content of a list.
+/// Form of a list.
 #[derive(Clone, Copy)]
 struct ListForm {
     build: BuildPage,
@@ -198,6 +198,7 @@ impl Cluster {
             Some(_) => params,
             None => params.limit(PAGE),
         };
+        let most = params.limit;
         let (mut items, mut buffer, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
             let request = (form.build)(&Request::new(url), &params);
@@ -227,6 +228,10 @@ impl Cluster {
                 });
             };
             params = params.continue_token(&token);
+            // Large objects may be few. A page that would not fit is read in vain.
+            if buffer.len() < page::PAGE_BYTES / 2 {
+                params.limit = params.limit.map(|limit| limit.saturating_mul(2)).min(most);
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ pub use self::kept::Copied;
 use self::kept::{KINDS, KeptCopies, KeptRead, KeptRun, version};
 use crate::pod_reports::{PodReports, Subjects};
 
-/// Time for which an object counts that changed since, where an older state serves, and for Events, which no watch brings.
+/// Time for which an older state serves where it may, and for Events, which no watch brings.
 const RECENT: Duration = Duration::from_mins(1);
 /// Time without a pass after which the copies of a run go: a pass may begin after its object is gone.
 const ABANDONED: Duration = Duration::from_mins(10);
@@ -185,10 +185,7 @@ impl Copies {
         if let Some(kept) = store.runs.get_mut(&key) {
             let kind = &mut kept.kinds[K::KIND];
             let others = others - kind.bytes();
-            match read.filter(|read| is_watched && others.saturating_add(read.bytes()) <= MOST) {
-                Some(read) => kind.keep(read),
-                None => kind.drop_read(),
-            }
+            kind.keep(read.filter(|read| is_watched && others.saturating_add(read.bytes()) <= MOST));
         }
     }
 

@@ -50,7 +50,7 @@ impl Error {
 
     /// An object of the same name belongs to another owner.
     pub(crate) fn owned_by_another(object: String) -> Self {
-        let fault = "belongs to another owner; remove or rename it, then rerun".to_owned();
+        let fault = "belongs to another owner; delete it, and the run goes on".to_owned();
         Self::NameTaken { object, fault }
     }
 
@@ -198,9 +198,9 @@ impl CallFailure {
 impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut { after } => write!(f, "no answer within {} s", after.as_secs()),
+            Self::TimedOut { after } => write!(f, "no result within {} s", after.as_secs()),
             // Not how long this call had: a text that differs from look to look would be a status write each time.
-            Self::LookOver { after } => write!(f, "no answer within the {} s of one look", after.as_secs()),
+            Self::LookOver { after } => write!(f, "no result within the {} s of one look", after.as_secs()),
             Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
             Self::Call(error) => f.write_str(&without_secrets(error).unwrap_or_else(|| chain(error))),
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use futures::{FutureExt as _, TryStreamExt as _};
 use kube::api::{Api, WatchParams};
-use kube::core::{Request, ResourceExt, WatchEvent};
+use kube::core::{ResourceExt, WatchEvent};
 use perfval_run::build::ARCHITECTURE_LABEL;
 use perfval_run::observed::NodeSeen;
 use perfval_sizing::inventory::{ClaimUse, Interned, Inventory, PodUse};
@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use crate::call::{Listed, PATIENCE, Read, Unread, look_left, read, seen};
+use crate::call::{Listed, PATIENCE, Read, look_left, read, seen};
 use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, object_key};
 use crate::{CallFailure, Cluster};
 
@@ -230,13 +230,8 @@ async fn watch<T: Counted>(
     let call = format!("watch {}", T::PLURAL);
     // Without the selection of the list: then a pod that ends is a change like any other.
     let params = WatchParams::default().timeout(WATCH);
-    let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
-    let request = Request::new(&url).watch(&params, version);
-    let request = request.map_err(|error| Unread::Unknown(format!("{call}: {error}")))?;
-    let begun = cluster
-        .bounded(cluster.client.request_events::<T::Object>(request))
-        .await;
-    let events = match begun {
+    let api = Api::<T::Object>::all(cluster.client.clone());
+    let events = match cluster.bounded(api.watch(&params, version)).await {
         Err(expired) if expired.code() == Some(410) => return Ok(true),
         begun => read(&call, begun)?,
     };

@@ -50,17 +50,25 @@ impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for List<K, F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut metadata = ListMeta::default();
+        let (mut metadata, mut has_items) = (ListMeta::default(), false);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "metadata" => metadata = map.next_value()?,
-                "items" => map.next_value_seed(Items(&mut self.0, PhantomData))?,
+                "items" => {
+                    map.next_value_seed(Items(&mut self.0, PhantomData))?;
+                    has_items = true;
+                }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(metadata)
+        // Any other JSON, such as that of a proxy, is no empty list.
+        if has_items {
+            Ok(metadata)
+        } else {
+            Err(serde::de::Error::missing_field("items"))
+        }
     }
 }
 
@@ -135,6 +143,18 @@ mod tests {
         let whole = page(&json!({ "resourceVersion": "7" }), &items);
         for length in 0..whole.len() {
             assert!(names(&whole[..length]).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn json_without_items_is_an_error_and_never_an_empty_list() {
+        for page in [
+            "{}",
+            r#"{"message": "no"}"#,
+            r#"{"metadata": {"resourceVersion": "7"}}"#,
+        ] {
+            let error = names(page).expect_err(page);
+            assert!(error.to_string().contains("items"), "{error}");
         }
     }
 }

@@ -30,7 +30,6 @@ mod record;
 mod shared_reads;
 mod status;
 mod survey;
-mod written_results;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +62,6 @@ use event_recorder::EventRecorder;
 use followed::Shared;
 use probe::Probes;
 use shared_reads::{LastHolders, LastInstalled, RecentAnswers, Served};
-use written_results::WrittenResults;
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -76,6 +74,9 @@ const VERSION_LASTS: Duration = Duration::from_mins(10);
 const SERVED_LASTS: Duration = Duration::from_mins(1);
 /// Time for which a permission is taken to be the same. A policy with 100 runs at once asked 2.7 times a second.
 const ALLOWED_LASTS: Duration = Duration::from_secs(5);
+/// Time for which the next pass may rely on results that this process has written: it comes 200 ms after the write, and need not read
+/// every trial's log again, of up to 10 MiB each.
+const WRITTEN_LASTS: Duration = Duration::from_secs(10);
 
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
 #[derive(Clone)]
@@ -92,10 +93,11 @@ pub struct Cluster {
     shared: Shared,
     /// By plural of the kind.
     served: RecentAnswers<&'static str, Served>,
-    /// Namespaces in which the operator may run. A refusal is not kept, so that a new right counts at once.
+    /// Namespaces that allow runs. A refusal is not kept, so that a new right counts at once.
     allowed: RecentAnswers<String, ()>,
     copies: Copies,
-    written: WrittenResults,
+    /// Version of the object and digest of its results, by its uid.
+    written: RecentAnswers<String, (Option<String>, String)>,
     clock: TimeSource,
 }
 
@@ -137,7 +139,7 @@ impl Cluster {
             served: RecentAnswers::new(SERVED_LASTS),
             allowed: RecentAnswers::new(ALLOWED_LASTS),
             copies: Copies::default(),
-            written: WrittenResults::default(),
+            written: RecentAnswers::new(WRITTEN_LASTS),
             clock: TimeSource::default(),
         };
         (cluster, wakeups)

@@ -195,7 +195,7 @@ impl Cluster {
             Need::Trial => {}
             Need::GpuExporter => observed().gpu_exporter = seen(Box::pin(self.gpu_exporter(run)).await),
             Need::Results => {
-                if let Some(written) = self.written.take(run) {
+                if let Some(written) = self.take_written(run) {
                     let (all, is_there) = self.find_results(run, &written).await;
                     if is_there {
                         observed().saved_results = all;
@@ -248,6 +248,12 @@ impl Cluster {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
         let call = format!("get ConfigMap {}/{name}", run.namespace());
         read(&call, self.bounded(api.get(name)).await)
+    }
+
+    /// Digest of the results that were just written for this object as it is; given once.
+    fn take_written(&self, run: &Run<'_>) -> Option<String> {
+        let (version, sha256) = self.written.take(&run.uid().to_owned())?;
+        (version.is_some() && version == run.object.resource_version()).then_some(sha256)
     }
 
     /// The results of every run, and true if those of this run are there with this digest.

@@ -39,7 +39,10 @@ pub(crate) async fn request<'b>(
 
 /// Status of a refused request.
 fn refusal(body: &[u8], code: u16) -> Status {
-    serde_json::from_slice(body).unwrap_or_else(|_| {
+    let status = serde_json::from_slice::<Status>(body).ok();
+    // JSON of a gateway is a status without a code. Its 404 shows nothing about a kind.
+    let code = if status.is_some() && code == 404 { 0 } else { code };
+    status.filter(|status| status.code != 0).unwrap_or_else(|| {
         // Of a proxy, or of a group that is not served: any text.
         let text = String::from_utf8_lossy(body);
         Status::failure(text.trim(), "Failed to parse error data").with_code(code)
@@ -75,5 +78,15 @@ mod tests {
         }
         let refused = failure(b"404 page not found\n", 404);
         assert!(refused.is_not_served() && refused.to_string().ends_with("404 page not found"));
+        let gateway = r#"{"message":"no healthy upstream"}"#;
+        for (body, code, known) in [
+            (r#"{"error":{"code":7}}"#, 429, 429),
+            (gateway, 503, 503),
+            (gateway, 404, 0),
+        ] {
+            let refused = failure(body.as_bytes(), code);
+            assert_eq!(refused.code(), Some(known), "{body}");
+            assert!(refused.to_string().ends_with(body), "{refused}");
+        }
     }
 }

@@ -36,7 +36,11 @@ impl Cluster {
             Ok(created) => Ok(Creation::Done(Box::new(created))),
             Err(failure) if failure.is_already_exists() => {
                 let api: Api<DeserializeGuard<PerfValidation>> = Api::namespaced(self.client.clone(), &namespace);
-                let known = self.bounded(api.get(&object.name_any())).await?;
+                let known = match self.bounded(api.get(&object.name_any())).await {
+                    // It went away in between.
+                    Err(gone) if gone.is_not_found() => return Err(failure),
+                    known => known?,
+                };
                 if controller(known.meta()) != controller(&object.metadata) {
                     return Ok(Creation::Taken);
                 }
@@ -47,7 +51,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes a validation in the version on which it was decided; returns false if it is another one by now.
+    /// Deletes a validation in the version on which it was decided; returns false if it is gone or changed.
     pub async fn delete_validation(
         &self,
         (namespace, name): (&str, &str),

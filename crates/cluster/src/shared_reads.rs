@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use perfval_run::observed::DynamoApi;
 use perfval_run::queue::Contender;
 use tokio::sync::Mutex;
@@ -40,9 +41,18 @@ impl<K: Eq + Hash, V: Clone> RecentAnswers<K, V> {
 
     /// The last answer, if it is young enough.
     pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.young().get(key).map(|(_, answer)| answer.clone())
+    }
+
+    /// The same; given once.
+    pub(crate) fn take(&self, key: &K) -> Option<V> {
+        self.young().remove(key).map(|(_, answer)| answer)
+    }
+
+    fn young(&self) -> MutexGuard<'_, HashMap<K, (Instant, V)>> {
         let mut answers = self.answers.lock();
         answers.retain(|_, (at, _)| at.elapsed() < self.lasts);
-        answers.get(key).map(|(_, answer)| answer.clone())
+        answers
     }
 
     /// Keeps an answer that has just come.

@@ -1,6 +1,7 @@
 //! Speed that is normal for a stratum, learned from passes and then frozen as a revision.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crate::centre::{hodges_lehmann, trimmed_deviation};
 use crate::numbers::count;
@@ -90,7 +91,7 @@ fn list_normal(passes: &BTreeMap<String, NodePass>) -> Vec<NodeSummary<'_>> {
     // Among nodes a slow one stands out more than its GPUs do among all GPUs.
     let whole: Vec<f64> = nodes.iter().map(|node| node.whole.mean).collect();
     if let Some(range) = normal_range(&whole, NORMAL) {
-        nodes.retain(|node| range.contains(node.whole.mean));
+        nodes.retain(|node| range.contains(&node.whole.mean));
     }
     nodes
 }
@@ -100,11 +101,11 @@ impl SpeedNorm {
     fn learn(nodes: &[NodeSummary<'_>]) -> Option<Self> {
         let whole: Vec<f64> = nodes.iter().map(|node| node.whole.mean).collect();
         let core = normal_range(&whole, CORE)?;
-        let core = nodes.iter().filter(|node| core.contains(node.whole.mean));
+        let core = nodes.iter().filter(|node| core.contains(&node.whole.mean));
         let gpus = core.flat_map(|node| node.gpus.iter().map(|(_, value)| value.mean));
         let mut gpus: Vec<f64> = gpus.collect();
         let range = normal_range(&gpus, NORMAL)?;
-        gpus.retain(|value| range.contains(*value));
+        gpus.retain(|value| range.contains(value));
         Some(Self {
             centre: round(hodges_lehmann(&gpus)?.exp()),
             node_percent: trimmed_deviation(&whole).map(|deviation| round(100.0 * deviation)),
@@ -154,8 +155,7 @@ impl SpeedNorm {
                 ..Scale::default()
             };
         };
-        let degrees = nodes.saturating_sub(1);
-        let degrees = count(degrees);
+        let degrees = count(nodes.saturating_sub(1));
         Squares {
             sum: ratio * degrees,
             degrees,
@@ -187,27 +187,17 @@ impl SpeedNorm {
     }
 }
 
-/// Lowest and highest normal value.
-#[derive(Clone, Copy)]
-struct Range(f64, f64);
-
-impl Range {
-    fn contains(self, value: f64) -> bool {
-        (self.0..=self.1).contains(&value)
-    }
-}
-
 /// Values further from the centre than this many standard deviations are left out until none is left out any more.
-fn normal_range(values: &[f64], deviations: f64) -> Option<Range> {
+fn normal_range(values: &[f64], deviations: f64) -> Option<RangeInclusive<f64>> {
     let mut kept = values.to_vec();
-    let mut range = Range(f64::NEG_INFINITY, f64::INFINITY);
+    let mut range = f64::NEG_INFINITY..=f64::INFINITY;
     for _ in 0..ROUNDS {
         let centre = hodges_lehmann(&kept)?;
         let reach = deviations * trimmed_deviation(&kept).unwrap_or_default();
         let reach = reach.max(ALIKE);
-        range = Range(centre - reach, centre + reach);
+        range = centre - reach..=centre + reach;
         let before = kept.len();
-        kept.retain(|value| range.contains(*value));
+        kept.retain(|value| range.contains(value));
         if kept.len() == before {
             break;
         }

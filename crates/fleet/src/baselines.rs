@@ -113,12 +113,14 @@ fn revise(
     };
     let approved = baseline.spec.approved_revision.and_then(|approved| {
         // An import may replace a learned baseline. Its approval is not for the revision that this operator learned.
-        let is_expected = baseline.spec.source == BaselineSource::Learned;
-        let shown = known.newest.as_ref().filter(|shown| is_learned(shown) == is_expected);
-        let mut revisions = [known.approved.as_ref(), shown, newest.as_ref()].into_iter().flatten();
+        let is_expected =
+            |known: &&BaselineRevision| is_learned(known) == (baseline.spec.source == BaselineSource::Learned);
+        let kept = known.approved.as_ref().filter(is_expected);
+        let shown = known.newest.as_ref().filter(is_expected);
+        let mut revisions = [kept, shown, newest.as_ref()].into_iter().flatten();
         let found = revisions.find(|revision| revision.revision == approved);
         // With a wrong number no revision is in use, but the earlier one is not lost.
-        found.or(known.approved.as_ref()).cloned()
+        found.or(kept).cloned()
     });
     PerfBaseline {
         status: Some(PerfBaselineStatus {
@@ -278,7 +280,7 @@ fn name(product: &str, digest: &str) -> String {
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty());
     let mut name = String::new();
-    for word in words.take_while(|word| word.len() <= LONGEST) {
+    for word in words {
         if name.len() + word.len() > LONGEST {
             break;
         }

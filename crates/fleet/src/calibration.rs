@@ -40,16 +40,11 @@ impl Calibration {
     /// The worse one of two: a poor one, or the one with the larger ratio. A few values may have any ratio.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
+        let is_better = (self.is_poor, self.ratio) < (other.is_poor, other.ratio);
+        let worst = if is_better { other } else { self };
         Self {
             values: self.values + other.values,
-            ratio: if self.is_poor == other.is_poor {
-                self.ratio.max(other.ratio)
-            } else if self.is_poor {
-                self.ratio
-            } else {
-                other.ratio
-            },
-            is_poor: self.is_poor || other.is_poor,
+            ..worst
         }
     }
 }

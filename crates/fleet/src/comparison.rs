@@ -298,23 +298,18 @@ impl<'a> Level<'a> {
     fn drifting<'b>(&self, summary: &NodeSummary<'b>) -> impl Iterator<Item = Option<&'b str>> {
         let beside = gpus_and_past(summary, self.known.spread, 1);
         let gpu_past = self.scales.gpu_past;
-        let drifting = summary
-            .gpus
-            .clone()
-            .into_iter()
-            .zip(beside)
-            .filter(move |((_, value), deviation)| {
-                let Some((deviation, (_, pass))) = deviation.and_then(|found| Some((found, found.past?))) else {
-                    return false;
-                };
-                let sd = (pass * gpu_past.variance).sqrt();
-                value.past.count >= SETTLED
-                    && value
-                        .past
-                        .accumulate(deviation.value, sd)
-                        .is_drifting(sd, GPU_IN_CONTROL)
-            });
-        drifting.map(|((uuid, _), _)| Some(uuid))
+        let drifting = summary.gpus.iter().zip(beside).filter(move |((_, value), deviation)| {
+            let Some((deviation, (_, pass))) = deviation.and_then(|found| Some((found, found.past?))) else {
+                return false;
+            };
+            let sd = (pass * gpu_past.variance).sqrt();
+            value.past.count >= SETTLED
+                && value
+                    .past
+                    .accumulate(deviation.value, sd)
+                    .is_drifting(sd, GPU_IN_CONTROL)
+        });
+        drifting.map(|((uuid, _), _)| Some(*uuid))
     }
 
     /// Nodes, by place, whose CUSUM alarms with this run. Among few nodes a drift of all of them would look like that of one node, and

@@ -28,30 +28,30 @@ pub struct CommonShift {
 /// Median of the nodes' differences from their own pasts (logarithms): half of the nodes have to move. `deviation` is the
 /// prior's standard deviation of one difference.
 pub(crate) fn common_shift(residuals: &[f64], deviation: f64) -> CommonShift {
-    let Some(value) = median(residuals).filter(|_| residuals.len() >= NODES) else {
-        return CommonShift::default();
-    };
-    let centred: Vec<f64> = residuals.iter().map(|residual| residual - value).collect();
-    let error = MEDIAN * shrunk(&centred, deviation) / count(residuals.len()).sqrt();
-    let by_chance = student((value.abs() - loss(ENVIRONMENT)) / error, DEGREES);
-    CommonShift {
-        value,
-        nodes: residuals.len(),
-        is_environment: by_chance < CHANCE,
-    }
+    shift(residuals, |value| {
+        let centred: Vec<f64> = residuals.iter().map(|residual| residual - value).collect();
+        MEDIAN * shrunk(&centred, deviation) / count(residuals.len()).sqrt()
+    })
 }
 
 /// Common shift against a centre whose own variance is `centre` (squared logarithm). `residuals` are the nodes' differences from
 /// it (logarithms), `deviation` is the standard deviation of a healthy one.
 pub(crate) fn shift_against(residuals: &[f64], deviation: f64, centre: f64) -> CommonShift {
+    shift(residuals, |_| {
+        ((MEDIAN * deviation).powi(2) / count(residuals.len()) + centre).sqrt()
+    })
+}
+
+/// Median of residuals as a shift. `error` returns the standard error of a median.
+fn shift(residuals: &[f64], error: impl FnOnce(f64) -> f64) -> CommonShift {
     let Some(value) = median(residuals).filter(|_| residuals.len() >= NODES) else {
         return CommonShift::default();
     };
-    let error = (MEDIAN * deviation).powi(2) / count(residuals.len()) + centre;
+    let by_chance = student((value.abs() - loss(ENVIRONMENT)) / error(value), DEGREES);
     CommonShift {
         value,
         nodes: residuals.len(),
-        is_environment: student((value.abs() - loss(ENVIRONMENT)) / error.sqrt(), DEGREES) < CHANCE,
+        is_environment: by_chance < CHANCE,
     }
 }
 

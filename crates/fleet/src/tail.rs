@@ -64,7 +64,7 @@ mod tests {
             );
             assert!((student(-t, degrees) - 1.0 + expected).abs() < 2e-5);
         }
-        // Far out the probability keeps its digits: 4.8e-7 with 20 degrees.
+        // Far out the probability keeps its digits: 4.3e-7 with 20 degrees.
         let far = student(7.0, 20.0);
         assert!((far / 4.3e-7 - 1.0).abs() < 0.1, "{far}");
         assert!((normal_beyond(0.001) - 3.0902).abs() < 1e-3);

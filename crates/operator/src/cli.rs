@@ -127,7 +127,7 @@ pub struct RunArgs {
     pub log_format: LogFormat,
 
     /// Log level, or directives such as `info,perfval_cluster=debug`
-    #[arg(long, env = "PERFVAL_LOG", default_value = "info")]
+    #[arg(long, env = "PERFVAL_LOG", default_value = "info", value_parser = non_empty)]
     pub log: String,
 
     /// Parallel reconciliations per watched namespace

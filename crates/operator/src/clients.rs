@@ -59,11 +59,13 @@ impl Clients {
             let builder = ClientBuilder::try_from(config).map_err(Error::Client);
             builder.map(|builder| builder.with_layer(clock))
         };
-        // Each attempt passes the fence, also after the wait of a retry.
+        // Each attempt passes the fence, also after the wait of a retry or in the buffer.
         let retry = RetryLayer::new(RetryPolicy::server_retry());
-        let shared = builder(config.clone())?.with_layer(&BufferLayer::new(WAITING));
+        let shared = builder(config.clone())?
+            .with_layer(fence)
+            .with_layer(&BufferLayer::new(WAITING));
         Ok(Self {
-            patient: shared.with_layer(fence).with_layer(&retry).with_layer(counting).build(),
+            patient: shared.with_layer(&retry).with_layer(counting).build(),
             impatient: builder(config)?.with_layer(fence).with_layer(counting).build(),
             watching: builder(watching)?.with_layer(counting).build(),
         })
@@ -80,6 +82,7 @@ mod tests {
     use axum::http::Uri;
     use futures::{StreamExt, stream};
     use kube::Api;
+    use kube::api::DeleteParams;
     use kube::runtime::watcher::{self, Event, watcher};
     use perfval_api::PerfValidation;
     use perfval_cluster::TimeSource;
@@ -89,7 +92,9 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::fence::Tenure;
     use crate::metrics::OperatorMetrics;
+    use crate::moment::Moment;
     use crate::rights::Rights;
 
     /// Answers lists, and lets every watch begin and then stays silent.
@@ -109,15 +114,35 @@ mod tests {
         format!("http://{address}")
     }
 
+    fn clients(address: &str, silence: Duration, tenure: Option<Tenure>) -> Clients {
+        let config = Config::new(address.parse().expect("well-formed"));
+        let counting = Counting::new(Arc::new(OperatorMetrics::new(false)), Rights::default());
+        let clock = ServerClock::new(TimeSource::default());
+        Clients::new(config, silence, &counting, &Fence::new(tenure), &clock).expect("a client")
+    }
+
+    #[tokio::test]
+    async fn a_write_that_waited_in_the_buffer_passes_the_fence_after_that() {
+        let tenure = Tenure::default();
+        tenure.renewed(Moment::now());
+        let clients = clients("http://127.0.0.1:1", SILENCE, Some(tenure.clone()));
+        let api: Api<PerfValidation> = Api::namespaced(clients.patient, "perf");
+        let params = DeleteParams::default();
+        let mut write = pin!(api.delete("a", &params));
+        // Until the tasks of the client wait for requests.
+        tokio::task::yield_now().await;
+        assert!(futures::poll!(&mut write).is_pending());
+        // Tasks run in the order in which they are woken: the retries, this one, the connection.
+        tokio::spawn(async move { tenure.end() });
+        let refused = write.await.expect_err("nobody listens there");
+        assert!(refused.to_string().contains("not sent"), "{refused}");
+    }
+
     #[tokio::test]
     async fn a_watch_that_has_died_silently_is_begun_again() {
         let (report, mut begun) = mpsc::unbounded_channel();
         let address = silent_server(report).await;
-        let config = Config::new(address.parse().expect("well-formed"));
-        let counting = Counting::new(Arc::new(OperatorMetrics::new(false)), Rights::default());
-        let clock = ServerClock::new(TimeSource::default());
-        let silence = Duration::from_millis(50);
-        let clients = Clients::new(config, silence, &counting, &Fence::new(None), &clock).expect("a client");
+        let clients = clients(&address, Duration::from_millis(50), None);
         let api: Api<PerfValidation> = Api::all(clients.watching);
         let mut events = pin!(watcher(api, watcher::Config::default()));
         let watching = async {

@@ -120,7 +120,7 @@ impl Context {
         self.objects.namespaces().contains(&None)
     }
 
-    /// Follows a recorded decision: what it supersedes, what it measures, and whom it wakes.
+    /// Updates memory and metrics after a recorded decision, and wakes its followers.
     pub(crate) fn recorded(&self, run: &Run<'_>, decision: &Decision, written: &PerfValidation) {
         self.own_writes.add(run.object, written.clone());
         self.newcomers.forget(written);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_cluster::Class;
 use perfval_run::{Run, machine};
@@ -147,14 +148,19 @@ async fn bounded(
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
     let Some(_room) = context.room.take(&machine::needs(run)) else {
-        context.pace.postpone(run);
+        // This pass may have been for a change of a Job.
+        let object = ObjectRef::<Stored>::new(run.name()).within(run.namespace());
+        context.pace.expect_job(&object);
         return Ok(Action::requeue(ROOM));
     };
     let (seen, decision) = Box::pin(decide(run, context)).await;
     if decision.is_rest(run.status()) || !resting::is_reduced(run.object) {
-        let action = commit(run, context, &decision).await?;
-        context.looks.record(run, &seen);
-        return Ok(action);
+        let committed = commit(run, context, &decision).await;
+        // Behind a status that is recorded already only an effect can fail, and that is no outage.
+        if committed.is_ok() || run.object.status.as_ref() == Some(&decision.status) {
+            context.looks.record(run, &seen);
+        }
+        return committed;
     }
     match Box::pin(context.cluster.whole(run)).await {
         Ok(Some(whole)) => {

@@ -66,7 +66,7 @@ pub enum Error {
     /// Work outside of the passes panicked.
     #[error("the work of this process ended by a panic: report the bug with `kubectl perfval bundle`")]
     WorkPanicked(#[source] tokio::task::JoinError),
-    /// `ready` heard no yes.
+    /// The operator is not ready.
     #[error(transparent)]
     NotReady(#[from] crate::ready::NotReady),
 }

@@ -20,7 +20,7 @@ const LATE: EventWord = EventWord {
     name: "LateObject",
     word: Word::TeardownUnconfirmed,
     why: "An earlier leader created an object after the removal was confirmed.",
-    remedy: "nothing: it is removed; if it comes again and again, see why leaders change",
+    remedy: "none: the operator removes it; if it happens often, see why leaders change",
 };
 
 const ORPHAN: EventWord = EventWord {

@@ -1,9 +1,9 @@
 //! No write without the lease.
 //!
 //! A process that is frozen (SIGSTOP, a machine that sleeps or swaps) continues in the middle of a pass, and its
-//! successor may be at work by then. So the age of the lease is checked before each single write, below all retries:
-//! no read of the clock is between that check and the call. A virtual machine that its host pauses has no clock that
-//! shows it; there, as everywhere, the resourceVersions and uids in the writes refuse decisions on old copies.
+//! successor may be at work by then. So the age of the lease is checked before each single write, below all retries
+//! and buffers. A virtual machine that its host pauses has no clock that shows it; there, as everywhere, the
+//! resourceVersions and uids in the writes refuse decisions on old copies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,7 @@ use tower::{BoxError, Layer};
 
 use crate::moment::Moment;
 
-/// Age at which a lease no longer allows writes. Other processes wait 1.5 times as long, so that running calls have
-/// ended.
+/// Age at which a lease no longer allows writes. Others wait 1.5 times as long, until most running calls have ended.
 pub(crate) const RELIABLE: Duration = Duration::from_secs(10);
 
 /// Returns true if a lease that was renewed at `renewed`, at the latest, allows a write now.

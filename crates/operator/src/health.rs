@@ -47,7 +47,7 @@ impl Health {
 
     /// From now on, ready means that the objects were listed.
     pub fn leads(&self) {
-        self.metrics.leads(true);
+        self.metrics.leads();
         self.leading.store(true, Ordering::Relaxed);
     }
 

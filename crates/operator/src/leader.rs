@@ -216,8 +216,7 @@ impl Candidate {
         };
         match written {
             Ok(lease) => {
-                self.written = Some(lease.clone());
-                self.seen = Some((lease, now));
+                self.written = Some(lease);
                 self.suspects.counted();
                 Ok(None)
             }

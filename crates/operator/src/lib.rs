@@ -49,11 +49,15 @@ pub mod version;
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::error::Error;
+
+/// Time for tasks to end. A plan under way must not keep a process that leads no more.
+const LAST_TASKS: Duration = Duration::from_secs(2);
 
 /// The program. Exit codes: 0 done or asked to stop, 1 an error, printed with its causes, 2 wrong flags.
 pub fn main() -> ExitCode {
@@ -69,12 +73,15 @@ pub fn main() -> ExitCode {
 }
 
 fn operate(args: cli::RunArgs) -> Result<(), Error> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(Error::Runtime)?
-        .block_on(process::run(args))
+        .map_err(Error::Runtime)?;
+    let done = runtime.block_on(process::run(args));
+    // Tasks remove their passes from the file of passes under way.
+    runtime.shutdown_timeout(LAST_TASKS);
+    done
 }
 
 /// Writes the answer. It is no error if the reader has left (`… | head`).

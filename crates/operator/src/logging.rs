@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use tracing::error;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, ParseError};
 
 use crate::blocked::redacted;
 use crate::cli::{LogFormat, in_pod};
@@ -20,7 +20,7 @@ pub fn report_panics() {
 
 /// Starts logging to standard error.
 pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {
-    let filter = EnvFilter::try_new(directives).map_err(|source| Error::LogDirectives {
+    let filter = filter(directives).map_err(|source| Error::LogDirectives {
         directives: directives.to_owned(),
         source: Box::new(source),
     })?;
@@ -43,4 +43,34 @@ pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {
         log.try_init()
     };
     started.map_err(Error::LogTaken)
+}
+
+/// The library reads a word that is no level as a target, and switches everything else off.
+fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
+    for word in directives.split(',').filter(|part| !part.contains(['=', '['])) {
+        word.parse::<LevelFilter>()?;
+    }
+    EnvFilter::try_new(directives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused() {
+        for accepted in [
+            "WARN",
+            "off",
+            "3",
+            "info,",
+            "info,perfval_cluster=debug",
+            "[pass]=trace",
+        ] {
+            assert!(filter(accepted).is_ok(), "{accepted}");
+        }
+        for refused in ["warning", "inof", " info", "info,perfval_cluster", "kube=inof"] {
+            assert!(filter(refused).is_err(), "{refused}");
+        }
+    }
 }

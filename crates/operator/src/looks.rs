@@ -17,7 +17,7 @@ impl Looks {
         self.0.lock().get(run.uid()).copied()
     }
 
-    /// Records a look whose pass succeeded. A look that could not read its part of the cluster does not count.
+    /// Records a look whose status is recorded. A look that could not read its part of the cluster does not count.
     pub fn record(&self, run: &Run<'_>, seen: &Observed) {
         let is_unknown = is_unread(&seen.pods)
             || is_unread(&seen.claims)

@@ -68,7 +68,7 @@ pub struct OperatorMetrics {
 const PASS_SECONDS: [f64; 9] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 20.0, 60.0];
 /// A phase lasts seconds to an hour.
 const PHASE_SECONDS: [f64; 9] = [1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1200.0, 2400.0, 3600.0];
-/// A confirmed plan takes two seconds; a line before it hours.
+/// A confirmed plan takes two seconds, the queue before it hours.
 const WAIT_SECONDS: [f64; 9] = [3.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0, 43200.0];
 
 impl OperatorMetrics {
@@ -193,9 +193,9 @@ impl OperatorMetrics {
         self.missing_rights.set(i64::try_from(rights).unwrap_or(i64::MAX));
     }
 
-    /// This process leads, or no longer does.
-    pub fn leads(&self, leads: bool) {
-        self.leader.set(i64::from(leads));
+    /// This process leads.
+    pub fn leads(&self) {
+        self.leader.set(1);
     }
 
     /// Counts a look of the planner for this number of runs.

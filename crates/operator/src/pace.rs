@@ -126,17 +126,9 @@ impl PassPace {
         }
     }
 
-    /// A Job of an object changed.
-    pub fn job_changed(&self, object: &ObjectRef<Stored>) {
+    /// The next pass over an object is for a change of a Job.
+    pub fn expect_job(&self, object: &ObjectRef<Stored>) {
         let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
-        if let Some(last) = self.0.lock().get_mut(&key) {
-            last.job_changed = true;
-        }
-    }
-
-    /// There was no room for the pass: the next one is for a change of a Job too, as this one may have been.
-    pub fn postpone(&self, run: &Run<'_>) {
-        let key = (run.namespace().to_owned(), run.name().to_owned());
         if let Some(last) = self.0.lock().get_mut(&key) {
             last.job_changed = true;
         }
@@ -242,17 +234,17 @@ mod tests {
         let object = object("Benchmarking", "1");
         let run = Run::new(&object, &settings);
         let of = ObjectRef::<Stored>::new("run").within("perf");
-        pace.job_changed(&of);
+        pace.expect_job(&of);
         assert_eq!(pace.take(&run), None, "a new phase");
         tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(pace.take(&run), None, "the pod ends");
         tokio::time::advance(Duration::from_millis(50)).await;
         for step in ["a criterion is met", "the pod is counted", "its Job is over"] {
-            pace.job_changed(&of);
+            pace.expect_job(&of);
             assert_eq!(pace.take(&run), None, "{step}");
             assert!(pace.take(&run).is_some());
         }
-        pace.job_changed(&of);
+        pace.expect_job(&of);
         assert!(pace.take(&run).is_some(), "a Job that changes all the time");
         tokio::time::advance(Duration::from_millis(300)).await;
         assert_eq!(pace.take(&run), None);

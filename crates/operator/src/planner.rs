@@ -79,10 +79,13 @@ async fn plan(context: &Context, stop: &CancellationToken) {
             biased;
             () = stop.cancelled() => return,
             () = context.queue.woken() => {
-                sleep_until(rested.max(Instant::now() + COALESCE)).await;
+                let rest = sleep_until(rested.max(Instant::now() + COALESCE));
+                if stop.run_until_cancelled(rest).await.is_none() {
+                    return;
+                }
                 is_woken = true;
             }
-            () = at(due) => is_woken = false,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => is_woken = false,
         }
         let _turn = context.suspects.share().await;
         let began = Instant::now();
@@ -93,17 +96,11 @@ async fn plan(context: &Context, stop: &CancellationToken) {
                 context.metrics.failed(PANICKED.name);
                 Some(LONGEST_REST)
             });
+        context.metrics.calls(context.cluster.counts());
         if is_woken {
             pause = pause.map(|pause| pause.min(FOLLOW_UP));
         }
         rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -257,4 +254,33 @@ fn plan_by(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>)
 
 fn is_chosen(turn: &Turn) -> bool {
     matches!(turn, Turn::Sized(Sizing::Chosen(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_cluster::{Cluster, EndpointAccess};
+    use perfval_run::Settings;
+    use perfval_testkit::api_server::ApiServer;
+
+    use super::*;
+    use crate::metrics::OperatorMetrics;
+    use crate::objects;
+    use crate::rights::Rights;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_planner_that_is_stopped_while_it_rests_looks_no_more() {
+        let client = ApiServer::new().client();
+        let (cluster, _answers) = Cluster::new(client.clone(), client, EndpointAccess::Dns, "test".to_owned());
+        let metrics = Arc::new(OperatorMetrics::new(false));
+        let (objects, _scopes) = objects::watched(vec![None]);
+        let (settings, rights) = (Settings::default(), Rights::default());
+        let context = Context::new(cluster, settings, metrics.clone(), objects, rights);
+        // A look would set it to 0.
+        metrics.planned(7);
+        context.queue.wake();
+        let stop = CancellationToken::new();
+        futures::join!(plan(&context, &stop), async { stop.cancel() });
+        let text = metrics.text([]);
+        assert!(text.contains("perfvalidation_planned_runs 7"), "{text}");
+    }
 }

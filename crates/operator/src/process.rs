@@ -7,7 +7,6 @@ use futures::future::join_all;
 use futures::join;
 use kube::{Client, Config};
 use perfval_cluster::{Cluster, TimeSource, Wakeups};
-use perfval_run::Settings;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -77,7 +76,11 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
             .run_until_cancelled_owned(look_after_rights(&health, unfenced, needed)),
     );
 
-    let (context, answers) = context(&args, settings, &clients, &clock, &health);
+    let (patient, impatient) = (clients.patient, clients.impatient);
+    let (cluster, answers) = Cluster::new(patient, impatient, endpoint_access(&args), identity(&args));
+    let cluster = cluster.with_clock(clock.clock());
+    let shared = health.clone();
+    let context = Context::new(cluster, settings, shared.metrics, shared.objects, shared.rights);
     let context = Arc::new(context.with_suspects(suspects));
     let work = work(
         args.workers,
@@ -126,26 +129,6 @@ pub async fn lead(
 async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
     let worked = AbortOnDropHandle::new(tokio::spawn(work)).await;
     worked.map_err(Error::WorkPanicked)
-}
-
-/// The state that passes share, and the objects whose probe was answered.
-fn context(
-    args: &RunArgs,
-    settings: Settings,
-    clients: &Clients,
-    clock: &ServerClock,
-    health: &Health,
-) -> (Context, Wakeups) {
-    let (cluster, answers) = Cluster::new(
-        clients.patient.clone(),
-        clients.impatient.clone(),
-        endpoint_access(args),
-        identity(args),
-    );
-    let health = health.clone();
-    let cluster = cluster.with_clock(clock.clock());
-    let context = Context::new(cluster, settings, health.metrics, health.objects, health.rights);
-    (context, answers)
 }
 
 /// The controllers of all scopes, until they have drained.

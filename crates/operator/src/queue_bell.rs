@@ -40,7 +40,7 @@ impl QueueBell {
         }
     }
 
-    /// The planner looks for these now. The answer is when it looked before, for those for whom it did.
+    /// Records that the planner looks for these now. Returns the times of its last looks for them.
     pub(crate) fn looks_for(
         &self,
         runs: impl Iterator<Item = RunKey>,

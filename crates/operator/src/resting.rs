@@ -6,20 +6,25 @@
 use std::mem::take;
 
 use kube::api::ObjectMeta;
+use perfval_api::meta::{DUE_REASON, ERRORS_BEFORE, NO_CLEANUP, RERUN};
 use perfval_api::{EarlierRun, PerfValidation, PerfValidationStatus, Phase, TrialState};
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
 
-/// Prefix of the annotations that are read.
-pub(crate) const OURS: &str = "perfvalidation.dev/";
+/// Annotations that are read.
+pub(crate) const READ: [&str; 4] = [RERUN, NO_CLEANUP, ERRORS_BEFORE, DUE_REASON];
 
-/// Drops metadata that nothing here reads, such as the manifest that `kubectl apply` keeps.
+/// Drops metadata that nothing here reads, such as the manifest that `kubectl apply` keeps. Kubernetes limits the number of
+/// neither annotations nor owners, but allows one controller.
 pub fn strip(metadata: &mut ObjectMeta) {
     metadata.managed_fields = None;
     metadata.labels = None;
     if let Some(annotations) = &mut metadata.annotations {
-        annotations.retain(|key, _| key.starts_with(OURS));
+        annotations.retain(|key, _| READ.contains(&key.as_str()));
     }
+    let mut owners = metadata.owner_references.take().into_iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    metadata.owner_references = controller.map(|owner| vec![owner]);
 }
 
 /// Drops what no decision needs; of a finished object also what only a change of it needs.
@@ -29,8 +34,8 @@ pub fn reduce(object: &mut PerfValidation) {
         return;
     }
     let Some(status) = &mut object.status else { return };
-    // The metrics show the last run that measured something.
-    let measured = |entry: &EarlierRun| entry.throughput.is_some() || entry.verdict.is_some();
+    // The metrics show the last run that measured. The verdict is that of the run itself, which is over.
+    let measured = |entry: &EarlierRun| entry.throughput.is_some();
     let last = take(&mut status.state.history).into_iter().find(measured);
     status.state.history = last.into_iter().collect();
     status.gates = Vec::new();

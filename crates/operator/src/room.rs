@@ -1,11 +1,11 @@
-//! Room in memory for the results of trials: what all passes hold of them at once is no more than what one run may have.
+//! Room in memory for the results of trials: all passes together hold no more than one run may have.
 
 use perfval_run::Needs;
 use perfval_run::observed::Need;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// The most trials of a run. Twenty of the usual length take some 6 MiB (`run/tests/memory.rs`), longer ones more; sixteen
-/// passes at once share the container's 128 MiB.
+/// The most trials of a run. Twenty of the usual length take some 6 MiB (`run/tests/memory.rs`), longer ones more; a
+/// namespace's sixteen passes share the container's 256 MiB.
 const TRIALS: u32 = 20;
 
 /// The free part of it.

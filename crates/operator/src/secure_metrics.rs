@@ -18,27 +18,20 @@ use crate::error::Error;
 use crate::health::{Health, page};
 use crate::listen::IdleListener;
 
-/// State behind the answers.
-#[derive(Clone)]
-struct Secured {
-    health: Health,
-    readers: Readers,
-}
-
 /// Serves until the process ends.
 pub async fn serve(listener: Listener, health: Health, readers: Readers, end: CancellationToken) -> Result<(), Error> {
     let router = Router::new()
         .route("/metrics", get(metrics))
-        .with_state(Secured { health, readers });
+        .with_state((health, readers));
     axum::serve(IdleListener(listener), router)
         .with_graceful_shutdown(end.cancelled_owned())
         .await
         .map_err(Error::Serve)
 }
 
-async fn metrics(State(secured): State<Secured>, headers: HeaderMap) -> Response {
-    match secured.readers.access(token(&headers)).await {
-        Access::Granted => page(State(secured.health)).await.into_response(),
+async fn metrics(State((health, readers)): State<(Health, Readers)>, headers: HeaderMap) -> Response {
+    match readers.access(token(&headers)).await {
+        Access::Granted => page(State(health)).await.into_response(),
         Access::Unauthenticated => (
             StatusCode::UNAUTHORIZED,
             [(header::WWW_AUTHENTICATE, "Bearer")],

@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Setbacks {
-    /// One more. The answer is when to try again.
+    /// Counts a setback. Returns the pause after it.
     pub fn pause(&self, uid: &str) -> Duration {
         let now = Instant::now();
         let mut all = self.0.lock();

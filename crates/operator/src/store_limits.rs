@@ -1,7 +1,7 @@
 //! Bytes that the watch's store keeps, in all and for one namespace.
 //!
 //! A tenant without a quota may create any number of objects of 16 KiB. The operator keeps those for which there is room, and only
-//! the metadata of the others. Metadata has no limit here: a quota limits the number of objects.
+//! the metadata of the others. Metadata is not counted: it has at most some 12 KB, and a quota limits the number of objects.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub struct StoreLimits(Mutex<StoreUsage>);
 struct StoreUsage {
     bytes: usize,
     namespaces: HashMap<String, NamespaceShare>,
-    /// Uids of objects whose status shows that there is no room.
-    reported: HashSet<String>,
+    /// Versions of objects whose status shows that there is no room, by uid. A change may remove the report.
+    reported: HashMap<String, Option<String>>,
 }
 
 #[derive(Default)]
@@ -111,12 +111,13 @@ impl StoreLimits {
 
     /// Notes that the status of an object shows that there is no room.
     pub(crate) fn report(&self, object: &ObjectMeta) {
-        self.0.lock().reported.insert(key(object).1);
+        let version = object.resource_version.clone();
+        self.0.lock().reported.insert(key(object).1, version);
     }
 
     /// Returns true if the status of an object shows that there is no room.
     pub(crate) fn is_reported(&self, object: &ObjectMeta) -> bool {
-        self.0.lock().reported.contains(&key(object).1)
+        self.0.lock().reported.get(&key(object).1) == Some(&object.resource_version)
     }
 
     /// Forgets an object that is gone.
@@ -130,7 +131,7 @@ impl StoreLimits {
     /// Forgets all objects that are not among these, after a new list.
     pub(crate) fn retain(&self, uids: &HashSet<String>) {
         let mut state = self.0.lock();
-        state.reported.retain(|uid| uids.contains(uid));
+        state.reported.retain(|uid, _| uids.contains(uid));
         for share in state.namespaces.values_mut() {
             share.objects.retain(|uid, _| uids.contains(uid));
             share.bytes = share.objects.values().sum();
@@ -186,6 +187,13 @@ mod tests {
         serde_json::from_value(object).expect("an object has metadata")
     }
 
+    #[test]
+    fn a_missing_room_is_not_for_good() {
+        for message in [NAMESPACE_IS_FULL, STORE_IS_FULL] {
+            assert!(message.ends_with(perfval_api::condition::TRIED_AGAIN), "{message}");
+        }
+    }
+
     fn admit(limits: &StoreLimits, namespace: &str, number: u32, phase: &str) -> bool {
         let mut object = object(namespace, number, phase);
         assert!(object.is_readable());
@@ -215,6 +223,11 @@ mod tests {
             assert!(limits.is_reported(&invalid.metadata));
             limits.forget(object("hostile", number, "Sizing").meta());
         }
+        let changed = ObjectMeta {
+            resource_version: Some("2".to_owned()),
+            ..invalid.metadata.clone()
+        };
+        assert!(!limits.is_reported(&changed), "the change may have removed it");
         assert!(limits.reserve(&invalid.metadata, bytes));
         assert!(!admit(&limits, "hostile", 6_000, "Sizing"), "the room is reserved");
         assert!(admit(&limits, "hostile", 5_000, "Sizing"));

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::io;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
+use kube::{Resource, ResourceExt as _};
+use perfval_api::meta::FINALIZER;
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_fleet::policy::Outline;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,8 +20,10 @@ use crate::resting;
 
 /// Longest spec (bytes of JSON).
 const SPEC_BYTES: usize = 16 << 10;
-/// Longest value of an annotation of the operator (bytes).
-const ANNOTATION_BYTES: usize = 1 << 10;
+/// Longest value of an annotation of the operator, and longest reference to a controller (bytes).
+const TEXT_BYTES: usize = 1 << 10;
+/// Most finalizers of others. Kubernetes limits only the length of each, and 1.4 MB of short ones took 8 MB.
+const FINALIZERS: usize = 20;
 
 /// An object of the watch. An object that cannot be parsed does not hide the others.
 #[derive(Resource, Clone, Debug)]
@@ -86,6 +89,12 @@ impl Stored {
 
     fn unreadable(mut metadata: ObjectMeta, reason: String) -> Self {
         metadata.annotations = None;
+        metadata.owner_references = None;
+        // The operator adds its own after at most as many of others. It keeps its place, by which it is released.
+        if let Some(finalizers) = &mut metadata.finalizers {
+            finalizers.truncate(FINALIZERS + 1);
+            finalizers.shrink_to_fit();
+        }
         Self {
             metadata,
             phase: None,
@@ -203,37 +212,31 @@ fn unpack(packed: &PackedObject) -> io::Result<Incoming> {
 
 /// Returns the reason and the remedy, if an object is too large.
 pub(crate) fn too_large(object: &PerfValidation) -> Option<String> {
-    let annotations = object.metadata.annotations.iter().flatten();
-    let long = annotations
-        .filter(|(key, _)| key.starts_with(resting::OURS))
-        .map(|(key, value)| (key, value.len()))
-        .find(|(_, length)| *length > ANNOTATION_BYTES);
-    if let Some((key, length)) = long {
+    let metadata = &object.metadata;
+    let annotations = metadata.annotations.iter().flatten();
+    let annotations = annotations
+        .filter(|(key, _)| resting::READ.contains(&key.as_str()))
+        .map(|(key, value)| (format!("annotation {key}"), value.len()));
+    let owners = metadata.owner_references.iter().flatten().map(|owner| {
+        let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid];
+        let length = texts.into_iter().map(String::len).sum::<usize>();
+        ("reference to its controller".to_owned(), length)
+    });
+    let long = annotations.chain(owners).find(|(_, length)| *length > TEXT_BYTES);
+    if let Some((text, length)) = long {
+        return Some(format!("the {text} has {length} bytes; write at most {TEXT_BYTES}"));
+    }
+    let finalizers = object.finalizers().iter().filter(|name| *name != FINALIZER).count();
+    if finalizers > FINALIZERS {
         return Some(format!(
-            "the annotation {key} has {length} bytes; write at most {ANNOTATION_BYTES}"
+            "the object has {finalizers} finalizers of others; keep at most {FINALIZERS}"
         ));
     }
-    let mut spec = Length(0);
-    // Counting does not fail, and a spec has a JSON form.
-    serde_json::to_writer(&mut spec, &object.spec).ok()?;
-    let Length(length) = spec;
+    // A spec has a JSON form.
+    let length = serde_json::to_vec(&object.spec).ok()?.len();
     (length > SPEC_BYTES).then(|| {
         format!("the spec has {length} bytes of JSON; write at most {SPEC_BYTES}, and put long values into a ConfigMap (env.valueFrom)")
     })
-}
-
-/// Counts the bytes written to it.
-struct Length(usize);
-
-impl io::Write for Length {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl<'de> Deserialize<'de> for Stored {
@@ -260,9 +263,14 @@ mod tests {
     use crate::test_object;
 
     fn stored(change: impl FnOnce(&mut Value)) -> Stored {
-        let annotations = json!({"note": "n".repeat(9_000), "perfvalidation.dev/rerun": "1"});
+        let annotations =
+            json!({"note": "n".repeat(9_000), "perfvalidation.dev/rerun": "1", "perfvalidation.dev/note": "1"});
+        let owners = json!([
+            {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "2"},
+            {"apiVersion": "example.com/v1", "kind": "Owner", "name": "controller", "uid": "3", "controller": true},
+        ]);
         let mut object: Value = test_object::object(
-            &json!({"uid": "1", "labels": {"team": "a"}, "annotations": annotations}),
+            &json!({"uid": "1", "labels": {"team": "a"}, "annotations": annotations, "ownerReferences": owners}),
             &json!({"phase": "Sizing", "observedGeneration": 1, "ofANewerVersion": {"a": 1}}),
         );
         change(&mut object);
@@ -278,6 +286,7 @@ mod tests {
             (Some("run"), Some("1"))
         );
         assert_eq!(invalid.metadata.annotations, None);
+        assert_eq!(invalid.metadata.owner_references, None);
         invalid.error
     }
 
@@ -289,6 +298,8 @@ mod tests {
         let annotations: Vec<_> = object.metadata.annotations.iter().flatten().collect();
         assert_eq!(annotations, [(&"perfvalidation.dev/rerun".to_owned(), &"1".to_owned())]);
         assert_eq!(object.metadata.labels, None);
+        let owners = object.owner_references().iter().map(|owner| owner.name.as_str());
+        assert_eq!(owners.collect::<Vec<_>>(), ["controller"]);
         assert_eq!(object.spec.model.name, "m");
         let again = Stored::new(object.clone()).unpack().expect("it is small");
         assert_eq!(
@@ -309,6 +320,8 @@ mod tests {
         let error =
             unreadable(|object| object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec![&long; 20]));
         assert!(error.contains("at most 16384"), "{error}");
+        let error = unreadable(|object| object["metadata"]["ownerReferences"][1]["name"] = json!(&long));
+        assert!(error.contains("controller has 1044 bytes"), "{error}");
         let error =
             unreadable(|object| object["metadata"]["annotations"]["perfvalidation.dev/rerun"] = json!(long + "a"));
         assert!(error.contains("rerun has 1025 bytes; write at most 1024"), "{error}");
@@ -316,6 +329,21 @@ mod tests {
             object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec!["a".repeat(1_024); 14]);
         });
         assert!(fits.is_readable());
+    }
+
+    #[test]
+    fn keeps_no_more_finalizers_than_show_the_place_of_its_own() {
+        let finalizers = |others: usize| {
+            let mut all: Vec<String> = (0..others).map(|number| format!("others.example/{number}")).collect();
+            all.insert(FINALIZERS, FINALIZER.to_owned());
+            json!(all)
+        };
+        assert!(stored(|object| object["metadata"]["finalizers"] = finalizers(FINALIZERS)).is_readable());
+        let error = unreadable(|object| object["metadata"]["finalizers"] = finalizers(1_000));
+        assert!(error.contains("1000 finalizers of others; keep at most 20"), "{error}");
+        let crowded = stored(|object| object["metadata"]["finalizers"] = finalizers(1_000));
+        assert_eq!(crowded.finalizers().len(), FINALIZERS + 1);
+        assert_eq!(crowded.finalizers()[FINALIZERS], FINALIZER);
     }
 
     #[test]

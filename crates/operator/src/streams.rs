@@ -4,6 +4,7 @@
 //! No stream hands an error to the `Controller`: it would delay the events of all kinds (11 s measured with one
 //! broken watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
 
+mod child;
 mod deployments;
 mod watches;
 
@@ -29,6 +30,9 @@ use crate::controller::reconcile;
 use crate::objects::WatchScope;
 use crate::stored::Stored;
 
+/// Objects of one page of the first list, which is in memory whole. They have up to 1.5 MB each.
+const PAGE: u32 = 20;
+
 /// A starting pod changes several times within milliseconds, and one pass serves all changes. With 150 ms the median
 /// from event to next write was 0.16 s.
 const DEBOUNCE: Duration = Duration::from_millis(10);
@@ -51,7 +55,7 @@ pub async fn reconcile_all(
     let paced = context.clone();
     let jobs = watches
         .copied_children::<Job>("Job", watches.api())
-        .inspect(move |object| paced.pace.job_changed(object));
+        .inspect(move |object| paced.pace.expect_job(object));
     Controller::for_stream(root(&watches, scope.writer, &context).map(Ok), scope.reader)
         .with_config(controller::Config::default().debounce(DEBOUNCE).concurrency(workers))
         .reconcile_on(jobs)
@@ -77,9 +81,6 @@ pub async fn reconcile_all(
         })
         .await;
 }
-
-/// Objects of one page of the first list, which is in memory whole. They have up to 1.5 MB each.
-const PAGE: u32 = 20;
 
 impl Context {
     /// Handles a new or changed object.
@@ -130,22 +131,22 @@ fn root(
     writer: Writer<Stored>,
     context: &Arc<Context>,
 ) -> impl Stream<Item = Stored> + Send + use<> {
-    let (context, listing, admitting) = (context.clone(), context.clone(), context.clone());
-    let (namespace, listed) = (watches.namespace.clone(), watches.namespace.clone());
+    let (context, admitting) = (context.clone(), context.clone());
+    let namespace = watches.namespace.clone();
     let events = watcher(watches.api::<Stored>(), config().page_size(PAGE))
         .default_backoff()
-        .inspect(move |event| match event {
-            Ok(Event::Init) => listing.objects.begin_list(listed.as_deref()),
-            Ok(Event::InitApply(object)) => listing.objects.add_to_list(listed.as_deref(), object),
-            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) | Err(_) => {}
-        })
         .modify(move |object| admitting.store_limits.admit(object))
         .reflect(writer)
         .inspect(move |event| match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => context.observe(object),
+            Ok(Event::Init) => context.objects.begin_list(namespace.as_deref()),
+            Ok(Event::InitApply(object)) => {
+                context.objects.add_to_list(namespace.as_deref(), object);
+                context.observe(object);
+            }
+            Ok(Event::Apply(object)) => context.observe(object),
             Ok(Event::Delete(object)) => context.observe_removal(object),
             Ok(Event::InitDone) => context.observe_all(namespace.as_deref()),
-            Ok(Event::Init) | Err(_) => {}
+            Err(_) => {}
         })
         .applied_objects();
     without_errors(watches.metrics.clone(), "PerfValidation", events)

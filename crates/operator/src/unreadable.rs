@@ -13,11 +13,11 @@ use kube::core::error_boundary::InvalidObject;
 use perfval_api::fleet::PerfValidationPolicy;
 use perfval_api::{PerfValidation, Reason, condition, text};
 use perfval_cluster::Cluster;
-use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::{Event, time};
 use serde_json::{Value, json};
 use tracing::{error, warn};
 
+use crate::blocked::redacted;
 use crate::metrics::OperatorMetrics;
 
 /// Pause after a status that could not be written.
@@ -35,7 +35,7 @@ const OF_POLICY: &[(&str, &str)] = &[(condition::READY, "False")];
 pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &OperatorMetrics) -> Option<Duration> {
     let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
     // A parser quotes what it does not expect.
-    let note = Redactor::default().redact(&invalid.error);
+    let note = redacted(&invalid.error, None);
     error!(namespace, name, error = note, "the object is not looked after");
     metrics.failed(Reason::SpecUnreadable.as_str());
     let written = if invalid.metadata.deletion_timestamp.is_some() {
@@ -49,12 +49,10 @@ pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &Operat
     let (note, again) = match written {
         Ok(()) => (note, None),
         Err(refused) => {
-            warn!(
-                error = &refused as &dyn std::error::Error,
-                "its conditions are still the old ones"
-            );
+            let error = redacted(&refused.to_string(), None);
+            warn!(error, "its conditions are still the old ones");
             metrics.failed(refused.change().name);
-            let note = format!("its status is old, and could not be changed ({refused}): {note}");
+            let note = format!("its status is old, and could not be changed ({error}): {note}");
             (note, Some(AGAIN))
         }
     };
@@ -76,8 +74,10 @@ pub async fn report(invalid: &InvalidObject, cluster: &Cluster, metrics: &Operat
 /// pause before another try, if the write failed.
 pub async fn take_back(object: &ObjectMeta, cluster: &Cluster) -> Option<Duration> {
     let refused = cluster.edit_status::<PerfValidation>(object, unmark).await.err()?;
-    let error = &refused as &dyn std::error::Error;
-    warn!(error, "its conditions are still the old ones");
+    warn!(
+        error = redacted(&refused.to_string(), None),
+        "its conditions are still the old ones"
+    );
     Some(AGAIN)
 }
 
@@ -101,7 +101,7 @@ impl MarkedPolicies {
 /// Returns false if the status could not be written.
 async fn mark_policy(invalid: &InvalidObject, cluster: &Cluster, metrics: &OperatorMetrics) -> bool {
     let generation = invalid.metadata.generation.unwrap_or_default();
-    let why = Redactor::default().redact(&invalid.error);
+    let why = redacted(&invalid.error, None);
     let message = text::bounded(&format!(
         "correct the policy, or install the operator version that wrote it; this version cannot parse it: {why}"
     ));
@@ -109,8 +109,10 @@ async fn mark_policy(invalid: &InvalidObject, cluster: &Cluster, metrics: &Opera
     let edit = |status: &mut Value| set_conditions(status, OF_POLICY, (generation, message.as_str()), now);
     let written = cluster.edit_status::<PerfValidationPolicy>(&invalid.metadata, edit);
     let Err(refused) = written.await else { return true };
-    let error = &refused as &dyn std::error::Error;
-    warn!(error, "the condition of the policy is still the old one");
+    warn!(
+        error = redacted(&refused.to_string(), None),
+        "the condition of the policy is still the old one"
+    );
     metrics.failed(refused.change().name);
     false
 }

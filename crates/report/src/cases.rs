@@ -1,7 +1,7 @@
 //! A run as test cases: its verdict, one for each gate, one for each trial.
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, GateMode, GateResult, GateStatus, TrialOutcome, TrialState, Verdict};
+use perfval_api::{Finding, Gate, GateMode, GateResult, GateStatus, TrialOutcome, TrialState, Verdict};
 
 use crate::facts::Facts;
 use crate::words::{self, recorded};
@@ -90,7 +90,11 @@ pub(crate) fn finding(finding: &Finding) -> String {
 }
 
 fn gate_case(facts: &Facts, gate: &GateStatus) -> Case {
-    let enforced = facts.gate(&gate.name).is_none_or(|gate| gate.mode == GateMode::Enforce);
+    // Without earlier runs or an approved baseline a trial counts without the gate.
+    let voids = |gate: &Gate| gate.mode == GateMode::Enforce && !gate.metric.needs_a_reference();
+    let is_error = facts
+        .gate(&gate.name)
+        .map_or(facts.status.verdict != Some(Verdict::Passed), voids);
     let text = words::gate(facts, gate);
     Case {
         suite: SUITES[1],
@@ -98,7 +102,7 @@ fn gate_case(facts: &Facts, gate: &GateStatus) -> Case {
         state: match gate.result {
             GateResult::Met => CaseState::Passed,
             GateResult::Missed => CaseState::Failed,
-            GateResult::Unmeasured if enforced => CaseState::Error,
+            GateResult::Unmeasured if is_error => CaseState::Error,
             GateResult::Warned | GateResult::Unmeasured => CaseState::Skipped,
         },
         word: format!("{:?}", gate.result),

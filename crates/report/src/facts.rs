@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub status: PerfValidationStatus,
     pub trials: Vec<Trial>,
     pub saved: Option<SavedResults>,
+    /// True if the spec changed after the run began, so that it is another one than the run's.
+    pub edited: bool,
     /// Notes that a reader must see before believing the rest.
     pub notes: Vec<String>,
 }
@@ -70,7 +72,8 @@ impl Facts {
         let Some(run) = &status.run else {
             return Err(Error::NoRun { name: facts.title() });
         };
-        if object.metadata.generation.is_some_and(|now| now != run.generation) {
+        facts.edited = object.metadata.generation.is_some_and(|now| now != run.generation);
+        if facts.edited {
             facts
                 .notes
                 .push("The spec changed after this run began: gates and manifest are those of now.".to_owned());

@@ -62,14 +62,13 @@ impl RunReport {
         Facts::new(object, results).map(|facts| Self { facts })
     }
 
-    /// Of a results ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
+    /// Report of a ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
     /// in it.
     pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
         Facts::from_results(results).map(|facts| Self { facts })
     }
 
-    /// Of exports of AIPerf, judged by the spec of the object. `share` is what gates
-    /// that scale are scaled by.
+    /// Report of AIPerf's exports, judged by the object's spec. Gates with scaling use `share`.
     pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
         Facts::from_exports(object, share, exports).map(|facts| Self { facts })
     }

@@ -116,8 +116,8 @@ fn trials(facts: &Facts, page: &mut String) {
     page.push_str("\n</details>\n\n");
 }
 
-/// A text that Markdown takes as it is, on one line and inside a table: every character that could begin anything is
-/// escaped, which `CommonMark` allows for all of ASCII's punctuation.
+/// A text that Markdown takes as it is, on one line and inside a table: every character that could begin markup
+/// within a line is escaped, which `CommonMark` allows for all of ASCII's punctuation.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {

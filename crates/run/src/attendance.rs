@@ -1,8 +1,8 @@
 //! Attended time. A limit is for the world, so only time in which the operator looked counts against a run.
 //!
-//! `status.run.lastLookedAt` is the heartbeat. It is written with every other change, and alone only when it is older
-//! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A
-//! run without a limit, such as one in the queue, has none. If a look finds the heartbeat much older, the time
+//! `status.operatorState.lastLookedAt` is the heartbeat. It is written with every other change, and alone only when it is
+//! older than [`Limit::written`] while a limit runs: a look in between decides an equal status, which is not written. A
+//! run without a limit has none, except in a shared queue. If a look finds the heartbeat much older, the time
 //! between was unattended: it is kept as a gap of the phase, and every clock of the phase leaves it out.
 //!
 //! The process remembers its own last look at each run, so the heartbeat is written more seldom than looks are made

@@ -69,11 +69,8 @@ pub fn queued(job: &Job, part: &str) -> Option<Trouble> {
 
 /// Returns true if a queue may stop a Job: it has one, or was suspended before.
 pub fn may_be_stopped(job: &Job) -> bool {
-    let status = job.status.as_ref();
-    let mut conditions = status
-        .and_then(|status| status.conditions.as_ref())
-        .into_iter()
-        .flatten();
+    let status = job.status.iter();
+    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
     job.labels().contains_key(QUEUE_LABEL) || conditions.any(|condition| condition.type_ == "Suspended")
 }
 

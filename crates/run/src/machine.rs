@@ -151,11 +151,11 @@ fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 /// Turns a wait that has lasted too long into its end.
 fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let (why, grace) = match &step {
-        Step::Wait(why) => (why, Duration::ZERO),
         // Sizing may be allowed no time at all; removing what a lost race left behind has its own.
-        Step::Work(why) if current == Phase::Sizing && !queue::is_queued(&pass.status) => {
+        Step::Wait(why) | Step::Work(why) if current == Phase::Sizing && !queue::is_queued(&pass.status) => {
             (why, time::duration(&pass.run.spec().timeouts.cleanup))
         }
+        Step::Wait(why) => (why, Duration::ZERO),
         Step::Work(why) => (why, WORK_GRACE),
         Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };

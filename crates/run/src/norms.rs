@@ -26,13 +26,11 @@ pub(crate) fn norms(pass: &Pass<'_>) -> Seen<Norms> {
         return Seen::Present(Norms::default());
     }
     match &pass.seen.baselines {
-        Seen::Present(baselines) => Seen::Present(Norms::new(baselines)),
         Seen::Absent => Seen::Present(Norms::default()),
-        Seen::NotAsked => Seen::NotAsked,
         // A warning is not worth waiting for.
         Seen::Unknown(_) if !gates(pass.run).any(|gate| gate.mode == GateMode::Enforce) => {
             Seen::Present(Norms::default())
         }
-        Seen::Unknown(why) => Seen::Unknown(why.clone()),
+        read => read.map(|baselines| Norms::new(baselines)),
     }
 }

@@ -43,7 +43,7 @@ pub enum Need {
     Deployment,
     /// A server-side dry run of the DynamoGraphDeployment.
     DryRun,
-    /// Pods and pod events of this run (label `perfvalidation.dev/run`).
+    /// Pods of any run of this object, and events of this run.
     Workload,
     /// `ResourceClaims` of any run of this object.
     Claims,
@@ -233,12 +233,12 @@ pub enum DryRunResult {
     Rejected(String),
 }
 
-/// An Event on one of our pods.
+/// An Event on a pod or controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodEvent {
-    /// Pod name.
+    /// Name of the pod, or kind and name of the controller.
     pub pod: String,
-    /// Pod uid.
+    /// Uid of that object.
     pub pod_uid: String,
     /// Reason, such as `FailedScheduling`.
     pub reason: String,

@@ -95,8 +95,12 @@ impl<'a> Pass<'a> {
         self.effects.push(effect);
     }
 
-    /// Adds an event.
-    pub(crate) fn note(&mut self, notice: Event) {
+    /// Adds an event of this run: without the run's number, the recorder would merge it with that of a run before, and keep the
+    /// first text.
+    pub(crate) fn note(&mut self, mut notice: Event) {
+        if let Some(run) = &self.status.run {
+            notice.action = format!("{}{}", notice.action, run.number).into();
+        }
         self.events.push(notice);
     }
 
@@ -112,8 +116,11 @@ impl<'a> Pass<'a> {
 
     /// The deployment is not ready. `gpu_check`: what there is to find out about its GPUs.
     pub(crate) fn not_ready(&mut self, gpu_check: Option<GpuCheck>) {
-        self.status.state.ready_since = None;
-        self.status.state.gpu_check = gpu_check;
+        let state = &mut self.status.state;
+        state.ready_since = None;
+        // An answer from before is none of the next start.
+        state.unanswered = None;
+        state.gpu_check = gpu_check;
     }
 
     /// Keeps one finding per cause: the newest evidence of it.
@@ -123,6 +130,8 @@ impl<'a> Pass<'a> {
 
     /// Turns the phase's step into the outcome of the pass. `limit` is that of the wait the pass ends in.
     pub(crate) fn finish(mut self, step: Step, limit: Option<Limit>) -> Decision {
+        // A deleted object that another's finalizer holds rests in `CleaningUp`, and needs no heartbeat.
+        let limit = limit.filter(|_| step != Step::Rest);
         if !matches!(step, Step::Wait(_) | Step::Work(_) | Step::Rest) {
             // What the phase wanted to create is not wanted any more: the next one would only have to remove it.
             self.effects.retain(|effect| !effect.creates());
@@ -251,7 +260,21 @@ impl<'a> Pass<'a> {
     }
 
     fn begin(&mut self, trigger: Trigger) {
+        let outages = status::end_gaps(&mut self.status);
+        // What the last run left keeps its node until it is removed.
+        let left = self
+            .status
+            .placement
+            .clone()
+            .filter(|_| self.status.state.leftovers.is_some());
         self.status = status::begin_run(self.run, trigger, self.now);
+        if left.is_some() {
+            self.status.placement = left;
+        }
+        // The time of a run that gave way counts for the next one, without the outages of its removal.
+        if trigger == Trigger::Preempted {
+            self.status.state.unattended_seconds += outages;
+        }
         let number = self.status.run.as_ref().map_or(0, |run| run.number);
         let asked = match self.status.state.judged_run {
             Some(judged) => {

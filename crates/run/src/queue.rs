@@ -157,7 +157,8 @@ impl Contender {
             // Not a run that is not allowed in its namespace.
             None | Some(Phase::Pending) => {
                 let refused = status.reason.as_deref() == Some(Reason::Refused.as_str());
-                !refused && now < time::after(position.asked_at, ON_ITS_WAY)
+                // Nor a run that still has GPUs of an earlier run: its node is no plan that may give way.
+                !refused && holds.is_none() && now < time::after(position.asked_at, ON_ITS_WAY)
             }
             Some(_) => false,
         };
@@ -242,7 +243,7 @@ pub enum Turn {
 pub struct QueuePlace {
     /// Runs that hold a node and give it back, and earlier ones that wait for one.
     pub ahead: i64,
-    /// The first of them, as `namespace/name`.
+    /// The first three, as `namespace/name`.
     pub behind: Vec<String>,
     /// Expected duration, if earlier runs show it.
     pub estimate: Option<Duration>,

@@ -13,7 +13,7 @@ use perfval_sizing::{HeldByWorker, Seen};
 use crate::build::COMPONENT_LABEL;
 use crate::dynamo::names::{FRONTEND, WORKER};
 use crate::ending::{ended_by, was_seen};
-use crate::names::{LOAD_GENERATOR, MODEL_CACHE};
+use crate::names::{self, LOAD_GENERATOR, MODEL_CACHE};
 use crate::observed::PodEvent;
 use crate::run::Run;
 
@@ -93,10 +93,15 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
         Some(Phase::Deploying) => fillers(pods, &id).next().is_none(),
         Some(Phase::WaitingForReady) => deployment(),
         Some(Phase::Benchmarking) => {
-            let measures = status.state.trials.last().is_some_and(|trial| trial.outcome.is_none());
-            // Each trial has one, which stays when it is over.
-            let generators = pods.iter().filter(|pod| is_part(pod, &id, LOAD_GENERATOR)).count();
-            deployment() || (measures && generators < status.state.trials.len())
+            let open = status.state.trials.last().filter(|trial| trial.outcome.is_none());
+            // The pods of earlier trials may be gone: a Job past its deadline deletes its own.
+            let lacks_generator = open.is_some_and(|trial| {
+                let job = names::trial_job(&id, trial.number);
+                let is_owner = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.name == job);
+                let mut generators = pods.iter().filter(|pod| is_part(pod, &id, LOAD_GENERATOR));
+                !generators.any(is_owner)
+            });
+            deployment() || lacks_generator
         }
         _ => false,
     }
@@ -120,8 +125,8 @@ pub fn is_failed(pod: &Pod) -> bool {
     phase == Some("Failed")
 }
 
-/// An evicted pod stays behind as Failed while its replacement works.
-fn is_over(pod: &Pod) -> bool {
+/// Returns true if a pod is over. An evicted one stays behind as Failed while its replacement works.
+pub fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))
 }
@@ -171,7 +176,8 @@ pub fn workers(
 }
 
 fn worker(pod: &Pod, claims: &[ResourceClaim], known: &[WorkerPod], events: &Seen<Vec<PodEvent>>) -> WorkerPod {
-    let ended = statuses(pod).find_map(last_end);
+    let ends = statuses(pod).filter_map(last_end);
+    let ended = ends.max_by_key(|ended| (!was_seen(ended), ended.finished_at.as_ref().map(|time| time.0)));
     let (uid, restarts) = (pod.uid().unwrap_or_default(), restarts(pod));
     // The events of an earlier end are not read again.
     let known = known

@@ -171,9 +171,13 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
+    // A place in the queue is that of a run in Sizing.
+    if let Some(run) = status.run.as_mut().filter(|_| phase != Phase::Sizing) {
+        (run.queue_ahead, run.expected_at) = (None, None);
+    }
+    let outages = end_gaps(status);
     let state = &mut status.state;
-    let outages = state.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
-    state.unattended_seconds += outages.sum::<i64>();
+    state.unattended_seconds += outages;
     state.signs.clear();
     // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
     // another deployment.
@@ -192,6 +196,12 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     // A run sent back to Sizing again and again must not grow its status without bound.
     let surplus = state.timeline.len().saturating_sub(ENTRIES);
     state.timeline.drain(..surplus);
+}
+
+/// Ends the outages of a phase, and returns their length (s).
+pub(crate) fn end_gaps(status: &mut PerfValidationStatus) -> i64 {
+    let gaps = status.state.gaps.drain(..);
+    gaps.map(|gap| (gap.until - gap.from).num_seconds()).sum()
 }
 
 /// Takes back the plan of a run.

@@ -47,9 +47,9 @@ pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
 pub(crate) enum Removal {
     /// Objects, pods and claims are confirmed gone.
     Gone,
-    /// Something is still there; what.
+    /// Something is left; a message.
     Removing(String),
-    /// Something could not be read; what.
+    /// A read failed; a message.
     Unknown(String),
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     for child in ours.iter().filter(|child| !child.deleting) {
         pass.act(Effect::Delete(child.id.clone()));
     }
-    // A kind that cannot be listed keeps no GPU of the others.
+    // The others are deleted even if one kind cannot be listed.
     if let Some(why) = seen.children.unknown() {
         return unread(why);
     }

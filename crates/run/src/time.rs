@@ -17,7 +17,7 @@ pub fn from_kubernetes(time: &Time) -> DateTime<Utc> {
 }
 
 /// A Go duration of the spec. Admission has checked its grammar; a CRD older than this operator may not have, and then
-/// the wait must still end: ten minutes, the longest default.
+/// the wait must still end after ten minutes.
 pub fn duration(text: &str) -> Duration {
     text.parse::<kube::core::Duration>()
         .map_or(Duration::from_mins(10), Duration::from)

@@ -154,6 +154,7 @@ fn what_ended_well_or_belongs_to_a_job_is_no_crash() {
     let done = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
     assert_eq!(of(&pod(container(0, &done, &json!({})))), None);
     let failed = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
+    assert_eq!(of(&pod(container(2, &done, &failed))), None, "an init container");
     let mut of_job = pod(container(0, &failed, &json!({})));
     of_job.spec.as_mut().expect("a spec").restart_policy = Some("Never".into());
     assert_eq!(of(&of_job), None, "its record says more");
@@ -454,6 +455,14 @@ fn every_obstacle_has_a_name_an_explanation_and_a_remedy_of_its_own() {
             !finding.remedy.is_empty() && !finding.remedy.ends_with('.'),
             "{obstacle:?}"
         );
+        // The pods of a run that ended are gone.
+        for remedy in [finding.remedy.as_str(), obstacle.reason().word().remedy()] {
+            assert_eq!(
+                remedy.contains("logs --previous"),
+                remedy.contains("kubectl perfval keep"),
+                "{remedy}"
+            );
+        }
         if let Some(behind) = Obstacle::behind(obstacle.reason()) {
             assert_eq!(behind.reason(), obstacle.reason(), "{obstacle:?}");
         }

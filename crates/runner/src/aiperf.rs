@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
-use crate::forward::{Forwarded, Stream, forward};
+use crate::forward::{Forwarded, forward};
 use crate::process::{self, pid_of};
 
 /// Time for orphans to vanish before the runner continues without them.
@@ -19,7 +20,7 @@ const AFTER_KILL: Duration = Duration::from_secs(5);
 /// Bounds on the run of AIPerf.
 #[derive(Args)]
 pub struct Limits {
-    /// Seconds AIPerf may run; set it below the Job's deadline, which takes the record along. 0: no limit.
+    /// Seconds AIPerf may run; set it below the Job's deadline, which loses the record. 0: no limit.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     timeout: u64,
     /// Seconds AIPerf may take to end after it was interrupted; the pod's grace period must be longer.
@@ -60,8 +61,8 @@ pub fn run(command: &[String], limits: &Limits) -> Result<ProcessEnd, Error> {
     listen(sender.clone())?;
 
     let mut child = spawn(command)?;
-    let out = forward(child.stdout.take(), Stream::Out, limits.log_limit * 1024);
-    let err = forward(child.stderr.take(), Stream::Err, limits.log_limit * 1024);
+    let out = forward(child.stdout.take(), Box::new(io::stdout()), limits.log_limit * 1024);
+    let err = forward(child.stderr.take(), Box::new(io::stderr()), limits.log_limit * 1024);
     announce_end(&child, sender);
 
     let stopped = supervise(&child, &events, limits);
@@ -83,10 +84,21 @@ fn spawn(command: &[String]) -> Result<Child, Error> {
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|source| Error::NotExecutable {
+        .map_err(|source| not_started(program, source))
+}
+
+/// The image is at fault only if the program cannot be executed: the kernel also refuses a process beyond a limit.
+fn not_started(program: &str, source: io::Error) -> Error {
+    match source.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::EACCES | Errno::ENOEXEC) => Error::NotExecutable {
             program: program.to_owned(),
             source,
-        })
+        },
+        _ => Error::Process {
+            what: "start AIPerf",
+            source,
+        },
+    }
 }
 
 /// As PID 1 an unhandled SIGTERM is ignored; here every one becomes an event.
@@ -162,5 +174,17 @@ fn tail(out: Forwarded, err: Forwarded) -> String {
     match (out.is_empty(), err.is_empty()) {
         (false, false) => format!("{out} | stderr: {err}"),
         _ => out + &err,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_that_cannot_be_executed_asks_for_another_image() {
+        let code = |errno: Errno| not_started("aiperf", errno.into()).exit_code();
+        assert_eq!([Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC].map(code), [127; 3]);
+        assert_eq!([Errno::EAGAIN, Errno::ENOMEM].map(code), [1; 2]);
     }
 }

@@ -13,7 +13,7 @@ pub enum Error {
     /// Signals, pipes or processes of the container are not available.
     #[error("cannot {what}: {source}")]
     Process { what: &'static str, source: io::Error },
-    /// `aiperf` could not be started.
+    /// The image has no `aiperf` that can be executed.
     #[error("cannot execute `{program}`: {source}; use an image that holds AIPerf")]
     NotExecutable { program: String, source: io::Error },
     /// The record could not be written to the log.

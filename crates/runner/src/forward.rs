@@ -1,5 +1,5 @@
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,22 +13,15 @@ const QUOTED: usize = 600;
 /// Time that a pipe may stay open after every known process is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Destination of a stream.
-#[derive(Clone, Copy)]
-pub enum Stream {
-    Out,
-    Err,
-}
-
 /// A stream of AIPerf on its way into the log: its beginning at once, its end when it is finished. A failed request
-/// costs 0.35 KB of log, and kubelet rotates a log at 10 MiB, which would take the result along.
+/// costs 0.35 KB of log, and kubelet rotates a log at 10 MiB, which would lose the result.
 pub struct Forwarded {
     capped: Arc<Mutex<Capped>>,
     closed: Receiver<()>,
 }
 
 struct Capped {
-    to: Stream,
+    to: Box<dyn Write + Send>,
     limit: usize,
     /// Bytes that came in.
     total: usize,
@@ -39,7 +32,7 @@ struct Capped {
 }
 
 /// Forwards a stream on a thread of its own.
-pub fn forward(from: Option<impl Read + Send + 'static>, to: Stream, limit: usize) -> Forwarded {
+pub fn forward(from: Option<impl Read + Send + 'static>, to: Box<dyn Write + Send>, limit: usize) -> Forwarded {
     let capped = Arc::new(Mutex::new(Capped {
         to,
         limit: limit.max(QUOTED),
@@ -100,12 +93,9 @@ impl Capped {
         last_lines(&strip_str(&String::from_utf8_lossy(&held)).to_string())
     }
 
-    fn send(&self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         // A log that cannot be written is no reason to stop measuring; the termination message still arrives.
-        let _ = match self.to {
-            Stream::Out => io::stdout().lock().write_all(bytes),
-            Stream::Err => io::stderr().lock().write_all(bytes),
-        };
+        let _ = self.to.write_all(bytes);
     }
 }
 
@@ -118,6 +108,9 @@ fn last_lines(text: &str) -> String {
     };
     for line in text.lines().rev().map(plain).filter(|line| !line.is_empty()) {
         if quoted.len() + line.len() > QUOTED {
+            if quoted.is_empty() {
+                quoted = format!("{}…", &line[..line.floor_char_boundary(QUOTED - '…'.len_utf8())]);
+            }
             break;
         }
         quoted = if quoted.is_empty() {

@@ -96,7 +96,7 @@ pub fn requests(artifact_dir: &Path) -> Option<RequestTimes> {
     (times.count > 0).then_some(times)
 }
 
-/// Failure if requests were measured and every one of them failed, as far as the records can be read.
+/// Failure if requests were measured, every one failed, and every record can be read.
 fn all_failed(records: &Path) -> Option<Failure> {
     let mut requests = FailedRequests::default();
     for line in BufReader::new(File::open(records).ok()?).lines() {

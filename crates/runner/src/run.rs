@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use perfval_verdict::aiperf::Measure;
@@ -19,7 +20,7 @@ use crate::outcome;
 use crate::progress::ProgressReporter;
 use crate::sampler::{Sampler, WorkerSamples};
 use crate::telemetry;
-use crate::ticker::Ticker;
+use crate::ticker::{Ticker, seconds_since};
 
 /// Samples of all workers together that go into the log; thinned beyond it. Up to 250 KB: 127 bytes each with the counters of
 /// vLLM (H200).
@@ -98,6 +99,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         clear(&options.artifact_dir, &options.artifact_dir.join(earlier))?;
     }
 
+    let started = Instant::now();
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
     let gpus = options.gpu_metrics.as_deref();
     let gpus = gpus.map(|url| telemetry::start(url, &options.namespace));
@@ -109,6 +111,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         options.node.as_deref(),
     );
     let ended = aiperf::run(&options.command, &options.limits);
+    let over = seconds_since(started);
     reporter.stop();
     let gpus = gpus.map(Ticker::stop);
     let WorkerSamples { mut series, errors } = sampler.stop();
@@ -116,9 +119,11 @@ fn measure(options: &Options) -> Result<Payload, Error> {
 
     let mut judged = outcome::judge(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
-    let waited = MeasuredPhase::new(&series, measured).waited();
-    let cpu = cpu.and_then(|cpu| cpu.stop(measured, waited));
-    let node_cpu = node.and_then(|node| node.stop(measured, waited));
+    let phase = MeasuredPhase::new(&series, measured);
+    // Requests that wait for their time-out are not measured, nor are pages that come after AIPerf's end.
+    let over = (over - phase.waited()).max(phase.last).min(over);
+    let cpu = cpu.and_then(|cpu| cpu.stop(measured, over));
+    let node_cpu = node.and_then(|node| node.stop(measured, over));
     if let Outcome::Report(report) = &mut judged.outcome {
         report.generator.cpu = cpu;
     }

@@ -130,12 +130,15 @@ fn an_end_without_a_result_has_its_exit_code_and_its_last_words() {
     // The export beside an error is not believed.
     let beside = "cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo 'disk full'; exit 1";
     let unloadable = "echo 'tokenizer not loadable' >&2; exit 7";
+    let endless = "printf '%0900d\\n' 7; exit 1";
     let (no_export, full) = (text("Exit / nothing to export"), text("disk full"));
     let not_loadable = text("tokenizer not loadable");
+    let beginning = "0".repeat(597) + "…";
     for (script, code, failure) in [
         (nothing, 1, Failure::NoExport { tail: no_export }),
         (beside, 1, Failure::Exited { tail: full }),
         (unloadable, 7, Failure::Exited { tail: not_loadable }),
+        (endless, 1, Failure::Exited { tail: beginning }),
         ("kill -9 $$", 137, Failure::Killed { signal: 9 }),
     ] {
         let ended = Rig::new(script).run(&[]);

@@ -40,7 +40,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     (reports, sizing)
 }
 
-/// Examines one node for a run of this spec. Returns `None` if the cluster could not be read.
+/// Examines one node for a run of this spec. `None` if it does not exist or a read failed.
 pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
     let (fleet, of_run) = (Fleet::new(inventory), inventory.for_run());
     fleet.known(of_run).ok()?;
@@ -128,8 +128,7 @@ impl Fleet<'_> {
         (admitted, unlabelled)
     }
 
-    /// The best of the nodes that were glanced at, as a place among them; no other is filled than those that may be it. If
-    /// there is none, all are.
+    /// Index of the best report. Fills only those that may be the best; all of them if there is none.
     fn best(&self, world: &Circumstances<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
         let open = |place: &usize| reports[*place].1.obstacle.is_none();
         let mut order: Vec<usize> = (0..reports.len()).filter(open).collect();

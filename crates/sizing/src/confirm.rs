@@ -7,6 +7,7 @@ use super::busy_devices::{BusyDevices, names};
 use super::devices::{PhysicalGpu, device_status};
 use super::naming::Holder;
 use super::pools::{DeviceId, PoolState, Pools};
+use super::seen::first_unread;
 use crate::inventory::Inventory;
 
 /// A device that a worker's claim was given.
@@ -43,14 +44,12 @@ pub fn confirm(
     node: &str,
     given: &[HeldByWorker<'_>],
 ) -> Result<Vec<DeviceStatus>, Unconfirmed> {
-    let unread = [
+    first_unread([
         ("resource slices", inventory.slices.unknown()),
         ("nodes", inventory.nodes.unknown()),
         ("resource claims", inventory.claims.unknown()),
-    ];
-    if let Some((what, why)) = unread.iter().find_map(|(what, unread)| Some((what, (*unread)?))) {
-        return Err(Unconfirmed::Unknown(format!("{what}: {why}")));
-    }
+    ])
+    .map_err(Unconfirmed::Unknown)?;
     let slices = inventory.slices.present().map_or(&[][..], Vec::as_slice);
     let claims = inventory.claims.present().map_or(&[][..], Vec::as_slice);
     let mut nodes = inventory.nodes.present().into_iter().flatten();
@@ -63,7 +62,7 @@ pub fn confirm(
     let mut theirs = pools.concerning(node).filter(is_theirs);
     if let Some(pool) = theirs.find(|pool| pool.state != PoolState::Complete) {
         let (driver, name) = (pool.driver, pool.name);
-        return Err(Unconfirmed::Unknown(format!("{driver} is publishing pool {name} anew")));
+        return Err(Unconfirmed::Unknown(format!("pool {name} of {driver} is unsettled")));
     }
     let here: Vec<_> = pools.concerning(node).flat_map(|pool| pool.devices_of(node)).collect();
 

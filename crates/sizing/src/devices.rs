@@ -55,12 +55,6 @@ pub fn count(devices: usize) -> i64 {
     i64::try_from(devices).unwrap_or(i64::MAX)
 }
 
-/// Requirements of a worker's claim in addition to its class.
-pub struct ClaimRequest<'a> {
-    pub selectors: &'a Selectors,
-    pub tolerations: &'a [DeviceToleration],
-}
-
 /// Gives one device after the other to identical claims, as the scheduler does: first fit, nothing is moved afterwards,
 /// pools with devices that are attached after binding come last. `pools` are those of the node that can be counted, by
 /// driver and name.
@@ -69,7 +63,8 @@ pub fn first_fit<'a>(
     node: &Node,
     busy: &BusyDevices<'a>,
     rules: &[Value],
-    request: &ClaimRequest<'_>,
+    selectors: &Selectors,
+    tolerations: &[DeviceToleration],
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
     let in_use = || -> Vec<PhysicalGpu<'a>> {
         let here = pools.iter().flat_map(|pool| pool.devices_of(node));
@@ -92,7 +87,7 @@ pub fn first_fit<'a>(
             .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
-            let is_of_class = match request.selectors.match_device(id.driver, device) {
+            let is_of_class = match selectors.match_device(id.driver, device) {
                 // The scheduler never evaluates a device that is in use: without an answer it is none of the class.
                 Err(_) if busy_here.contains_whole(id.device) => false,
                 // The scheduler evaluates a slice's devices of other nodes too, and gives up if that fails.
@@ -105,7 +100,7 @@ pub fn first_fit<'a>(
                 Some(TakenBy::InUse)
             } else if device.shareable {
                 Some(TakenBy::Shareable)
-            } else if let Some(taint) = device_taint(&id, device, rules, request.tolerations) {
+            } else if let Some(taint) = device_taint(&id, device, rules, tolerations) {
                 Some(TakenBy::Tainted { taint })
             } else if !counters.suffice(device) {
                 Some(TakenBy::CountersUsedUp)
@@ -134,31 +129,21 @@ fn twin_in_use(id: &DeviceId<'_>, device: &Device, held: &[PhysicalGpu<'_>]) -> 
     held.iter().any(|other| other.excludes(&gpu))
 }
 
-/// Attributes that tie devices to one card: a passthrough twin and a static MIG partition come without counters.
-pub struct PhysicalGpu<'a> {
-    marks: [Option<&'a str>; 3],
-    partition: bool,
-}
+/// Attributes that tie devices to one card: a passthrough twin and a static MIG partition come without counters. Only a
+/// partition has the second one.
+pub struct PhysicalGpu<'a>([Option<&'a str>; 3]);
 
 impl<'a> PhysicalGpu<'a> {
     pub fn new(id: &DeviceId<'a>, device: &'a Device) -> Self {
         let mark = |name: &str| attribute(id, device, name)?.string();
-        let parent = mark("parentUUID");
-        Self {
-            marks: [mark("uuid"), parent, mark("resource.kubernetes.io/pciBusID")],
-            partition: parent.is_some(),
-        }
+        Self(["uuid", "parentUUID", "resource.kubernetes.io/pciBusID"].map(mark))
     }
 
     /// Two partitions of one card get along; their counters decide.
-    pub fn excludes(&self, other: &Self) -> bool {
-        let both_partitions = self.partition && other.partition;
-        !both_partitions
-            && self
-                .marks
-                .iter()
-                .flatten()
-                .any(|mark| other.marks.contains(&Some(mark)))
+    pub fn excludes(&self, Self(other): &Self) -> bool {
+        let Self(own) = self;
+        let both_partitions = own[1].is_some() && other[1].is_some();
+        !both_partitions && own.iter().flatten().any(|mark| other.contains(&Some(mark)))
     }
 }
 

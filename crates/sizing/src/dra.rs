@@ -7,17 +7,18 @@ use perfval_api::PlacementSpec;
 use serde_json::Value;
 
 use super::busy_devices::{BusyDevices, Odd, odd};
-use super::devices::{ClaimRequest, NodeDevices, first_fit};
+use super::devices::{NodeDevices, first_fit};
 use super::pools::{DeviceId, Pool, PoolState, Pools};
 use super::report::NodeObstacle;
 use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
-use crate::inventory::{Device, Inventory, Node};
+use crate::inventory::{ClaimUse, Device, Inventory, Node};
 
 /// All devices of the cluster, and who holds them: the same for every run.
 pub struct Devices<'a> {
     pools: Pools<'a>,
     busy: BusyDevices<'a>,
+    claims: &'a [ClaimUse],
     rules: Vec<Value>,
 }
 
@@ -46,6 +47,7 @@ impl<'a> Devices<'a> {
         Self {
             pools: Pools::new(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
             busy: BusyDevices::new(inventory),
+            claims: inventory.claims.present().map(Vec::as_slice).unwrap_or_default(),
             rules,
         }
     }
@@ -59,9 +61,10 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Oddities of the claims that hold the devices; empty if no slices are served.
+    /// Oddities of the claims that hold the devices; empty if no slices are served. A promise is no claim: for a moment both hold
+    /// the device.
     pub fn odd(&self) -> Vec<Odd<'a>> {
-        odd(&self.pools, &self.busy)
+        odd(&self.pools, &BusyDevices::held_by(self.claims))
     }
 
     /// The devices of a class, as a run with this placement sees them.
@@ -125,13 +128,11 @@ impl<'a> Dra<'a> {
 
     /// The devices of the class on a node whose pools are settled.
     pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, NodeObstacle> {
-        let request = ClaimRequest {
-            selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
-            tolerations: self.tolerations,
-        };
+        let selectors = self.class.selectors.as_ref().map_err(Clone::clone)?;
         let pools = self.all.pools.concerning(node);
         let countable: Vec<&Pool<'a>> = pools.filter(|pool| pool.state == PoolState::Complete).collect();
-        first_fit(&countable, node, self.busy(), &self.all.rules, &request).map_err(not_evaluable)
+        let (busy, rules) = (self.busy(), &self.all.rules);
+        first_fit(&countable, node, busy, rules, selectors, self.tolerations).map_err(not_evaluable)
     }
 
     fn gpu_pools(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {

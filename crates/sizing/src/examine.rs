@@ -76,8 +76,7 @@ impl<'a> Circumstances<'a> {
         report
     }
 
-    /// The same of a node with GPUs, but what it has room for: only that a run could have the node is worth counting, and
-    /// only of the best nodes it is worth knowing for how many workers ([`Circumstances::fill`]).
+    /// The same without the room for workers, which [`Circumstances::fill`] counts for the best nodes only.
     pub fn glance(&self, node: &Node) -> NodeReport {
         if let Some(obstacle) = self.unavailable(node) {
             return NodeReport {

@@ -1,6 +1,6 @@
 //! A cluster as all runs of one look see it: read, sorted and indexed once.
 //!
-//! Five thousand runs on five thousand nodes are sized in one look so: a run looks only at the nodes that its selector
+//! One look sizes five thousand runs on five thousand nodes, because a run looks only at the nodes that its selector
 //! admits, and counts the GPUs only of those that it could have.
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -14,6 +14,7 @@ use super::busy_devices::Odd;
 use super::dra::{Devices, SelectedClass};
 use super::examine::Circumstances;
 use super::pods::PodsByNode;
+use super::seen::first_unread;
 use crate::inventory::{Inventory, Node, OfRun, PodUse};
 use crate::{Granted, HeldNodes, Naming, Seen};
 
@@ -116,7 +117,7 @@ impl<'a> Fleet<'a> {
         )
     }
 
-    /// Number of pods whose name begins with `prefix`.
+    /// Number of pods whose name begins with `prefix`, without that which fills the model cache.
     fn pods_named(&self, prefix: &str) -> usize {
         let pods = self.pods_by_name.get_or_init(|| {
             let mut pods: Vec<&PodUse> = self.all_pods.iter().collect();
@@ -124,8 +125,8 @@ impl<'a> Fleet<'a> {
             pods
         });
         let from = pods.partition_point(|pod| *pod.name < *prefix);
-        let named = pods[from..].iter().take_while(|pod| pod.name.starts_with(prefix));
-        named.count()
+        let named = pods[from..].iter().map_while(|pod| pod.name.strip_prefix(prefix));
+        named.filter(|rest| !rest.starts_with("cache-")).count()
     }
 
     /// The nodes that have a label, in order.
@@ -220,9 +221,4 @@ pub(crate) fn check_reads_of_run(of_run: OfRun<'_>) -> Result<(), String> {
         ("limit ranges", limit_ranges.unknown()),
         ("model cache", cache_volume.unknown()),
     ])
-}
-
-fn first_unread<const PARTS: usize>(parts: [(&str, Option<&str>); PARTS]) -> Result<(), String> {
-    let unread = parts.into_iter().find_map(|(what, why)| Some((what, why?)));
-    unread.map_or(Ok(()), |(what, why)| Err(format!("{what}: {why}")))
 }

@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 use super::devices::{NodeDevices, attribute};
 use super::dra::Devices;
 use super::naming::{Holder, Naming, is_token_of};
+use super::seen::first_unread;
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
@@ -82,15 +83,11 @@ pub fn intruder(
         .nodes
         .present()
         .ok_or_else(|| unread("nodes", inventory.nodes.unknown()))?;
-    for (what, unknown) in [
+    first_unread([
         ("resource slices", inventory.slices.unknown()),
         ("resource claims", inventory.claims.unknown()),
         ("bind requests", inventory.promises.unknown()),
-    ] {
-        if unknown.is_some() {
-            return Err(unread(what, unknown));
-        }
-    }
+    ])?;
     let devices = Devices::read(inventory);
     let class = devices.class(&inventory.device_class, &spec.placement.device_class_name);
     let dra = devices.select(&class, &spec.placement);

@@ -3,7 +3,7 @@
 mod limit_range;
 mod quota;
 
-use perfval_api::{PerfValidationSpec, Reason};
+use perfval_api::{AllocationMode, PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
 use quota::{Allowance, Count, Other, QuotaUser, allowance, claimed, unmeasured};
@@ -33,14 +33,8 @@ impl Namespace {
     ) -> Self {
         let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
         let own = quota_user(of_run, spec, spec, by_claims);
-        let others: Vec<Other> = if quotas.is_empty() {
-            Vec::new()
-        } else {
-            others
-                .iter()
-                .map(|(run, there)| other(of_run, spec, run, *there))
-                .collect()
-        };
+        let others = others.iter().map(|(run, there)| other(of_run, spec, run, *there));
+        let others: Vec<Other> = others.collect();
         Self {
             allowance: allowance(quotas, &own, &others),
             pods: own.pods,
@@ -113,7 +107,10 @@ fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there
 pub fn refusal(of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
-    let pods = OurPods::new(spec, None, limit_ranges);
+    // `Auto` is not decided yet.
+    let is_by_plugin = spec.placement.allocation == AllocationMode::DevicePlugin;
+    let gpu = is_by_plugin.then_some(spec.placement.resource_name.as_str());
+    let pods = OurPods::new(spec, gpu, limit_ranges);
     let priority_class = spec.pod_template.spec.priority_class_name.as_deref();
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))

@@ -82,9 +82,7 @@ pub fn is_token_of(token: &str, name: &str) -> bool {
 }
 
 fn number(name: &str) -> String {
-    let digest = Sha256::digest(name);
-    let first: [u8; 8] = std::array::from_fn(|index| digest[index]);
-    format!("{:016x}", u64::from_be_bytes(first))
+    format!("{:.16x}", Sha256::digest(name))
 }
 
 #[cfg(test)]

@@ -83,10 +83,8 @@ fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<NodeObstacle>
 }
 
 fn is_out_of_service(taint: &Taint) -> bool {
-    OUT_OF_SERVICE.iter().any(|known| match known.strip_suffix('/') {
-        Some(_) => taint.key.starts_with(known),
-        None => taint.key == *known,
-    })
+    let is = |known: &&str| taint.key == *known || known.ends_with('/') && taint.key.starts_with(known);
+    OUT_OF_SERVICE.iter().any(is)
 }
 
 /// `dedicated=ml:NoSchedule`.

@@ -21,6 +21,8 @@ const FRONTEND_MILLIS_EACH: i64 = 2;
 /// is no measurement: eight GPUs are taken to need less than twice as much as four.
 const FRONTEND_MILLIS: (i64, i64) = (100, 4000);
 pub const CPU: &str = "cpu";
+/// The copying container, in messages.
+const INSTALLER: &str = "load generator's container install-runner (with fixed resources)";
 /// More GPUs than any node has.
 const MOST_WORKERS: i64 = 1024;
 
@@ -150,18 +152,20 @@ impl OurPods {
         let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
         let in_flight =
             |resources: &ResourceRequirements| (!has_cpu(resources)).then_some(spec.benchmark.concurrency_per_gpu);
-        let mut worker = container(&spec.dynamo().worker.resources);
-        for amounts in [&mut worker.requests, &mut worker.limits] {
+        // As the run writes it; only then come the namespace's defaults.
+        let mut worker = spec.dynamo().worker.resources.clone();
+        for amounts in [&mut worker.requests, &mut worker.limits].into_iter().flatten() {
             amounts.remove(&spec.placement.resource_name);
-            if let Some(gpu) = gpu {
-                amounts.set(&Arc::from(gpu), Decimal::from(spec.gpus_per_worker()));
-            }
+        }
+        if let Some(gpu) = gpu {
+            let limits = worker.limits.get_or_insert_default();
+            limits.insert(gpu.to_owned(), Quantity(spec.gpus_per_worker().to_string()));
         }
         Self {
             worker: OurPod {
                 what: "worker",
                 init: None,
-                main: worker,
+                main: container(&worker),
             },
             frontend: OurPod {
                 what: "frontend",
@@ -217,8 +221,10 @@ impl OurPod {
         pod
     }
 
-    pub fn containers(&self) -> impl Iterator<Item = &Resources> {
-        self.init.iter().chain([&self.main])
+    /// Its containers with their names for messages. The main one has the pod's.
+    pub fn containers(&self) -> impl Iterator<Item = (&'static str, &Resources)> {
+        let init = self.init.iter().map(|init| (INSTALLER, init));
+        init.chain([(self.what, &self.main)])
     }
 
     /// Sum over its containers.

@@ -1,5 +1,6 @@
 //! Number of workers for which a node has CPU, memory and pod slots, apart from the GPUs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use perfval_api::{PerfValidationSpec, PlacementStatus};
@@ -74,14 +75,14 @@ fn others(ours: &OurPods, spec: &PerfValidationSpec, workers: i64) -> Amounts {
     need
 }
 
-/// A load generator that runs anywhere, in a run by this plan, on the nodes where it may.
-pub fn generator_fits(
+/// Resources that a node lacks for a load generator that runs anywhere, in a run by this plan.
+pub fn lacking_for_generator(
     plan: &PlacementStatus,
     ours: &OurPods,
     spec: &PerfValidationSpec,
     node: &Node,
     pods: &[&PodUse],
-) -> bool {
+) -> BTreeSet<String> {
     let left = left(node, pods);
     let workers = spec.workers(plan.gpus);
     let mut need = one_pod(ours.trial_for(workers).total().requests);
@@ -94,11 +95,13 @@ pub fn generator_fits(
         }
         need.remove(&spec.placement.resource_name);
     }
-    need.iter()
-        .all(|(resource, need)| need.is_zero() || need <= left(resource))
+    let lacks = |(resource, need): &(&str, Decimal)| !need.is_zero() && *need > left(resource);
+    let lacking = need.iter().filter(lacks);
+    lacking.map(|(resource, _)| resource.to_owned()).collect()
 }
 
-fn one_pod(mut need: Amounts) -> Amounts {
+/// Requests of a pod, which takes a slot too.
+pub fn one_pod(mut need: Amounts) -> Amounts {
     need.add(&slots(1));
     need
 }

@@ -48,3 +48,9 @@ impl<T> Seen<T> {
         }
     }
 }
+
+/// Fails with the first part that was not read, and the reason.
+pub fn first_unread<const PARTS: usize>(parts: [(&str, Option<&str>); PARTS]) -> Result<(), String> {
+    let unread = parts.into_iter().find_map(|(what, why)| Some((what, why?)));
+    unread.map_or(Ok(()), |(what, why)| Err(format!("{what}: {why}")))
+}

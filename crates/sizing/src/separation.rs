@@ -100,7 +100,7 @@ fn uuid<'a>(id: &DeviceId<'_>, device: &'a Device) -> Option<&'a str> {
 fn untellable(id: &DeviceId<'_>) -> NodeObstacle {
     NodeObstacle::Inseparable {
         fault: format!(
-            "{}/{} is in use through another device of the same GPU, and it has no uuid of its own to exclude it by",
+            "{}/{} cannot be told from a GPU in use: it has no uuid of its own to exclude it by",
             id.pool, id.device
         ),
     }

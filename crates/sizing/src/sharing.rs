@@ -41,7 +41,9 @@ pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<NodeObst
         let (domain, _) = resource.split_once('/')?;
         let (renamed, partitions) = (format!("{resource}{RENAMED}"), format!("{domain}/{PARTITION}"));
         let mut others = node.allocatable.iter().map(|(name, _)| name);
-        let other = others.find(|name| *name == renamed || name.starts_with(&partitions))?;
+        // A run that asks for partitions does not want MIG off.
+        let wants_whole = profile_of(resource).is_none();
+        let other = others.find(|name| *name == renamed || wants_whole && name.starts_with(&partitions))?;
         let offered = offered(other)?;
         let by_name = || match profile_of(other).filter(|_| other != renamed) {
             Some(profile) => (SharedAs::Partitions, profile.to_owned()),

@@ -13,7 +13,7 @@ pub const NAMED_NODES: usize = 3;
 /// Bytes of a group's text in a message: room for two taints and their tolerations.
 const TEXT: usize = 400;
 
-/// Reasons against a node, in the order in which time heals them: soonest first, never last.
+/// Reasons against a node: a quota, then the others as time heals them, never last.
 const BY_HOPE: [Reason; 9] = [
     Reason::QuotaExceeded,
     Reason::NodeBusy,

@@ -41,8 +41,9 @@ pub fn device_taint(
     } else {
         ", which has no deviceSelector and so is for every device before Kubernetes 1.37"
     };
-    let name = rule["metadata"]["name"].as_str().unwrap_or_default();
-    Some(format!("DeviceTaintRule {name}{all}"))
+    let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let (key, name) = (text(&rule["spec"]["taint"]["key"]), text(&rule["metadata"]["name"]));
+    Some(format!("{key} (DeviceTaintRule {name}{all})"))
 }
 
 /// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, in spite

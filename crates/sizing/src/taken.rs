@@ -47,7 +47,7 @@ pub enum TakenBy {
     Shareable,
     /// It is tainted.
     Tainted {
-        /// Key of the taint, or name of the `DeviceTaintRule`.
+        /// Key of the taint, with the name of its `DeviceTaintRule` if it has one.
         taint: String,
     },
     /// The counters that it consumes are used up, as by a MIG partition of it.

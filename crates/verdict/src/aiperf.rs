@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use perfval_api::text::cut;
 use perfval_api::{GateOperator, Metric, Statistic};
 use rust_decimal::Decimal;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as NameError;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::generator::GeneratorCpu;
 use crate::number::{bounded, short};
@@ -33,11 +34,14 @@ pub const EXPORT_BYTES: u64 = 4 << 20;
 /// Error kinds that a report keeps, the most frequent first.
 pub const ERROR_KINDS: usize = 5;
 
+/// Longest version that is kept (bytes).
+const VERSION_BYTES: usize = 40;
+
 /// Achieved over requested concurrency below which the load generator may have been too weak.
 const FULL_CONCURRENCY: Decimal = Decimal::from_parts(90, 0, 0, false, 2);
 
-/// Wait in the generator over request latency, both p50, above which it was: healthy runs show 0.005 to 0.06, a
-/// starved one 3.33.
+/// Wait in the generator / latency (p50) above which it was too weak: healthy runs show 0.005 to 0.06, a starved one
+/// 3.33.
 const HEALTHY_WAIT: Decimal = Decimal::from_parts(10, 0, 0, false, 2);
 
 /// Reason why an export cannot be judged.
@@ -77,7 +81,7 @@ pub enum ReportError {
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Version of AIPerf that wrote the export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "version", skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
     /// Number of requests in the options, without the warm-up; absent in a trial of a fixed time.
     #[serde(default, deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
@@ -182,11 +186,12 @@ impl Report {
             .unwrap_or(Decimal::ONE_HUNDRED)
     }
 
-    /// A value that can be judged: reported and > 0. A zero counts where more is better and requests succeeded: no answer
-    /// had a token, or none met its objectives. No time is zero.
+    /// A value that can be judged: reported and > 0. If requests succeeded, a zero counts where more is better (no answer had a
+    /// token, or none met its objectives), and between two tokens of one chunk. No other time is zero.
     pub fn value(&self, metric: Metric, statistic: Statistic) -> Option<Decimal> {
         let value = self.metrics.get(&metric)?.get(&statistic)?;
-        let may_be_zero = metric.good_side() == Some(GateOperator::AtLeast) && self.succeeded > 0;
+        let may_be_zero = self.succeeded > 0
+            && (metric.good_side() == Some(GateOperator::AtLeast) || metric == Metric::TimeToSecondToken);
         Some(*value).filter(|value| *value > Decimal::ZERO || (may_be_zero && value.is_zero()))
     }
 
@@ -206,6 +211,12 @@ impl Report {
         let short_of_cpu = generator.cpu.as_ref().is_some_and(GeneratorCpu::is_short);
         wait > HEALTHY_WAIT * latency && (too_few || short_of_cpu)
     }
+}
+
+/// A version from a record, cut because every user with pods of their own can forge a record.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let version = Option::<String>::deserialize(deserializer)?;
+    Ok(version.map(|version| cut(&version, VERSION_BYTES)))
 }
 
 /// A statistic of a metric, written `TimeToFirstToken/P99`.
@@ -235,11 +246,6 @@ impl FromStr for Measure {
             statistic: Statistic::deserialize(statistic.into_deserializer()).map_err(wrong)?,
         })
     }
-}
-
-/// At most `bytes` bytes of a text, cut between characters.
-pub(crate) fn beginning(text: &str, bytes: usize) -> String {
-    text[..text.floor_char_boundary(bytes)].to_owned()
 }
 
 /// The most frequent kinds; equal counts in order of their text, so that equal input gives equal output.

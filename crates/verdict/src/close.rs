@@ -52,7 +52,7 @@ pub fn close(
     let JudgedTrial {
         findings, slow_gpus, ..
     } = &judged;
-    // A worker that ends before the next trial ends for the last one; the results have the numbers of all.
+    // Only the last trial explains a worker that ends before the next one; the results have all numbers.
     for trial in &mut status.state.trials {
         trial.cpu_shortage = None;
     }
@@ -108,7 +108,8 @@ pub fn close(
     }
     keep_the_most_telling(&mut status.diagnosis);
     let claim = (ruling == Ruling::Pass).then(|| trials::claim(spec, status)).flatten();
-    status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
+    // Rounded up like the whole number in the claim's words.
+    status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", (claim.percent * 10.0).ceil() / 10.0));
     ruling
 }
 

@@ -15,8 +15,7 @@ use crate::trials::{self, Ruling};
 /// The verdict of the trials in a status; `None` if the rule needs more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
     let ruling = trials::ruling(spec, &status.state.trials);
-    let loss = status.state.trials.iter().filter_map(|trial| trial.worker_loss).max();
-    let (verdict, reason, cause) = match (ruling, loss) {
+    let (verdict, reason, cause) = match (ruling, worst_loss(status)) {
         (Ruling::Continue, _) => return None,
         (Ruling::Fail, _) => (Verdict::Failed, why_failed(status), None),
         // Engines that crash under this load are broken, however fast the others are.
@@ -62,8 +61,7 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
 /// The verdict of a run that ended before its trials decided. Engines that crashed under the load are broken, also if the run ended
 /// because they did not come back.
 pub fn conclude_early(status: &PerfValidationStatus, failure: &RunFailure) -> (Verdict, Why) {
-    let mut losses = status.state.trials.iter().filter_map(|trial| trial.worker_loss);
-    let crash = losses.any(|loss| loss == WorkerLoss::Crashed);
+    let crash = worst_loss(status) == Some(WorkerLoss::Crashed);
     match finding_of(status, Cause::WorkerCrashed.as_str()).filter(|_| crash) {
         Some(crash) => {
             let message = format!("{}: {}; then {}", crash.cause, crash.evidence, failure.message);
@@ -74,7 +72,7 @@ pub fn conclude_early(status: &PerfValidationStatus, failure: &RunFailure) -> (V
         }
         None => (
             Verdict::Error,
-            Why::new(Reason::from_name(&failure.reason), failure.message.clone()),
+            Why::new(Reason::from_word(&failure.reason), failure.message.clone()),
         ),
     }
 }
@@ -139,14 +137,19 @@ fn deciding_findings<'a>(
     deciding.filter_map(|cause| finding_of(status, cause)).collect()
 }
 
-fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a Finding> {
+/// The most serious loss of a worker in the trials.
+pub(crate) fn worst_loss(status: &PerfValidationStatus) -> Option<WorkerLoss> {
+    status.state.trials.iter().filter_map(|trial| trial.worker_loss).max()
+}
+
+pub(crate) fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a Finding> {
     status.diagnosis.iter().find(|finding| finding.cause == cause)
 }
 
 #[cfg(test)]
 mod tests {
     use perfval_api::text::HEADLINE;
-    use perfval_api::{Comparison, GateStatus, OperatorState, PlacementStatus, Scaling};
+    use perfval_api::{Comparison, GateOperator, GateStatus, Metric, OperatorState, PlacementStatus, Scaling};
     use serde_json::json;
 
     use super::*;
@@ -231,6 +234,13 @@ mod tests {
             message.starts_with("throughput 999.9 tok/s, just below 1000; WorkerStall: ö"),
             "{message}"
         );
+
+        // 999.9998 is shown as 1000.
+        let (_, _, message) = concluded(&status("MMMM", &causes, "1000", GateResult::Missed));
+        assert!(
+            message.starts_with("throughput 1000 tok/s, just below 1000; "),
+            "{message}"
+        );
     }
 
     #[test]
@@ -293,8 +303,34 @@ mod tests {
         let (verdict, reason, message) = concluded(&draw);
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::TrialsDisagree));
         assert!(
-            message.starts_with("the trials' mean is 0.2 % below the gate, too near to decide"),
+            message.starts_with("the trials' mean is 0.2 % worse than the gate, too near to decide"),
             "{message}"
+        );
+
+        // A latency is worse above its gate.
+        let mut latency = spec();
+        latency.gates[0].metric = Metric::InterTokenLatency;
+        latency.gates[0].operator = GateOperator::AtMost;
+        let (_, why) = conclude(&latency, &draw).expect("a verdict");
+        assert_eq!(why.message, message);
+    }
+
+    #[test]
+    fn a_draw_of_soaks_shows_how_near_the_soaks_were() {
+        let mut spec = spec();
+        spec.benchmark.soak = Some("10m".into());
+        let mut draw = status("PPMMM", &[], "999", GateResult::Missed);
+        for (trial, margin) in draw.state.trials.iter_mut().zip(["9", "9", "-1", "-2", "-1"]) {
+            trial.soak = trial.outcome == Some(TrialOutcome::Miss);
+            trial.margin_percent = Some(margin.into());
+        }
+        let (verdict, why) = conclude(&spec, &draw).expect("a verdict");
+        assert_eq!((verdict, why.reason), (Verdict::Inconclusive, Reason::TrialsDisagree));
+        assert!(
+            why.message
+                .starts_with("the soaks' mean is 1.3 % worse than the gate, too near to decide"),
+            "{}",
+            why.message
         );
     }
 
@@ -311,7 +347,7 @@ mod tests {
         assert_eq!((verdict, reason), (Verdict::Failed, Reason::GatesMissed));
         assert_eq!(
             message,
-            "the trials' mean is 6.6 % below the gate; BalancedDegradation: no worker stands out; trials: 1 passed, 3 missed; \
+            "the trials' mean is 6.6 % worse than the gate; BalancedDegradation: no worker stands out; trials: 1 passed, 3 missed; \
              8/8 GPUs on gpu-node-1"
         );
     }

@@ -121,7 +121,7 @@ pub(crate) fn comparable_runs(status: &PerfValidationStatus) -> impl Iterator<It
     runs.filter(move |entry| digest.is_some() && entry.environment == digest && Some(entry.run) != itself)
 }
 
-/// Digest (8 hex digits) of the spec's load and workload apart from model and images: other flags or another
+/// Digest (8 hex digits) of the spec's load and workload but model, engines' and AIPerf's image: other flags or another
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
     let (dynamo, benchmark) = (spec.dynamo(), &spec.benchmark);

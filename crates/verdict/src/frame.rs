@@ -27,7 +27,7 @@ pub use log::{FRAME_BYTES, Payload, find, frame};
 pub struct TrialRecord {
     /// The trial's own word; a record with another one belongs to another trial.
     pub nonce: String,
-    /// Exit code of the runner: AIPerf's own, 128 + n after signal n, 1 without an export, 2 for wrong arguments, 124
+    /// Exit code of the runner: AIPerf's own, 128 + n after signal n, 1 without an export, 2 for wrong paths, 124
     /// after `--timeout`, 127 if `aiperf` cannot be executed. Not a verdict.
     pub exit_code: i32,
     /// Outcome of the run.

@@ -42,7 +42,7 @@ struct Effective {
 }
 
 impl Effective {
-    /// The effective threshold of a gate, or `None` if its quantity cannot be read exactly (admission refuses those).
+    /// The effective threshold of a gate, or `None` if its quantity cannot be read (admission refuses those).
     fn new(gate: &Gate, share: Share) -> Option<Self> {
         let threshold = quantity::parse(&gate.threshold)?;
         let tolerance = Decimal::from(gate.tolerance_percent);
@@ -144,7 +144,7 @@ impl JudgedGate {
     }
 }
 
-/// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
+/// Judges one gate by the observed value (`None`: none that can be judged).
 pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate {
     let effective = Effective::new(gate, share);
     let compared = observed.zip(effective);

@@ -16,11 +16,9 @@ const THROTTLED: Decimal = Decimal::TEN;
 /// the published healthy nodes of eight H100.
 const PRESSED: Decimal = Decimal::from_parts(50, 0, 0, false, 0);
 
-/// The counters of a cgroup at one second since the start of AIPerf. What the kernel does not count is absent.
+/// The counters of a cgroup at one moment. What the kernel does not count is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuReading {
-    /// When.
-    pub second: i64,
     used_us: Option<i64>,
     periods: Option<i64>,
     throttled: Option<i64>,
@@ -29,13 +27,12 @@ pub struct CpuReading {
 
 impl CpuReading {
     /// Reads `cpu.stat`, and `cpu.pressure` where the kernel has it.
-    pub fn read(second: i64, stat: &str, pressure: Option<&str>) -> Self {
+    pub fn read(stat: &str, pressure: Option<&str>) -> Self {
         let counter = |name: &str| {
             let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
             lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
         };
         Self {
-            second,
             used_us: counter("usage_usec"),
             periods: counter("nr_periods"),
             throttled: counter("nr_throttled"),
@@ -73,11 +70,16 @@ pub struct GeneratorCpu {
 }
 
 impl GeneratorCpu {
-    /// Use between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
-    /// than two.
-    pub fn new(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
-        let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
-        let seconds = last.second - first.second;
+    /// Use between the readings of the measured phase, each with its second since the start of AIPerf, which was over at the
+    /// second `over`. `None` with fewer than two.
+    pub fn new(
+        readings: &[(i64, CpuReading)],
+        limit: Option<Decimal>,
+        measured: Option<Decimal>,
+        over: i64,
+    ) -> Option<Self> {
+        let [(begin, first), (end, last)] = measured_phase(readings, measured, over)?;
+        let seconds = end - begin;
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
         let used = grown(first.used_us, last.used_us).map(|used| (used / micros).round_dp(2).normalize());
         let periods = grown(first.periods, last.periods);
@@ -98,7 +100,7 @@ impl GeneratorCpu {
             || self.waiting_percent.is_some_and(|percent| percent >= PRESSED)
     }
 
-    /// `it used 0.5 CPUs, its limit is 0.5, it was throttled in 97 % of the time`.
+    /// `it used 0.5 CPUs, its limit is 0.5, the limit stopped it in 97 % of its periods`.
     pub fn in_words(&self) -> String {
         let used = self.used.map(|used| format!("it used {} CPUs", show(used)));
         let limit = self.limit.map(|limit| format!("its limit is {}", show(limit)));
@@ -112,19 +114,18 @@ impl GeneratorCpu {
     }
 }
 
-/// First and last reading of the measured phase, which ended shortly before the last of all. `None` with fewer than two.
-pub(crate) fn measured_phase<T>(
-    readings: &[T],
-    second: impl Fn(&T) -> i64,
+/// First and last reading of the measured phase, which ended shortly before AIPerf was over. `None` with fewer than two.
+pub(crate) fn measured_phase<T: Copy>(
+    readings: &[(i64, T)],
     measured: Option<Decimal>,
-) -> Option<(&T, &T)> {
-    let end = second(readings.last()?).saturating_sub(FLUSH);
+    over: i64,
+) -> Option<[(i64, T); 2]> {
+    let end = over.saturating_sub(FLUSH);
     let length = measured.and_then(|seconds| seconds.ceil().to_i64());
     let begin = length.map_or(i64::MIN, |length| end.saturating_sub(length));
-    let within = |reading: &&T| (begin..=end).contains(&second(reading));
-    let first = readings.iter().find(within)?;
-    let last = readings.iter().rfind(within)?;
-    (second(last) > second(first)).then_some((first, last))
+    let within = |(second, _): &&(i64, T)| (begin..=end).contains(second);
+    let (first, last) = (readings.iter().find(within)?, readings.iter().rfind(within)?);
+    (last.0 > first.0).then_some([*first, *last])
 }
 
 /// Time (µs) in which some threads waited for a CPU, from a `cpu.pressure` or `/proc/pressure/cpu`.
@@ -161,12 +162,15 @@ mod tests {
     fn cpu(last: &str, pressure: Option<&str>, measured: Option<i64>) -> Option<GeneratorCpu> {
         // Making prompts takes 9 s, the measured phase 60 s, the flush 2 s.
         let readings = [
-            CpuReading::read(0, &stat(0, 0, 0), Some("some total=0")),
-            CpuReading::read(9, &stat(9_000_000, 90, 0), Some("some total=0")),
-            CpuReading::read(69, last, pressure),
-            CpuReading::read(71, &stat(90_000_000, 800, 700), Some("some total=99000000")),
+            (0, CpuReading::read(&stat(0, 0, 0), Some("some total=0"))),
+            (9, CpuReading::read(&stat(9_000_000, 90, 0), Some("some total=0"))),
+            (69, CpuReading::read(last, pressure)),
+            (
+                71,
+                CpuReading::read(&stat(90_000_000, 800, 700), Some("some total=99000000")),
+            ),
         ];
-        GeneratorCpu::new(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
+        GeneratorCpu::new(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from), 71)
     }
 
     #[test]
@@ -181,6 +185,19 @@ mod tests {
         assert!(!free.is_short(), "{free:?}");
         let pressed = cpu(&stat(39_000_000, 690, 6), Some("some avg10=0 total=40000000"), Some(60)).unwrap();
         assert!(pressed.is_short(), "{pressed:?}");
+    }
+
+    #[test]
+    fn seconds_after_the_measured_phase_are_left_out() {
+        let readings: Vec<(i64, ())> = (0..40).map(|second| (second, ())).collect();
+        let phase = |measured: Option<i64>, over| {
+            let ends = measured_phase(&readings, measured.map(Decimal::from), over)?;
+            Some(ends.map(|(second, ())| second))
+        };
+        assert_eq!(phase(None, 39), Some([0, 37]));
+        assert_eq!(phase(Some(5), 39), Some([32, 37]));
+        assert_eq!(phase(None, 9), Some([0, 7]), "requests waited for their time-out");
+        assert_eq!(phase(None, -260), None);
     }
 
     #[test]

@@ -50,13 +50,19 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Earlier
         },
         slow_gpus: slow_gpus(last),
         phases: phase_seconds(last),
-        completed_at: run.completed_at.unwrap_or(now),
+        completed_at: run_end(last).unwrap_or(now),
     });
     // Of several judgements of the same trials the last one is kept: edits of a gate must not push out the runs that measured.
     let judged = last.state.judged_run;
     let earlier = last.state.history.iter();
     let earlier = earlier.filter(|entry| judged.is_none_or(|judged| entry.run <= judged));
     entry.into_iter().chain(earlier.cloned()).take(RUNS).collect()
+}
+
+/// End of the last run. A suspended run ended with its last phase.
+pub fn run_end(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    let completed_at = status.run.as_ref()?.completed_at;
+    completed_at.or_else(|| status.state.timeline.last()?.completed_at)
 }
 
 /// Causes that the run reported. A run with a cause is no reference for another.
@@ -68,7 +74,7 @@ pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
     warnings.map(|finding| finding.cause.clone()).take(SHOWN).collect()
 }
 
-/// Time of each phase of a run until now; a phase that it came back to counts every time.
+/// Time of each ended phase of a run; a phase that it came back to counts every time.
 pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
     let mut phases: Vec<PhaseSeconds> = Vec::new();
     for entry in &status.state.timeline {
@@ -286,6 +292,9 @@ pub fn in_words(comparison: &Comparison) -> String {
         change("TTFT p99", ttft, &comparison.ttft_p99_within).filter(|_| !is_chance),
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
+    if changes.is_empty() {
+        return format!("not compared with run {run}: a trial measured no throughput");
+    }
     format!("against run {run}: {}", changes.join(", "))
 }
 

@@ -36,10 +36,18 @@ const OF_A_GPU: [Cause; 5] = [
 /// Averages the speed of each worker over the trials of the run, and reports the slow ones by that alone: of many
 /// comparisons one is extreme by chance.
 pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
+    let known = &status.state.workers;
+    for load in &mut judged.workers {
+        let before = known.iter().find(|before| before.name == load.name);
+        load.in_run = before.and_then(|before| before.in_run.clone());
+    }
     if judged.compared.is_empty() {
         return;
     }
     let averaged: Vec<Compared> = judged.compared.iter().map(|one| averaged(one, status)).collect();
+    // A worker that this trial did not compare stays what the trials before found it to be.
+    let mut before = known.iter().filter(|load| load.in_run.is_some());
+    let all = before.all(|load| averaged.iter().any(|worker| worker.name == load.name));
     for worker in &averaged {
         if let Some(load) = judged.workers.iter_mut().find(|load| load.name == worker.name) {
             load.in_run = Some(worker.peers.shown(worker.trials));
@@ -49,18 +57,21 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
     judged.metrics.detectable_slowdown_percent = detectable.map(show);
     // A missed gate on the slowest worker reports it for its own trial.
     let by_gate = !speed::any_slow(&judged.compared);
+    let slower = speed::slower(&averaged);
+    let stays = by_gate && slower.is_none();
     judged
         .findings
-        .retain(|(cause, _)| *cause != Cause::SlowWorker || by_gate);
+        .retain(|(cause, _)| *cause != Cause::SlowWorker || stays);
     judged.slow_gpus = speed::slow_gpus(&averaged);
-    status
-        .diagnosis
-        .retain(|finding| finding.cause != Cause::SlowWorker.as_str());
-    let slower = speed::slower(&averaged);
-    for trial in &mut status.state.trials {
-        trial.slow_gpus.clear();
-        if slower.is_none() && trial.outcome == Some(TrialOutcome::Pass) {
-            trial.causes.retain(|cause| cause != Cause::SlowWorker.as_str());
+    if all {
+        status
+            .diagnosis
+            .retain(|finding| finding.cause != Cause::SlowWorker.as_str());
+        for trial in &mut status.state.trials {
+            trial.slow_gpus.clear();
+            if slower.is_none() && trial.outcome == Some(TrialOutcome::Pass) {
+                trial.causes.retain(|cause| cause != Cause::SlowWorker.as_str());
+            }
         }
     }
     if let Some(text) = slower {
@@ -68,7 +79,6 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
         if by_gate {
             judged.drop_cause(Cause::BalancedDegradation);
         }
-        judged.drop_cause(Cause::SlowWorker);
         judged.add(Cause::SlowWorker, text);
     }
 }
@@ -119,9 +129,12 @@ pub(crate) fn explain_many_misses(status: &mut PerfValidationStatus, judged: &Ju
         return None;
     }
     let of_jitter = |finding: &Finding| Cause::from_finding(finding) == Some(Cause::KneeJitter);
-    let (cause, text) = judged.instead_of_jitter.clone()?;
     let at = status.diagnosis.iter().position(of_jitter)?;
-    status.diagnosis.remove(at);
+    let instead = judged.instead_of_jitter.clone();
+    if instead.is_some() || status.diagnosis.len() > 1 {
+        status.diagnosis.remove(at);
+    }
+    let (cause, text) = instead?;
     Some(cause.finding(text))
 }
 
@@ -140,12 +153,16 @@ pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
     }
 }
 
+/// Returns true if the finding explains a miss by the load, by tails, or by what all workers share.
+pub(crate) fn explains_a_miss(finding: &Finding) -> bool {
+    OF_A_MISS.iter().any(|cause| cause.as_str() == finding.cause)
+}
+
 /// Removes the explanations of earlier misses that a new miss explains otherwise.
 pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judged: &JudgedTrial) {
-    let of_a_miss = |word: &str| OF_A_MISS.iter().any(|cause| cause.as_str() == word);
-    let explained = judged.findings.iter().any(|(_, finding)| of_a_miss(&finding.cause));
+    let explained = judged.findings.iter().any(|(_, finding)| explains_a_miss(finding));
     if explained {
-        status.diagnosis.retain(|finding| !of_a_miss(&finding.cause));
+        status.diagnosis.retain(|finding| !explains_a_miss(finding));
     } else if judged.has(Cause::SlowWorker) {
         let alike = Cause::BalancedDegradation.as_str();
         status.diagnosis.retain(|finding| finding.cause != alike);

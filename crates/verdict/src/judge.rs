@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    DeviceStatus, GateMode, OperatorState, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
-    Reason, TrialOutcome, TrialState, Verdict, Why, WorkerLoss, WorkerPod,
+    DeviceStatus, Finding, GateMode, OperatorState, PerfValidation, PerfValidationSpec, PerfValidationStatus,
+    PlacementStatus, Reason, TrialOutcome, TrialState, Verdict, Why, WorkerLoss, WorkerPod,
 };
 
 use crate::close::close;
@@ -175,19 +175,22 @@ fn judgement(
 /// Verdict of a saved run whose rule needs more trials. A crash fails the run, however more trials would end.
 fn undecided_run(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
     let message = needs_more(spec, status, "saved", "run it again to measure more");
-    let mut losses = status.state.trials.iter().filter_map(|trial| trial.worker_loss);
-    if !losses.any(|loss| loss == WorkerLoss::Crashed) {
+    if conclusion::worst_loss(status) != Some(WorkerLoss::Crashed) {
         return without_decision(status, message);
     }
-    let mut findings = status.diagnosis.iter();
-    let crash = findings.find(|finding| finding.cause == Cause::WorkerCrashed.as_str());
-    let crash = crash.map_or(String::new(), |finding| {
-        format!("{}: {}; ", finding.cause, finding.evidence)
-    });
+    let crash = conclusion::finding_of(status, Cause::WorkerCrashed.as_str());
     (
         Verdict::Failed,
-        Why::new(Reason::WorkerCrashed, format!("{crash}{message}")),
+        Why::new(Reason::WorkerCrashed, with_cause(crash, message)),
     )
+}
+
+/// A message behind the cause, if there is one.
+fn with_cause(cause: Option<&Finding>, message: String) -> String {
+    match cause {
+        Some(finding) => format!("{}: {}; {message}", finding.cause, finding.evidence),
+        None => message,
+    }
 }
 
 /// Number of trials, the rule that asks for more, and the remedy.
@@ -212,8 +215,5 @@ fn without_decision(status: &PerfValidationStatus, message: String) -> (Verdict,
         return (Verdict::Inconclusive, Why::new(Reason::TrialsDisagree, message));
     }
     let (verdict, reason) = conclusion::unmeasurable(trials);
-    let evidence = status.diagnosis.first().map_or(String::new(), |finding| {
-        format!("{}: {}; ", finding.cause, finding.evidence)
-    });
-    (verdict, Why::new(reason, format!("{evidence}{message}")))
+    (verdict, Why::new(reason, with_cause(status.diagnosis.first(), message)))
 }

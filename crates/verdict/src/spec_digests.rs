@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | measured | `model`, `workload` without `onMissing`, `podTemplate`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
-//! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once; needs a new run only where none could measure |
+//! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once, a longer `timeouts.benchmark` from the next trial; needs a new run only where none could measure |
 //! | neither | `telemetry`, `suspend`, `resultsHistoryLimit`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.

@@ -20,7 +20,7 @@ use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Compared, SpeedSpread};
-use crate::diagnosis::trial::{changed, frontend_lost, is_connection, most_frequent};
+use crate::diagnosis::trial::{frontend_lost, is_connection, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, JudgedGate, Share};
 
@@ -89,18 +89,18 @@ impl JudgedTrial {
         if let ([_], [_, ..]) = (workers, found.as_slice()) {
             self.drop_cause(Cause::BalancedDegradation);
         }
-        // What decides the trial keeps its place.
-        let free = cause::SHOWN.saturating_sub(self.findings.len());
-        for (cause, text) in found.into_iter().take(free) {
+        for (cause, text) in found {
             self.add(cause, text);
         }
-        self.findings.sort_by_key(|(cause, _)| *cause);
-        self.compared = speed::compared(&named(&evidence.record.workers, workers), workers, devices);
+        self.put_in_order();
+        self.compared = speed::compared(&named(&evidence.record.workers, workers), devices);
         self.slow_gpus = speed::slow_gpus(&self.compared);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
+        // Without samples of a worker the time under load is unknown.
+        let is_sampled = evidence.record.workers.iter().any(|worker| worker.samples > 0);
         let unread = record
             .filter(|_| measured)
-            .and_then(|record| gpus::unread(record, workers, devices, each));
+            .and_then(|record| gpus::unread(record, workers, devices, each, is_sampled));
         self.unseen.extend(unread.map(|why| (Cause::GPUsNotSampled, why)));
         self
     }
@@ -124,17 +124,21 @@ impl JudgedTrial {
         self.findings.iter().any(|(known, _)| *known == cause)
     }
 
-    /// Removes a cause; returns whether it was there.
+    /// Removes a cause, also in the place of jitter; returns whether it explained the trial.
     pub(crate) fn drop_cause(&mut self, cause: Cause) -> bool {
         let before = self.findings.len();
         self.findings.retain(|(known, _)| *known != cause);
+        self.instead_of_jitter.take_if(|(known, _)| *known == cause);
         self.findings.len() < before
     }
 
-    /// Puts the most telling causes first, and drops those beyond the number that is shown.
+    /// Puts the most telling causes first, and drops those beyond the number that is shown. What explains the outcome stays.
     pub(crate) fn put_in_order(&mut self) {
-        self.findings.sort_by_key(|(cause, _)| *cause);
+        let missed = self.outcome == TrialOutcome::Miss;
+        let explains = |cause: Cause| cause.explains_an_outcome() || missed && cause == Cause::FrontendBound;
+        self.findings.sort_by_key(|(cause, _)| (!explains(*cause), *cause));
         self.findings.truncate(cause::SHOWN);
+        self.findings.sort_by_key(|(cause, _)| *cause);
     }
 
     /// Judges the gates on a worker's own past, once its speed is known (percent of its earlier runs, at most); returns
@@ -171,22 +175,25 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
 }
 
 fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
-    let shortage = cpu_shortage(evidence.record);
-    let lost = || changed(evidence.before, evidence.after, shortage.as_deref());
+    let workers = named(&evidence.record.workers, evidence.after);
+    let lost = || lost(evidence, &workers);
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(failure @ Failure::AllFailed { failed, errors }) => {
-            let (text, lost) = (failure_text(failure), lost());
-            if lost.is_none() && is_cut_off(evidence.record, errors) {
-                let why = format!("the load generator reached neither the frontend nor a worker: {text}");
+            let text = failure_text(failure);
+            let gpu = |worker: &Worker<'_>| evidence.gpu_of(worker);
+            let stalled = || peers::stalled(&workers, spec.dynamo().router_mode, gpu);
+            let cause = lost().or_else(|| Some((Cause::WorkerStall, stalled()?)));
+            if cause.is_none() && is_cut_off(evidence.record, errors) {
+                let why = format!("the network keeps the load generator from frontend and workers: {text}");
                 return JudgedTrial::unmeasured(Cause::BenchmarkFailed, why, None);
             }
             // As with a report: errors of workers that had no CPU show nothing.
-            let outcome = match lost {
+            let outcome = match cause {
                 Some((Cause::NodeCPUPressure, _)) => TrialOutcome::Invalid,
                 _ => TrialOutcome::Miss,
             };
-            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost);
+            let explained = [(Cause::RequestErrors, text)].into_iter().chain(cause);
             let mut verdict = JudgedTrial::new(outcome, explained.chain(frontend_lost(errors)).collect());
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
@@ -233,7 +240,7 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
     };
     let unexplained = outcome == TrialOutcome::Invalid;
     let still = peers::stood_still(&workers, gpu).map(|text| (Cause::TransientStall, text));
-    let compared = speed::compared(&workers, evidence.after, evidence.devices);
+    let compared = speed::compared(&workers, evidence.devices);
     let slow = speed::slower(&compared).map(|text| (Cause::SlowWorker, text));
     let aside = still.into_iter().chain(slow).filter(|_| unexplained);
     let timeout = (Cause::BenchmarkTimeout, timeout);
@@ -262,7 +269,6 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: &workers,
     };
     let (outcome, explained) = trial.outcome();
-    let uncompared = speed::uncompared(&evidence.record.workers).map(|why| (Cause::WorkersNotCompared, why));
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
         metrics: headline(report, SpeedSpread::new(&evidence.record.workers)),
@@ -274,7 +280,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         instead_of_jitter: trial.instead_of_jitter(),
         below_baseline: trial.below_baseline(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
-        unseen: uncompared
+        unseen: speed::uncompared(&evidence.record.workers)
             .into_iter()
             .chain(baseline::missing(evidence, spec))
             .collect(),

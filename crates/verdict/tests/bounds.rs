@@ -326,6 +326,22 @@ fn a_record_with_an_absurd_number_is_refused() {
 }
 
 #[test]
+fn the_version_and_the_node_of_a_record_are_cut() {
+    let mut forged = serde_json::to_value(full()).expect("JSON");
+    for path in ["/record/outcome/report/aiperfVersion", "/record/nodeCpu/node"] {
+        *forged.pointer_mut(path).expect("it is there") = "0".repeat(10_000).into();
+    }
+    let Framed::Complete(Payload { record, .. }) = find(&printed(&forged), NONCE) else {
+        panic!("a record")
+    };
+    assert_eq!(record.node_cpu.expect("CPUs").node.len(), 253);
+    let Outcome::Report(report) = record.outcome else {
+        panic!("a report")
+    };
+    assert_eq!(report.aiperf_version.expect("a version").len(), 40);
+}
+
+#[test]
 fn a_record_of_more_workers_or_gpus_than_any_node_has_is_refused() {
     for path in [
         "/record/workers",

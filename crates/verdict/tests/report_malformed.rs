@@ -217,16 +217,20 @@ fn a_run_that_lost_requests_is_not_complete() {
 }
 
 #[test]
-fn a_zero_measures_an_amount_of_answers_and_no_time() {
+fn a_zero_measures_an_amount_of_answers_and_the_time_between_tokens_of_one_chunk() {
     let mut export = small();
     export["output_token_throughput"]["avg"] = json!(0.0);
     export["time_to_first_token"]["avg"] = json!(0.0);
+    export["time_to_second_token"] = json!({"unit": "ms", "avg": 12.5, "p50": 0.0});
     let mut report = read(&export).unwrap();
     let throughput = |report: &Report| report.value(Metric::OutputTokenThroughput, Statistic::Avg);
     assert_eq!(throughput(&report), Some(Decimal::ZERO));
+    let second_token = |report: &Report| report.value(Metric::TimeToSecondToken, Statistic::P50);
+    assert_eq!(second_token(&report), Some(Decimal::ZERO));
     assert_eq!(report.value(Metric::TimeToFirstToken, Statistic::Avg), None);
     report.succeeded = 0;
     assert_eq!(throughput(&report), None, "nothing was answered");
+    assert_eq!(second_token(&report), None, "nothing was answered");
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn errors_come_with_the_most_frequent_first() {
     assert_eq!(report.errors[0].code, Some(500));
     assert!(report.errors[0].message.contains("Connection refused"));
     assert!(report.errors.iter().all(|e| e.message.len() <= 200));
+    // Redaction looks for the beginning of a secret before this mark.
+    assert!(report.errors.iter().any(|e| e.message.ends_with('…')));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialState, TrialsSpec};
 use perfval_testkit::odds::{Odds, correlated_odds, curve, odds};
 use perfval_verdict::trials::{
-    DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Ruling, finished, rule, ruling, soak_is_next,
+    DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Ruling, finished, mean_near_gate, rule, ruling, soak_is_next,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -330,6 +330,16 @@ fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
     assert_eq!(with([&["-8", "8"], &["8", "-8"], &["-5", "8"]]), Ruling::Undecided);
     assert_eq!(with([&["-6", "8"], &["-5", "8"], &["-4", "8"]]), Ruling::Fail);
     assert_eq!(with([&["-40", "8"], &["8", "-30"], &["-11", "8"]]), Ruling::Fail);
+}
+
+#[test]
+fn the_mean_near_a_gate_is_that_of_the_soaks_if_there_are_any() {
+    let mut trials = recorded("PPmmm");
+    for (trial, margin) in trials.iter_mut().zip(["9", "9", "-1", "-3", "-2"]) {
+        trial.margin_percent = Some(margin.into());
+    }
+    assert_eq!(mean_near_gate(&trials), Some(-2.0));
+    assert_eq!(mean_near_gate(&trials[..2]), Some(9.0));
 }
 
 #[test]

@@ -26,9 +26,9 @@ pub const GPU_DRIVER: &str = "gpu.nvidia.com";
 pub const GPU_SELECTOR: &str = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'";
 
 /// A cluster as sizing reads it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    class: Seen<DeviceClass>,
+    class: Option<DeviceClass>,
     slices: Vec<ResourceSlice>,
     taint_rules: Vec<Value>,
     nodes: Vec<Node>,
@@ -43,19 +43,7 @@ pub struct Cluster {
 impl Cluster {
     /// The class of whole GPUs, and nothing else.
     pub fn empty() -> Self {
-        Self {
-            class: Seen::Absent,
-            slices: Vec::new(),
-            taint_rules: Vec::new(),
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            claims: Vec::new(),
-            bind_requests: Vec::new(),
-            quotas: Vec::new(),
-            limit_ranges: Vec::new(),
-            volume: None,
-        }
-        .class(GPU_SELECTOR)
+        Self::default().class(GPU_SELECTOR)
     }
 
     /// One node `n1` with this many GPUs in its pool `n1`.
@@ -77,7 +65,7 @@ impl Cluster {
     /// Replaces the class's selector.
     #[must_use]
     pub fn class(mut self, expression: &str) -> Self {
-        self.class = Seen::Present(build(json!({
+        self.class = Some(build(json!({
             "metadata": { "name": GPU_DRIVER },
             "spec": { "selectors": [{ "cel": { "expression": expression } }] },
         })));
@@ -87,7 +75,7 @@ impl Cluster {
     /// Lets the class stand for an extended resource.
     #[must_use]
     pub fn class_for(mut self, resource: &str) -> Self {
-        if let Seen::Present(class) = &mut self.class {
+        if let Some(class) = &mut self.class {
             class.spec.extended_resource_name = Some(resource.to_owned());
         }
         self
@@ -96,7 +84,7 @@ impl Cluster {
     /// Takes the class away.
     #[must_use]
     pub fn without_class(mut self) -> Self {
-        self.class = Seen::Absent;
+        self.class = None;
         self
     }
 
@@ -135,6 +123,17 @@ impl Cluster {
             },
             "status": { "phase": phase },
         })));
+        self
+    }
+
+    /// Makes the promises for extended resources that a class serves (KEP-5004), as KAI 0.17 writes them.
+    #[must_use]
+    pub fn for_extended_resources(mut self) -> Self {
+        for request in &mut self.bind_requests {
+            let spec = &mut request.data["spec"];
+            let promises = spec["resourceClaimAllocations"].take();
+            spec["extendedResourceClaimAllocation"] = promises[0].clone();
+        }
         self
     }
 
@@ -229,7 +228,7 @@ impl Cluster {
             .as_ref()
             .and_then(|volume| CacheVolume::read(&claim, volume));
         Inventory {
-            device_class: self.class.clone(),
+            device_class: self.class.clone().map_or(Seen::Absent, Seen::Present),
             slices: Seen::Present(slices),
             taint_rules: Seen::Present(self.taint_rules.clone()),
             nodes: Seen::Present(nodes),
@@ -251,9 +250,8 @@ impl Cluster {
             rule["kind"] = json!("DeviceTaintRule");
             rule
         });
-        let class = self.class.present().map(|class| json!(class));
+        let class = self.class.iter().map(|class| json!(class));
         class
-            .into_iter()
             .chain(self.slices.iter().map(|slice| json!(slice)))
             .chain(rules)
             .chain(self.nodes.iter().map(|node| json!(node)))

@@ -204,7 +204,7 @@ impl World {
         format!("{:04x}", self.born)
     }
 
-    /// Deletes what has lost its owner, in the namespaces of the living and the dead.
+    /// Deletes objects whose owner is gone.
     fn collect_garbage(&self) {
         if !self.faults.no_garbage_collector {
             self.server.collect_garbage();

@@ -32,6 +32,8 @@ pub fn explain(error: &ValidationError<'_>) -> String {
             text.trim_end_matches(".0").to_owned()
         }
         _ if (wrong.is_number() || wrong.is_boolean()) && wants("string") => format!("{text}: write it in quotes"),
+        // A fraction as a quantity.
+        _ if wrong.is_number() && text.ends_with(r#""integer", "string""#) => format!("{text}: write it in quotes"),
         _ if wrong.as_str().is_some_and(is_quoted) => format!("{text}: write it without quotes"),
         _ => text,
     }

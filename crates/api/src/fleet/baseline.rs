@@ -41,7 +41,7 @@ use crate::rules;
         name = "APPROVED",
         type_ = "integer",
         json_path = ".status.approved.revision",
-        description = "Revision in use"
+        description = "Last approved"
     ),
     printcolumn(
         name = "SHIFTED",
@@ -196,7 +196,7 @@ pub struct BaselineRevision {
     pub nodes: Option<i64>,
     /// GPUs of these nodes.
     pub gpus: Option<i64>,
-    /// Nodes left out: not Passed, or far from the others.
+    /// Nodes left out: not Passed, first runs, or far off.
     pub excluded_nodes: Option<i64>,
     /// Metrics, as in `spec.metrics[]`.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

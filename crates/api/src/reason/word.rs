@@ -204,7 +204,7 @@ words! {
     ContainerFailed {
         place: Both, severity: Error,
         meaning: "A container cannot start, or keeps crashing.",
-        remedy: "image: correct it, use one for the node's architecture, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: read kubectl logs --previous",
+        remedy: "image: correct it, use one for the node's architecture, or add its pull secret to podTemplate.spec.imagePullSecrets; memory (OOMKilled): raise resources.limits.memory; configuration: correct env or Secret; crash: kubectl perfval keep NAME, rerun, read kubectl logs --previous",
     }
     ModelUnavailable {
         place: Both, severity: Error,
@@ -230,7 +230,7 @@ words! {
     WorkerCrashed {
         place: Both, severity: Error,
         meaning: "A worker's container ended by itself while the run measured.",
-        remedy: "see kubectl logs --previous and the exit code; check the GPU for XID errors",
+        remedy: "see the worker's log in the results ConfigMap; check the GPU for XID errors",
     }
     WorkerRestarted {
         place: Both, severity: Warning,

@@ -84,9 +84,10 @@ pub enum AllocationMode {
 }
 
 /// Place of a pod that is not a worker.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodPlacement {
     /// Node under test.
+    #[default]
     WorkloadNode,
     /// Any node that the scheduler chooses.
     Anywhere,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.endpoint) || self.gpus != 'None'")
-    .message("an endpoint is read or it is not: leave endpoint out, or write telemetry.gpus Auto"))]
+    .message("telemetry.gpus None reads no endpoint: leave endpoint out, or write gpus Auto"))]
 pub struct Telemetry {
     /// Source of the GPU metrics, for the diagnosis only. `Auto`: the node's DCGM exporter. `None`: no GPU metrics.
     #[serde(default)]

@@ -42,7 +42,7 @@ pub struct TrialsSpec {
 }
 
 impl TrialsSpec {
-    /// Share of requests that may fail (percent). A text that is not an exact number allows none; admission refuses it.
+    /// Share of requests that may fail (percent). A text that is not a number allows none; admission refuses it.
     pub fn allowed_percent(&self) -> Decimal {
         quantity::parse(&self.max_failed_requests_percent).unwrap_or_default()
     }

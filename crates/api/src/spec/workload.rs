@@ -70,9 +70,10 @@ pub struct Dynamo {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^(--tensor-parallel-size|-tp)(=.*)?$'))")
+    // vLLM reads '_' in the name of a flag as '-'.
+    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^(--tensor[-_]parallel[-_]size|-tp)(=.*)?$'))")
         .message("the default command sets the tensor parallelism: write worker.gpus instead of --tensor-parallel-size in args, or write your own command"),
-    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model-path|served-model-name)(=.*)?$'))")
+    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model[-_]path|served[-_]model[-_]name)(=.*)?$'))")
         .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
 )]
 pub struct DynamoWorker {
@@ -124,7 +125,7 @@ pub struct DynamoFrontend {
         .message("leave claims out: the frontend needs CPU and memory only"))]
     pub resources: ResourceRequirements,
     /// Place of the frontend: `WorkloadNode` (the node under test) or `Anywhere`.
-    #[serde(default = "default_frontend_placement")]
+    #[serde(default)]
     pub placement: PodPlacement,
 }
 
@@ -132,10 +133,6 @@ impl Default for DynamoFrontend {
     fn default() -> Self {
         part()
     }
-}
-
-fn default_frontend_placement() -> PodPlacement {
-    PodPlacement::WorkloadNode
 }
 
 /// Verdict if Dynamo is not installed.

@@ -63,7 +63,7 @@ pub struct OperatorState {
     pub earlier_gpu_time: Option<EarlierGpuTime>,
     /// Time at which the run was last in the queue behind earlier runs. `timeouts.sizing` counts from this time.
     pub last_in_line: Option<DateTime<Utc>>,
-    /// Time at which the operator last looked at the run, written at least every minute while a time-out runs.
+    /// Time at which the operator last looked at the run, written every few minutes while a time-out runs.
     /// Time-outs do not count time in which the operator did not look, so an outage of the operator fails no run.
     pub last_looked_at: Option<DateTime<Utc>>,
     /// Outages of the operator during the current phase. Time-outs do not count them. At most eight gaps are kept;

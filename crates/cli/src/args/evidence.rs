@@ -106,6 +106,8 @@ pub const OPERATOR_LABEL: &str = "app.kubernetes.io/part-of=perfvalidation-opera
 /// A part of a run that prints a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RunPart {
+    /// Downloads the model.
+    ModelCache,
     /// Takes the requests and passes them to the workers.
     Frontend,
     /// Serves the model on its own GPUs.

@@ -1,8 +1,11 @@
-use k8s_openapi::api::core::v1::Event;
+use std::cmp;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, TypeMeta};
 use kube::{Api, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::meta::NAME_LABEL;
+use perfval_run::build::{COMPONENT_LABEL, RESULTS};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -69,11 +72,12 @@ const TOO_MANY_EVENTS: &str =
     "the namespace has more than 20000 and the rest was not read; `kubectl get events` has all of them";
 
 /// Objects that a run creates, owners before their children. No Secrets.
-pub const CHILDREN: [ObjectKind; 8] = [
+pub const CHILDREN: [ObjectKind; 9] = [
     kind("", &["v1"], "Pod", "pods"),
     kind("", &["v1"], "Service", "services"),
     kind("", &["v1"], "PersistentVolumeClaim", "persistentvolumeclaims"),
     kind("batch", &["v1"], "Job", "jobs"),
+    kind("networking.k8s.io", &["v1"], "NetworkPolicy", "networkpolicies"),
     kind("resource.k8s.io", &["v1"], "ResourceClaim", "resourceclaims"),
     kind(
         "resource.k8s.io",
@@ -132,6 +136,18 @@ pub async fn listed_objects(
         });
     }
     Ok(items)
+}
+
+/// Names of the `ConfigMaps` with results of a validation.
+pub async fn saved_results(session: &Session, object: &PerfValidation) -> Result<Vec<String>, String> {
+    let labels = format!("{NAME_LABEL}={},{COMPONENT_LABEL}={RESULTS}", object.name_any());
+    let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
+    // Without their content: all of them may have more than fits into memory. The newest first, as the archive has a limit.
+    let listed = api.list_metadata(&ListParams::default().labels(&labels)).await;
+    let listed = listed.map_err(|error| Error::from_call("list ConfigMaps", error).to_string())?;
+    let mut found = listed.items;
+    found.sort_by_key(|found| cmp::Reverse(found.metadata.creation_timestamp.clone()));
+    Ok(found.into_iter().filter_map(|found| found.metadata.name).collect())
 }
 
 /// The events about these objects, and the reason why others may be missing.

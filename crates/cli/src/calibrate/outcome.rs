@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::exit;
 use crate::output;
 use crate::screen::Screen;
+use crate::session::Session;
 
 /// Runs from which the slowest is a reference of its own, and the gates' shares of a reference (docs/gates.md).
 const ENOUGH_RUNS: usize = 3;
@@ -116,7 +117,13 @@ pub fn calibrated(
 }
 
 /// Prints the manifest, or writes it, with the numbers behind it.
-pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: &[MeasuredRun]) -> Result<(), Error> {
+pub fn print(
+    screen: &mut Screen,
+    session: &Session,
+    args: &CalibrateArgs,
+    manifest: &Value,
+    runs: &[MeasuredRun],
+) -> Result<(), Error> {
     let trials: Vec<f64> = runs.iter().flat_map(|run| run.trials.iter().copied()).collect();
     let (least, most) = trials.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &trial| {
         (least.min(trial), most.max(trial))
@@ -144,8 +151,9 @@ pub fn print(screen: &mut Screen, args: &CalibrateArgs, manifest: &Value, runs: 
             }
             let typed = quoted(&path.display().to_string());
             screen.say(&format!(
-                "{} is written; run it with `kubectl perfval run -f {typed}`\n",
-                path.display()
+                "{} is written; run it with {}\n",
+                path.display(),
+                session.command("run -f", &typed)
             ))
         }
     }

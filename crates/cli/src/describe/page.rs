@@ -3,11 +3,13 @@ use perfval_api::{
     Finding, Gate, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Verdict, quantity,
 };
 use perfval_verdict::environment;
+use perfval_verdict::history::in_words;
 use perfval_verdict::trials::claim;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::layout::{INDENT, PageLayout};
 use super::parts::{evidence, next, trials, workers};
+use super::unreadable;
 use crate::draw::{BAR, age, gate_result, span, wrap};
 use crate::table::Table;
 
@@ -56,7 +58,7 @@ impl PageLayout {
                 None => format!("began {} ago", age(self.now - run.started_at)),
             };
             text += &self.below(&format!("run {} ({:?}) {took}", run.number, run.trigger));
-            if run.generation != object.metadata.generation.unwrap_or(run.generation) {
+            if is_edited(object) {
                 text += &self.below("the spec was edited: this page shows the result before the edit");
             }
             match status.state.leftovers {
@@ -77,6 +79,11 @@ impl PageLayout {
         if let Some(blocked) = &status.state.blocked {
             text += &self.below(&format!("blocked, {}: {}", blocked.reason, blocked.message));
         }
+        // The message of an object without a run is this one.
+        let shown = status.message.as_ref();
+        if let Some(stalled) = unreadable(object).filter(|stalled| shown != Some(&stalled.message)) {
+            text += &self.below(&format!("the operator cannot run it: {}", stalled.message));
+        }
         text
     }
 
@@ -85,7 +92,7 @@ impl PageLayout {
             return String::new();
         }
         let table = |bar| {
-            let mut table = Table::bare();
+            let mut table = Table::default();
             for gate in &status.gates {
                 let spec = object.spec.gates.iter().find(|spec| spec.name == gate.name);
                 table.row(self.gate(gate, spec, bar));
@@ -154,22 +161,15 @@ impl PageLayout {
     fn compared(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let mut text = String::new();
         if let Some(comparison) = &status.state.comparison {
-            text += &self.title(&format!("Compared with run {}", comparison.run));
-            let change = |what: &str, percent: &Option<String>, within: &Option<String>| {
-                let within = within.as_ref().map_or(String::new(), |within| format!(" ± {within} %"));
-                let percent = percent.as_ref();
-                percent.map_or(String::new(), |percent| {
-                    self.below(&format!("{what} {percent} %{within}"))
-                })
-            };
-            let (throughput, ttft) = (&comparison.throughput_percent, &comparison.ttft_p99_percent);
-            text += &change("output tokens per second", throughput, &comparison.throughput_within);
-            text += &change("time to first token, p99", ttft, &comparison.ttft_p99_within);
-            for difference in &comparison.differs {
-                text += &self.below(&format!("not comparable: {difference}"));
+            text += &self.title("Comparison");
+            text += &self.below(&in_words(comparison));
+            for difference in comparison.differs.iter().filter(|_| comparison.differs.len() > 1) {
+                text += &self.below(difference);
             }
         }
-        if let Some(claim) = claim(&object.spec, status).filter(|_| status.verdict == Some(Verdict::Passed)) {
+        // The distances of the trials are in the order of the gates of the run.
+        let passed = status.verdict == Some(Verdict::Passed) && !is_edited(object);
+        if let Some(claim) = claim(&object.spec, status).filter(|_| passed) {
             text += &wrap(
                 &format!("A pass rules this out: {}.", claim.in_words()),
                 self.columns,
@@ -183,7 +183,7 @@ impl PageLayout {
         let (Some(placement), Some(on)) = (&status.placement, &status.state.environment) else {
             return String::new();
         };
-        let mut table = Table::bare();
+        let mut table = Table::default();
         let product = placement.product.as_deref().unwrap_or("GPUs of an unknown product");
         let cells = self.ink.cells(
             usize::try_from(placement.gpus).unwrap_or_default().min(64),
@@ -212,4 +212,11 @@ impl PageLayout {
         }
         self.title("Ran on") + &table.within(self.columns, INDENT)
     }
+}
+
+/// Returns true if the spec was edited after the run began.
+fn is_edited(object: &PerfValidation) -> bool {
+    let run = object.status.as_ref().and_then(|status| status.run.as_ref());
+    run.zip(object.metadata.generation)
+        .is_some_and(|(run, generation)| run.generation != generation)
 }

@@ -109,7 +109,7 @@ pub fn next(page: &PageLayout, object: &PerfValidation, status: &PerfValidationS
             ("everything for a bug report", "bundle"),
         ],
     };
-    let mut table = Table::bare();
+    let mut table = Table::default();
     for (what, verb) in lines {
         let namespace = object.namespace().unwrap_or_default();
         table.row([

@@ -163,12 +163,12 @@ fn measured(outcome: &RunOutcome, number: fn(&TrialState) -> Option<&String>) ->
 }
 
 impl Spread {
+    /// `None` without a number, or if 28 digits cannot represent their sum.
     fn new(values: &[Decimal]) -> Option<Self> {
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
+        let sum = (values.iter()).try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))?;
         Some(Self {
-            mean: (values.iter().sum::<Decimal>() / Decimal::from(values.len()))
-                .round_dp(3)
-                .normalize(),
+            mean: (sum / Decimal::from(values.len())).round_dp(3).normalize(),
             least,
             most,
             trials: values.len(),

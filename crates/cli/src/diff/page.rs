@@ -57,7 +57,7 @@ fn causes(side: &Side<'_>) -> String {
 /// Differences of the two environments, in the words of the comparison in a status; each line behind its indent.
 fn suspects(differing: Option<&[String]>) -> Vec<(&'static str, &str)> {
     let head = match differing {
-        None => "What one of them ran on is not known: it ended before that was read.",
+        None => "The environment of one of them is not known.",
         Some([]) => "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
         Some(_) => "What differs in what they ran on, and may be the reason:",
     };

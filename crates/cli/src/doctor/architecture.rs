@@ -62,10 +62,15 @@ fn images<'a>(asked: &'a Asked<'_>, with_gpus: &'a Nodes<'a>, all: &'a Nodes<'a>
     let spec = &asked.object.spec;
     let dynamo = spec.dynamo();
     let selector = format!("write {ARCHITECTURE_LABEL} in placement.nodeSelector");
+    let frontend = if dynamo.frontend.image.is_empty() {
+        &dynamo.image
+    } else {
+        &dynamo.frontend.image
+    };
     let places = [
         (&dynamo.image, true, selector.clone()),
         (
-            &dynamo.frontend.image,
+            frontend,
             frontend_is_pinned(spec),
             format!("{selector}, and workload.dynamo.frontend.placement: WorkloadNode"),
         ),

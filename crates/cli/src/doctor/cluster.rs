@@ -17,6 +17,8 @@ use crate::error::{Error, INSTALL, is_missing_kind};
 /// The first version with `resource.k8s.io/v1`.
 const MINOR: u32 = 34;
 const CRD: &str = "perfvalidations.perfvalidation.dev";
+/// The name with which the names of the operator's roles begin, unless its release has another name.
+const OPERATOR: &str = "perfvalidation-operator";
 
 /// Rights that people need: verb, group, resource, and purpose.
 const RIGHTS: [(&str, &str, &str, &str); 6] = [
@@ -32,8 +34,9 @@ const RIGHTS: [(&str, &str, &str, &str); 6] = [
 pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
     let mut checks = vec![server(asked).await?];
     checks.push(definition(asked).await);
-    checks.extend(operator::checks(asked).await);
-    checks.push(rights(asked).await);
+    let (of_operator, name) = operator::checks(asked).await;
+    checks.extend(of_operator);
+    checks.push(rights(asked, name.as_deref().unwrap_or(OPERATOR)).await);
     Ok(checks)
 }
 
@@ -115,7 +118,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
     }
 }
 
-async fn rights(asked: &Asked<'_>) -> Check {
+async fn rights(asked: &Asked<'_>, operator: &str) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<SelfSubjectAccessReview> = Api::all(asked.session.client.clone());
     let (mut lacking, mut roles, mut unread) = (Vec::new(), BTreeSet::new(), None);
@@ -136,9 +139,9 @@ async fn rights(asked: &Asked<'_>) -> Check {
             Ok(_) => {
                 lacking.push(what);
                 roles.insert(if group == meta::GROUP {
-                    "perfvalidation-operator-edit"
+                    format!("{operator}-edit")
                 } else {
-                    "view"
+                    "view".to_owned()
                 });
             }
             Err(error) => unread = Some(Error::from_call("ask for your rights", error)),

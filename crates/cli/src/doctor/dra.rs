@@ -47,7 +47,7 @@ pub fn check(asked: &Asked<'_>, inventory: &Inventory) -> Check {
     if nodes.any(|node| node.allocatable.get(resource) > Decimal::ZERO) {
         return Check::worse(
             format!(
-                "no DRA driver publishes GPUs; a device plugin gives {resource} out, without saying which to whom ({found})"
+                "no DRA driver publishes GPUs; a device plugin gives {resource} out, but no pod's GPU is known ({found})"
             ),
             "docs/sizing.md (a run goes without)",
         );

@@ -10,7 +10,7 @@ use perfval_run::dynamo::compatibility::{self, SUPPORTED};
 use perfval_run::dynamo::version::Version;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
-use perfval_sizing::{NodeObstacle, Seen, Sizing, explain};
+use perfval_sizing::{NodeObstacle, NodeReport, Seen, Sizing, explain};
 
 use super::architecture;
 use super::asked::Asked;
@@ -34,9 +34,12 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         ..Needs::default()
     };
     let seen = cluster.observe(&run, &needs).await;
-    let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
-    checks.extend(architectures(asked, &seen.inventory).await);
-    checks.extend(seen.inventory.present().map(|inventory| dra::check(asked, inventory)));
+    let inventory = seen.inventory.present();
+    let sized = inventory.map(|inventory| explain(inventory, &asked.object.spec, &[]));
+    let reports = sized.iter().flat_map(|(reports, _)| reports);
+    let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory, sized.as_ref())];
+    checks.extend(architectures(asked, inventory, reports).await);
+    checks.extend(inventory.map(|inventory| dra::check(asked, inventory)));
     checks.extend(storage(asked, &seen).await);
     checks.push(exporter(asked).await);
     checks
@@ -89,19 +92,15 @@ fn install_dynamo() -> String {
     format!("install Dynamo's operator {} to {}", SUPPORTED.start(), SUPPORTED.end())
 }
 
-fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
-    let inventory = match inventory {
-        Seen::Present(inventory) => inventory,
-        unread => {
-            let why = unread.unknown().unwrap_or("they were not read");
-            return Check::unknown(format!("the GPUs: {why}"), asked.command("size"));
-        }
+fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>, sized: Option<&(Vec<NodeReport>, Sizing)>) -> Check {
+    let Some((nodes, sizing)) = sized else {
+        let why = inventory.unknown().unwrap_or("they were not read");
+        return Check::unknown(format!("the GPUs: {why}"), asked.command("size"));
     };
-    let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
     if let Sizing::Wait {
         reason: Reason::CallFailed,
         message,
-    } = &sizing
+    } = sizing
     {
         return Check::unknown(format!("the GPUs: {message}"), asked.command("size"));
     }
@@ -136,14 +135,15 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     Check::missing(format!("{text}; {}", why.join("; ")), asked.command("size"))
 }
 
-async fn architectures(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Vec<Check> {
-    let Some((inventory, nodes)) = inventory.present().and_then(|all| Some((all, all.nodes.present()?))) else {
+async fn architectures<'a>(
+    asked: &Asked<'_>,
+    inventory: Option<&'a Inventory>,
+    reports: impl Iterator<Item = &'a NodeReport>,
+) -> Vec<Check> {
+    let Some(nodes) = inventory.and_then(|inventory| inventory.nodes.present()) else {
         return Vec::new();
     };
-    let (reports, _) = explain(inventory, &asked.object.spec, &[]);
-    let with_gpus = reports
-        .iter()
-        .filter(|report| report.obstacle != Some(NodeObstacle::NoGpus));
+    let with_gpus = reports.filter(|report| report.obstacle != Some(NodeObstacle::NoGpus));
     let labels = with_gpus.map(|report| {
         let node = nodes.iter().find(|node| *node.name == *report.node);
         node.and_then(|node| node.label(ARCHITECTURE_LABEL))

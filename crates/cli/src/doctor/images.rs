@@ -16,8 +16,10 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     }
     let spec = &asked.object.spec;
     let mut checks = Vec::new();
-    // Both may be one.
-    let mut images = BTreeSet::from([spec.dynamo().image.as_str(), spec.benchmark.image.as_str()]);
+    let dynamo = spec.dynamo();
+    // Some may be one.
+    let images = [&dynamo.image, &dynamo.frontend.image, &spec.benchmark.image];
+    let mut images = BTreeSet::from(images.map(String::as_str));
     images.remove("");
     let nodes: Api<Node> = Api::all(asked.session.client.clone());
     match nodes.list(&ListParams::default()).await {

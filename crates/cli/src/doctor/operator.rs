@@ -15,29 +15,34 @@ use crate::error::{Error, INSTALL};
 
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");
+/// The operator's container. A service mesh may put its own before it.
+const CONTAINER: &str = "operator";
 
-/// Checks if the operator runs, and its version.
-pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
+/// Checks if the operator runs, and its version. If it is there, also returns the name with which its roles' names begin.
+pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<String>) {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::namespaced(asked.session.client.clone(), namespace);
     let pods = match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
         Ok(pods) => pods.items,
         Err(error) => {
             let why = Error::from_call(&format!("read Pods in {namespace}"), error);
-            return vec![Check::unknown(
+            let check = Check::unknown(
                 format!("it is not known whether the operator runs: {why}"),
                 format!("kubectl get pods -n {namespace} -l {OPERATOR_LABEL}"),
-            )];
+            );
+            return (vec![check], None);
         }
     };
     let Some(first) = pods.first() else {
-        return vec![look_elsewhere(asked).await];
+        return (vec![look_elsewhere(asked).await], None);
     };
+    let name = deployment(first);
     let Some(ready) = pods.iter().find(|pod| is_ready(pod)) else {
-        return vec![Check::missing(
+        let check = Check::missing(
             format!("the operator in {namespace} is not ready"),
-            format!("kubectl logs -n {namespace} deployment/{}", deployment(first)),
-        )];
+            format!("kubectl logs -n {namespace} deployment/{name}"),
+        );
+        return (vec![check], Some(name));
     };
     let version = version(ready);
     let text = match &version {
@@ -54,7 +59,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
             format!("install kubectl-perfval {version}, or upgrade the operator to {OWN}"),
         ));
     }
-    checks
+    (checks, Some(name))
 }
 
 /// Gap of a namespace without an operator. If another namespace has one, a second one could look after the same objects.
@@ -179,7 +184,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> C
     }
 }
 
-/// Returns true if the operator in a pod looks at a namespace: at all, unless some are named.
+/// Returns true if the operator in a pod looks at a namespace; without a list, at each.
 fn watches(pod: &Pod, namespace: &str) -> bool {
     let watched = variable(pod, settings::WATCH_NAMESPACES).unwrap_or_default();
     let watched = settings::names(watched.split(','));
@@ -217,7 +222,9 @@ fn deployment(pod: &Pod) -> String {
 
 /// The version in the tag of its image; of the chart's label if the image has none.
 fn version(pod: &Pod) -> Option<String> {
-    let image = pod.spec.as_ref()?.containers.first()?.image.as_deref()?;
+    let containers = &pod.spec.as_ref()?.containers;
+    let own = containers.iter().find(|container| container.name == CONTAINER);
+    let image = own.or(containers.first())?.image.as_deref()?;
     let name = image.split('@').next().unwrap_or(image);
     // A colon before the last slash is a registry's port.
     let tag = name.rsplit('/').next().and_then(|name| name.split_once(':'));

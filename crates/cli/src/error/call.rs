@@ -15,7 +15,7 @@ const NODE_VIEWER: &str = "the cluster role perfvalidation-operator-node-view in
 const APPROVER: &str = "the cluster role perfvalidation-operator-baseline-approve in the whole cluster";
 /// Call that lists the validations of all namespaces.
 pub const READ_ALL: &str = "read PerfValidations of all namespaces";
-/// The project has no role for reading other kinds.
+/// The project has no role for reading other kinds, or for asking about rights.
 const OTHER: &str = "a role with this right";
 /// Remedy of a refused `--as`: the call itself was not judged.
 const IMPERSONATE: &str = "the right to impersonate, or leave --as and --as-group out";
@@ -55,7 +55,7 @@ impl Error {
                     "approve PerfBaselines" => APPROVER,
                     "read PerfValidations" => VIEW,
                     READ_ALL => ALL_VIEWER,
-                    read if read.starts_with("read") => OTHER,
+                    call if call.starts_with("read") || call.starts_with("ask") => OTHER,
                     _ => EDIT,
                 },
                 call,
@@ -94,15 +94,16 @@ mod tests {
 
     #[test]
     fn a_403_that_no_role_mends_is_a_refusal() {
-        let of = |why: &str| {
+        let of_call = |call: &str, why: &str| {
             let status = Status {
                 code: 403,
                 message: why.to_owned(),
                 reason: "Forbidden".to_owned(),
                 ..Status::default()
             };
-            Error::from_status("create PerfValidations".to_owned(), &status)
+            Error::from_status(call.to_owned(), &status)
         };
+        let of = |why: &str| of_call("create PerfValidations", why);
         let quota = "perfvalidations.perfvalidation.dev \"a\" is forbidden: exceeded quota: few, requested: count/perfvalidations.perfvalidation.dev=1";
         let webhook = "admission webhook \"policy.example\" denied the request: label team is missing";
         for why in [quota, webhook] {
@@ -112,6 +113,8 @@ mod tests {
         }
         let rights = "perfvalidations.perfvalidation.dev is forbidden: User \"jane\" cannot create resource \"perfvalidations\" in API group \"perfvalidation.dev\" in the namespace \"perf\"";
         assert!(matches!(of(rights), Error::Forbidden { role: EDIT, .. }));
+        let review = of_call("ask for the operator's rights", rights);
+        assert!(matches!(review, Error::Forbidden { role: OTHER, .. }), "{review}");
         let impersonation = "users \"jane\" is forbidden: User \"dev\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope";
         assert!(matches!(of(impersonation), Error::Forbidden { role: IMPERSONATE, .. }));
     }

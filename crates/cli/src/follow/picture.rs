@@ -12,7 +12,7 @@ use perfval_verdict::history;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::live::Live;
-use super::plain::trial_text;
+use super::plain::{message, trial_text};
 use crate::draw::{BAR, Ink, flow, span, wrap};
 use crate::screen::{Size, harmless};
 use crate::table::dash;
@@ -92,11 +92,11 @@ impl Picture {
         lines.extend(self.trial(object, live, now));
         lines.extend(self.trials(status));
         lines.extend(self.workers(status));
-        if let Some(message) = &status.message {
+        if let Some(message) = message(status) {
             if lines.last().is_some_and(|line| !line.is_empty()) {
                 lines.push(String::new());
             }
-            lines.extend(wrap(message, self.columns(), "").lines().map(str::to_owned));
+            lines.extend(wrap(&message, self.columns(), "").lines().map(str::to_owned));
         }
         lines
     }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{PerfValidation, Phase, TrialProgress};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialProgress};
 
 use crate::draw::span;
 
@@ -19,8 +19,8 @@ impl Lines {
         let status = object.status.as_ref();
         let phase = status.and_then(|status| status.phase);
         let word = phase.map_or("-", Phase::as_str);
-        let message = status.and_then(|status| status.message.as_deref());
-        let message = message.unwrap_or("waiting for the operator");
+        let message = status.and_then(message);
+        let message = message.unwrap_or_else(|| "waiting for the operator".to_owned());
         let progress = status.and_then(|status| status.state.progress.as_ref());
         let progress = progress.map_or_else(String::new, |progress| format!("; {}", trial_text(progress)));
         let line = format!("{word:<16} {message}{progress}");
@@ -34,6 +34,15 @@ impl Lines {
         self.last = Some(line);
         text
     }
+}
+
+/// Message of a run, with the obstacle that keeps the operator from acting on it.
+pub fn message(status: &PerfValidationStatus) -> Option<String> {
+    let message = status.message.clone()?;
+    Some(match &status.state.blocked {
+        Some(blocked) => format!("{message}; blocked, {}: {}", blocked.reason, blocked.message),
+        None => message,
+    })
 }
 
 /// Progress of a trial, in words.

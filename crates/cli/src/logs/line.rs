@@ -7,11 +7,11 @@ const LONGEST: usize = 2000;
 
 /// A line of a log.
 pub struct LogLine {
-    /// When it was printed. Nodes may write their own offsets, which order nothing as texts.
+    /// Time of the line. Texts with other offsets do not sort by time.
     pub at: Option<DateTime<FixedOffset>>,
     /// The same, as the kubelet writes it.
     pub time: String,
-    /// By whom.
+    /// Part of the run.
     pub from: String,
     /// The line.
     pub text: String,

@@ -6,7 +6,7 @@ use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 use perfval_api::{PerfValidation, WorkerPod};
 use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::diagnosis::log::clean;
-use perfval_run::{Run, Settings};
+use perfval_run::{Run, Settings, names};
 
 use crate::args::{OPERATOR_LABEL, RunPart};
 use crate::error::Error;
@@ -60,10 +60,7 @@ pub async fn sources(
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let settings = Settings::default();
     let id = Run::new(object, &settings).id();
-    if [RunPart::Frontend, RunPart::Worker, RunPart::Benchmark]
-        .into_iter()
-        .any(asked)
-    {
+    if parts.is_empty() || parts.iter().any(|part| *part != RunPart::Operator) {
         let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
         let of_run = ListParams::default().labels(&format!("{NAME_LABEL}={},{RUN_LABEL}={id}", object.name_any()));
         let pods = api
@@ -102,6 +99,7 @@ pub async fn sources(
 /// Part of a run that a pod is, and its label: workers by their GPUs.
 fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(RunPart, String)> {
     match pod.labels().get(COMPONENT_LABEL)?.as_str() {
+        names::MODEL_CACHE => Some((RunPart::ModelCache, "model cache".to_owned())),
         "frontend" => Some((RunPart::Frontend, "frontend".to_owned())),
         "worker" => {
             let workers = object

@@ -90,7 +90,7 @@ impl Policies {
                 format!("policy {name} has not validated it yet: {}", ready.reason)
             }
             (Some(_), Some(nodes)) => format!(
-                "policy {name} has not validated it yet (running: {}, busy: {})",
+                "policy {name} has not validated it yet (running: {}, busy: {}; its condition Ready shows obstacles)",
                 nodes.running, nodes.busy
             ),
             _ => format!("the operator has not read policy {name} yet"),

@@ -85,7 +85,7 @@ async fn a_duplicate_shows_which_baseline_counts() {
     let answer = desk.types("approve h100 --revision 2").await;
     assert_eq!((answer.code, approved(&desk)), (0, json!(2)));
     answer.notes(used);
-    answer.prints("it has no effect while an older approved baseline");
+    answer.prints("only the older one counts: delete the other");
 }
 
 #[tokio::test]

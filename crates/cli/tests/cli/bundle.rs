@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::process::Command;
+use std::thread;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -67,6 +69,28 @@ async fn a_file_that_cannot_be_written_is_refused_before_anything_is_collected()
 }
 
 #[tokio::test]
+async fn a_pipe_gets_the_whole_archive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&path).status().expect("it starts");
+    assert!(made.success(), "{made}");
+    let typed = format!("bundle run -o {}", path.display());
+    // Each opening and closing by the writer ends one read.
+    let reader = thread::spawn(move || {
+        let reads = std::iter::repeat_with(|| std::fs::read(&path).expect("a pipe"));
+        let mut reads = reads.enumerate();
+        reads.find(|(_, read)| !read.is_empty()).expect("endless")
+    });
+    let answer = Desk::with("passed").types(&typed).await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let (ends, read) = reader.join().expect("no panic");
+    assert_eq!(ends, 0, "the reader had its end of file before the archive");
+    let mut whole = Vec::new();
+    let read = GzDecoder::new(&*read).read_to_end(&mut whole);
+    assert!(read.is_ok(), "{read:?}");
+}
+
+#[tokio::test]
 async fn everything_is_in_it_and_no_secret() {
     let desk = under_way();
     desk.server.put(json!({
@@ -80,6 +104,10 @@ async fn everything_is_in_it_and_no_secret() {
         "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [
             {"name": "HF_TOKEN", "valueFrom": secret}, {"name": "NGC_API_KEY", "value": "plain-secret"},
         ]}]}}},
+    }));
+    desk.server.put(json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"name": "p", "namespace": "perf", "labels": {"perfvalidation.dev/name": "run"}},
     }));
     let id = perfval_run::names::run_id("u-1", 1);
     desk.server.put(json!({
@@ -115,11 +143,13 @@ async fn everything_is_in_it_and_no_secret() {
         "versions.txt",
         "perfvalidation.yaml",
         "children/pods.yaml",
+        "children/networkpolicies.yaml",
         "children/events.yaml",
         "results/1/summary.json",
         "results/1/trial-1.json",
         "results/1/trial-1.log",
         "results/1/thinned.txt",
+        "logs/filler-fill.txt",
         "logs/w0-main.txt",
         "logs/operator-0-operator.txt",
         "size-dump.json",
@@ -165,6 +195,43 @@ async fn the_results_of_the_last_run_are_those_that_the_status_names() {
     }));
     let files = bundle(&desk).await;
     assert!(files.contains_key("results/1/summary.json"), "{:?}", files.keys());
+}
+
+#[tokio::test]
+async fn results_of_runs_that_the_history_does_not_list_are_in_it_too() {
+    let desk = Desk::with("passed-second-run");
+    let name = |run| format!("run-{}", perfval_run::names::run_id("u-1", run));
+    for run in [3, 29] {
+        let summary = json!({"run": {
+            "number": run, "trigger": "Created", "generation": 1, "startedAt": "2026-09-21T14:13:21Z",
+        }});
+        desk.server.put(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name(run), "namespace": "perf", "labels": {
+                "perfvalidation.dev/name": "run", "perfvalidation.dev/component": "results",
+            }},
+            "data": {"summary.json": summary.to_string()},
+        }));
+    }
+    // The last run judged the trials of the run before it again.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        let status = &mut object["status"];
+        (status["run"]["number"], status["resultsRef"]["name"]) = (json!(30), json!(name(29)));
+        status["operatorState"]["judgedRun"] = json!(29);
+        status["operatorState"]["history"][0]["run"] = json!(29);
+    });
+    let files = bundle(&desk).await;
+    let saved: Vec<&str> = files.keys().filter_map(|file| file.strip_prefix("results/")).collect();
+    assert_eq!(saved, ["29/summary.json", "3/summary.json"]);
+
+    desk.server.fail(Fault::refuse("list", "configmaps", 403));
+    let files = bundle(&desk).await;
+    assert!(files.contains_key("results/29/summary.json"), "{:?}", files.keys());
+    let contents = &files["CONTENTS.txt"];
+    assert!(
+        contents.contains("results of runs that the status does not list: "),
+        "{contents}"
+    );
 }
 
 #[tokio::test]

@@ -76,10 +76,15 @@ async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run()
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mine.yaml");
     let desk = Desk::new();
-    let run = desk.start(&format!("calibrate -f {MANIFEST} --output {}", file.display()));
+    let typed = format!("calibrate -f {MANIFEST} --output {} --context prod", file.display());
+    let run = desk.start(&typed);
     operate(&desk, &run, "Passed").await;
     let answer = run.ends().await;
     assert_eq!(answer.code, 0, "{answer:?}");
+    answer.prints(&format!(
+        "run it with `kubectl perfval run -f {} -n perf --context prod`",
+        file.display()
+    ));
     let knee = answer
         .out
         .split("knee: ")
@@ -169,6 +174,26 @@ async fn a_change_that_the_cluster_cannot_take_now_is_tried_again() {
     run.ends()
         .await
         .exits(130, "gpu-h200-calibrate is there, and may still run");
+}
+
+#[tokio::test]
+async fn a_suspended_run_ends_the_search() {
+    // The second one has the verdict of the load before.
+    for moment in ["suspended", "passed"] {
+        let desk = Desk::new();
+        let run = desk.start(&format!("calibrate -f {MANIFEST}"));
+        run.shows("IN FLIGHT/GPU").await;
+        desk.server
+            .edit("perfvalidations", "perf", "gpu-h200-calibrate", |object| {
+                object["spec"]["suspend"] = json!(true);
+                object["status"] = stored(moment)["status"].clone();
+            });
+        let answer = run.ends().await;
+        answer.exits(
+            3,
+            "remove it with `kubectl -n perf delete perfvalidation gpu-h200-calibrate",
+        );
+    }
 }
 
 #[tokio::test]

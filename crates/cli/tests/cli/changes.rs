@@ -54,6 +54,11 @@ async fn what_to_type_next_reaches_the_same_cluster() {
         let next = next.replace("FLAGS", flags);
         assert!(said.contains(&next), "{words}: no {next} in {said}");
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.yaml");
+    let words = format!("init --preset h200 -f {} {flags}", file.display());
+    let next = format!("`kubectl perfval run -f {} {flags}`", file.display());
+    desk.types(&words).await.prints(&next);
 }
 
 #[tokio::test]
@@ -107,6 +112,25 @@ async fn what_is_kept_is_cleaned_up() {
     assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], Value::Null);
     let late = Desk::with("passed").types("keep run").await;
     late.prints("are removed already");
+    let removal = "the objects of run are being removed; those of its next run stay";
+    for (phase, leftovers, words) in [
+        ("CleaningUp", Value::Null, removal),
+        ("Completed", json!("Overdue"), removal),
+        ("Completed", json!("Kept"), "holds 2 GPUs of n1"),
+    ] {
+        let desk = Desk::with("failed");
+        desk.server.edit("perfvalidations", "perf", "run", |object| {
+            let status = &mut object["status"];
+            status["phase"] = json!(phase);
+            status["operatorState"]["leftovers"] = leftovers;
+            for condition in status["conditions"].as_array_mut().expect("conditions") {
+                if condition["type"] == "CleanedUp" {
+                    condition["status"] = json!("False");
+                }
+            }
+        });
+        desk.types("keep run").await.prints(words);
+    }
 }
 
 #[tokio::test]

@@ -125,6 +125,16 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
         let shown = line.and_then(|line| line.split_once("%, ")).map(|(_, note)| note);
         assert_eq!(shown, Some(note), "{summary}");
     }
+    // The largest number, whose sum has no representation.
+    let largest = "79228162514264337593543950335";
+    let trials = json!([trial(1, largest, "207"), trial(2, largest, "207")]);
+    let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
+    desk.server.put(saved(&summary));
+    let answer = desk.types("diff run").await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let line = answer.out.lines().find(|line| line.starts_with("tok/s"));
+    let cells: Vec<_> = line.expect("a line").split_whitespace().collect();
+    assert_eq!(cells[1..3], ["-", "1510.0"], "{answer:?}");
 }
 
 #[tokio::test]

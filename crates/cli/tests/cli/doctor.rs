@@ -85,6 +85,13 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
     answer.prints(command);
 
     desk.server.heal();
+    desk.server.fail(Fault::refuse("create", "perfvalidations", 403));
+    let role = "gpu-perfvalidation-operator-edit";
+    desk.types("doctor").await.prints(&format!(
+        "kubectl create rolebinding {role} --clusterrole={role} --user=YOU -n perf"
+    ));
+
+    desk.server.heal();
     let operator = "gpu-perfvalidation-operator-7d9f6c5b8-x2x4z";
     let looks_at = |namespaces: &str| {
         desk.server.edit("pods", "perfvalidation-system", operator, |pod| {
@@ -104,6 +111,8 @@ async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it
     let question = "kubectl auth can-i create dynamographdeployments.nvidia.com -n perf --as \
                     system:serviceaccount:perfvalidation-system:theirs";
     answer.prints(question);
+    let no_role = "perfvalidation-operator-edit";
+    assert!(!answer.out.contains(no_role), "it allows no reviews: {}", answer.out);
 }
 
 #[tokio::test]
@@ -149,6 +158,10 @@ async fn the_images_and_secrets_of_a_manifest_are_looked_for() {
     let answer = desk.types(QUICK).await;
     answer.prints("vllm-runtime:1.6.1: the first run pulls it");
     assert_eq!(answer.code, 0, "a pull is no obstacle");
+    let frontend = "vllm-runtime:1.6.1\n      frontend: {image: \"mirror.example/frontend:1.6.1\"}\n";
+    let file = edited_sample(&[("vllm-runtime:1.6.1\n", frontend)]);
+    let answer = desk.types(&format!("doctor -f {}", file.path().display())).await;
+    answer.prints("no node lists mirror.example/frontend:1.6.1: the first run pulls it");
     let calls = desk.server.calls();
     assert!(
         calls.iter().all(|call| call.resource != "secrets"),
@@ -173,7 +186,7 @@ async fn rights_that_are_missing_are_named_and_what_cannot_be_read_is_not_called
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 4, "{}", answer.out);
     answer.prints("?  the GPUs:");
-    answer.prints("1 could not be looked at");
+    answer.prints("Checks without an answer: 1.");
 }
 
 #[tokio::test]
@@ -274,11 +287,17 @@ async fn the_operators_version_is_said_and_another_minor_is_noticed() {
     let other = format!("•  the operator is 99.7.1, and this program is {own}");
     answer.prints(&other);
     assert_eq!(answer.code, 0, "a run works");
+    let (namespace, name) = ("perfvalidation-system", "perfvalidation-operator");
+    desk.server.edit("pods", namespace, name, |pod| {
+        let containers = pod["spec"]["containers"].as_array_mut().expect("a list");
+        containers.insert(0, json!({"name": "istio-proxy", "image": "istio/proxyv2:1.29.0"}));
+    });
+    let answer = desk.types("doctor").await;
+    answer.prints(&other);
     put_operator(&desk, "registry:5000/perfvalidation-operator@sha256:00");
     let answer = desk.types("doctor").await;
     answer.prints("its image names no version");
     assert!(!answer.out.contains("this program is"), "{}", answer.out);
-    let (namespace, name) = ("perfvalidation-system", "perfvalidation-operator");
     desk.server.edit("pods", namespace, name, |pod| {
         pod["metadata"]["labels"]["app.kubernetes.io/version"] = json!("99.7.1");
     });

@@ -8,6 +8,12 @@ use serde_json::{Value, json};
 use super::desk::{Desk, golden, run_id, stored};
 use super::logs;
 
+/// As the operator writes it if a quota refuses the Job of a trial.
+fn blocked(object: &mut Value) {
+    let blocked = json!({"reason": "CallFailed", "message": "the Job is refused", "since": "2026-09-21T14:13:40Z"});
+    object["status"]["operatorState"]["blocked"] = blocked;
+}
+
 #[tokio::test]
 async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
     let desk = Desk::with("sizing");
@@ -22,6 +28,10 @@ async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
         });
     });
     watch.shows("640 of 1024 requests (62 %), 3 errors, 3682 tok/s").await;
+    desk.server.edit("perfvalidations", "perf", "run", blocked);
+    watch
+        .shows("trial 2 is running; blocked, CallFailed: the Job is refused;")
+        .await;
     // What changes nothing that is shown prints nothing.
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["status"]["operatorState"]["lastLookedAt"] = json!("2026-09-21T14:19:59Z");
@@ -127,6 +137,10 @@ async fn a_picture_fits_a_terminal_of_few_rows_and_is_drawn_anew_on_another_size
     desk.rows.store(40, Ordering::Relaxed);
     watch.shows("\x1b[2J\x1b[Hperf/run").await;
     watch.shows("trial 2 is running").await;
+    desk.server.edit("perfvalidations", "perf", "run", blocked);
+    watch
+        .shows("trial 2 is running; blocked, CallFailed: the Job is refused\n")
+        .await;
     watch.is_interrupted();
     watch.ends().await;
 }
@@ -196,9 +210,14 @@ async fn a_watch_that_breaks_off_is_begun_again() {
     let desk = Desk::with("sizing");
     let watch = desk.start("watch run");
     watch.shows("Sizing").await;
+    desk.server
+        .fail(Fault::refuse("watch", "perfvalidations", 503).times(2));
     desk.server.end_watches();
+    watch.says("trying again").await;
     desk.becomes("run", "passed");
-    assert_eq!(watch.ends().await.code, 0);
+    let answer = watch.ends().await;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.err.matches("trying again").count(), 1, "{answer:?}");
 }
 
 #[tokio::test]
@@ -237,6 +256,50 @@ async fn a_rerun_that_the_operator_has_not_seen_is_not_over() {
         object["status"] = later["status"].clone();
     });
     assert_eq!(rerun.ends().await.code, 1, "the verdict of the new run counts");
+}
+
+#[tokio::test]
+async fn an_edit_that_the_operator_cannot_keep_has_no_verdict() {
+    let desk = Desk::with("passed");
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["spec"]["benchmark"]["concurrencyPerGPU"] = json!(7);
+        // As the operator marks it: the other conditions are those of the run before.
+        object["status"]["observedGeneration"] = json!(2);
+        for condition in object["status"]["conditions"].as_array_mut().expect("conditions") {
+            if condition["type"] == "Stalled" {
+                condition["status"] = json!("True");
+                condition["reason"] = json!("SpecUnreadable");
+                condition["message"] = json!("write at most 16384 bytes");
+                condition["observedGeneration"] = json!(2);
+            }
+        }
+    });
+    let said = "the operator cannot run perf/run: write at most 16384 bytes\n";
+    for words in ["watch run", "rerun run --watch"] {
+        let answer = desk.types(words).await;
+        answer.exits(4, said);
+        assert!(!answer.out.contains("perf/run: Passed"), "{answer:?}");
+    }
+    let page = desk.types("describe run").await;
+    page.prints("the operator cannot run it: write at most 16384 bytes\n");
+    assert_eq!(desk.types("logs run --follow").await.code, 0, "no run writes more");
+    // There may be room later.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        for condition in object["status"]["conditions"].as_array_mut().expect("conditions") {
+            if condition["type"] == "Stalled" {
+                condition["message"] = json!("no room; the operator tries again within 5 minutes");
+            }
+        }
+    });
+    let waits = desk.types("watch run --timeout 50ms").await;
+    waits.exits(3, "run is not over in time");
+    waits.notes("run waits: no room; the operator tries again within 5 minutes.");
+    // The operator has not seen the next edit yet.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["spec"]["benchmark"]["concurrencyPerGPU"] = json!(8);
+    });
+    let answer = desk.types("watch run --timeout 50ms").await;
+    answer.exits(3, "run is not over in time");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::desk::{Desk, golden, run_id, stored};
 
-/// A run under way with a frontend, a worker, a load generator, and the operator, each with a log.
+/// A run under way with a model cache, a frontend, a worker, a load generator, and the operator, each with a log.
 pub fn under_way() -> Desk {
     let desk = Desk::new();
     let mut object = stored("benchmarking-second-trial");
@@ -15,6 +15,12 @@ pub fn under_way() -> Desk {
     let id = run_id(&object);
     desk.server.put(object);
     for (pod, component, container, log) in [
+        (
+            "filler",
+            "model-cache",
+            "fill",
+            "2026-09-21T14:13:31.0Z download failed hf_0123456789abcdef\n",
+        ),
         (
             "w0",
             "worker",
@@ -103,6 +109,19 @@ async fn a_part_or_a_gpu_is_chosen() {
         two.contains("listening") && two.contains("trial 1") && !two.contains("weights"),
         "{two}"
     );
+    let cache = desk.types("logs run -p model-cache").await.out;
+    assert!(
+        cache.contains("download failed") && !cache.contains("listening"),
+        "{cache}"
+    );
+    // Before the first trial.
+    desk.server.delete("pods", "perf", "generator");
+    let benchmark = desk.types("logs run -p benchmark").await;
+    benchmark.exits(0, "No such pod of run is there. ");
+    let logs = desk.start("logs run -p benchmark --follow");
+    logs.says("No such pod of run is there yet").await;
+    desk.becomes("run", "failed");
+    assert_eq!(logs.ends().await.code, 0);
 }
 
 #[tokio::test]

@@ -208,7 +208,7 @@ async fn a_page_shows_outliers_cost_and_what_differs() {
     desk.types(&format!("nodes --html {}", path.display())).await;
     let page = std::fs::read_to_string(&path).unwrap();
     for part in [
-        "1 of 2 outliers are a reason to take a node out of service.",
+        "Reasons to take a node out of service: 1 of 2 outliers.",
         "<td>GPU-7</td><td>SlowerThanItself</td><td>Actionable</td><td class=\"number\">90 %</td><td>perf/h100</td>",
         "<th scope=\"row\">kernel</th><td>6.9.1</td><td class=\"number\">2 of 2</td><td class=\"number\">0 of 1</td>",
         "<th scope=\"row\">gpu-nodes</th><td class=\"number\">6</td><td class=\"number\">4</td>",
@@ -226,6 +226,9 @@ async fn a_page_shows_outliers_cost_and_what_differs() {
         page.contains("1 of 1 outliers") && !page.contains("BelowGate"),
         "{page}"
     );
+    for title in ["<title>1 node measured, 0 failed", "<h1>1 node measured, 0 failed</h1>"] {
+        assert!(page.contains(title), "{page}");
+    }
     assert!(page.contains("Too few nodes"), "{page}");
 }
 

@@ -136,6 +136,36 @@ async fn describe_shows_what_a_pass_rules_out() {
         page.split_whitespace().collect::<Vec<_>>().join(" ").contains(&words),
         "{page}"
     );
+    // The distances of the trials are of the gates before the edit.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["spec"]["suspend"] = json!(true);
+    });
+    let page = desk.types("describe run").await.out;
+    assert!(
+        page.contains("the spec was edited") && !page.contains("rules this out"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn describe_shows_why_a_run_is_not_compared() {
+    let desk = Desk::with("passed-second-run");
+    for (comparison, lines) in [
+        (
+            json!({"run": 3}),
+            "not compared with run 3: a trial measured no throughput\n",
+        ),
+        (
+            json!({"run": 3, "differs": ["gpus 2, now 4", "model a, now b"]}),
+            "not compared with run 3: gpus 2, now 4 (and 1 more differences)\n  gpus 2, now 4\n  model a, now b\n",
+        ),
+    ] {
+        desk.server.edit("perfvalidations", "perf", "run", |object| {
+            object["status"]["operatorState"]["comparison"] = comparison;
+        });
+        let page = desk.types("describe run").await.out;
+        assert!(page.contains(&format!("\nComparison\n  {lines}")), "{page}");
+    }
 }
 
 #[tokio::test]
@@ -161,9 +191,25 @@ async fn history_is_written_for_scripts_too() {
     assert_eq!(json["runs"][1]["run"], 1);
     let yaml = desk.types("history run -o yaml").await.out;
     assert_eq!(serde_saphyr::from_str::<Value>(&yaml).expect("YAML"), json);
+    // The mean over the trials, as for a run before it, and not the trial that decided.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        let trials = &mut object["status"]["operatorState"]["trials"];
+        let mut second = trials[0].clone();
+        (second["number"], second["throughput"]) = (json!(2), json!("1000"));
+        *trials = json!([trials[0], second]);
+        object["status"]["metrics"]["outputTokensPerSecond"] = json!(1000);
+    });
+    let json = desk.types("history -o json").await.json();
+    assert_eq!(json["runs"][0]["outputTokensPerSecond"], 1500);
     let running = Desk::with("benchmarking").types("history -o json").await.json();
     assert_eq!(running["runs"][0].get("completedAt"), None, "it goes on");
     assert_eq!(running["runs"][0].get("verdict"), None, "it goes on");
+    let suspended = Desk::with("suspended").types("history -o json").await.json();
+    let last = &suspended["runs"][0];
+    assert_eq!(
+        (&last["completedAt"], &last["seconds"]),
+        (&json!("2026-09-21T14:13:31Z"), &json!(10))
+    );
     let desk = Desk::new();
     let mut fresh = stored("pending");
     fresh["status"] = Value::Null;

@@ -131,6 +131,12 @@ async fn a_run_without_a_report_leaves_no_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().display();
     let path = |name: &str| folder.path().join(name);
+    let list = || -> Vec<_> {
+        let files = std::fs::read_dir(folder.path()).expect("a folder");
+        files
+            .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+            .collect()
+    };
     std::fs::write(path("notes.txt"), "mine").expect("written");
     let desk = Desk::with("failed");
     // It is no report, but has the name of one of its files.
@@ -147,12 +153,16 @@ async fn a_run_without_a_report_leaves_no_earlier_one() {
         assert_eq!(earlier.code, 1, "its verdict: {}", earlier.err);
         let run = format!("run -f {manifest} --report {directory}");
         desk.types(&run).await.exits(code, said);
-        let left = std::fs::read_dir(folder.path()).expect("a folder");
-        let left: Vec<_> = left
-            .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(left, ["notes.txt"], "{manifest}");
+        assert_eq!(list(), ["notes.txt"], "{manifest}");
     }
+    // A part of a report.
+    let obstacle = path("ctrf-report.json");
+    std::fs::create_dir(&obstacle).expect("made");
+    let part = desk.types(&format!("report run --directory {directory}")).await;
+    part.exits(2, "ctrf-report.json cannot be used");
+    desk.types(&run).await.exits(2, "absent.yaml");
+    std::fs::remove_dir(&obstacle).expect("removed");
+    assert_eq!(list(), ["notes.txt"]);
 }
 
 #[tokio::test]

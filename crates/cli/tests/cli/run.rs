@@ -65,7 +65,10 @@ async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
     let other = desk
         .types(&format!("run -f {MANIFEST} --name mine --max-gpus 7 --detach"))
         .await;
-    other.exits(2, "perf/mine exists and asks for something else");
+    other.exits(2, "perf/mine exists with another spec");
+    desk.becomes("mine", "benchmarking");
+    let active = desk.types(&same).await;
+    active.prints("perf/mine exists; its active run stops, and it runs again");
     assert_eq!(desk.types("suspend mine").await.code, 0);
     let suspended = desk.types(&same).await;
     let remedy = "perf/mine exists and is suspended: let it run with `kubectl perfval resume mine -n perf`";

@@ -133,7 +133,7 @@ fn what_is_wrong_with_a_manifest_is_named() {
     let gate =
         json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "p99", "operator": "<=", "threshold": "1"}]);
     let named = json!({"name": "a"});
-    let cases: [(Value, Value, &str); 17] = [
+    let cases: [(Value, Value, &str); 18] = [
         (
             json!({"namspace": "b"}),
             json!({}),
@@ -143,6 +143,11 @@ fn what_is_wrong_with_a_manifest_is_named() {
             json!({"labels": {"a/b": 1}}),
             json!({}),
             "metadata.labels.a/b: 1 is not of type \"string\": write it in quotes",
+        ),
+        (
+            named.clone(),
+            json!({"benchmark": {"resources": {"limits": {"cpu": 0.5}}}}),
+            "benchmark.resources.limits.cpu: 0.5 is not of types \"integer\", \"string\": write it in quotes",
         ),
         (
             json!({"labels": {"5": 1}}),

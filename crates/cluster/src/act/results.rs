@@ -28,7 +28,8 @@ impl Cluster {
         let applied = self.bounded(api.patch(&name, &params, &Patch::Apply(results))).await;
         applied.map_err(failed)?;
         if let Some(sha256) = results.annotations().get(SHA256) {
-            self.written.add(run, sha256.clone());
+            let written = (run.object.resource_version(), sha256.clone());
+            self.written.keep(run.uid().to_owned(), written);
         }
         Ok(())
     }

@@ -88,11 +88,6 @@ impl KeptKind {
         }
     }
 
-    /// Drops the copies, because a newer read cannot be kept.
-    pub(super) fn drop_read(&mut self) {
-        self.read = None;
-    }
-
     /// Drops the copies, and the result of a read under way.
     pub(super) fn invalidate(&mut self) {
         *self = Self {
@@ -101,15 +96,17 @@ impl KeptKind {
         };
     }
 
-    /// Keeps a read, unless changes after it may be unknown.
-    pub(super) fn keep(&mut self, read: KeptRead) {
-        self.changed.retain(|_, version| *version > read.version);
-        // Objects that a watch brought whole while the read was under way.
-        let newer = self.read.iter().flat_map(|last| last.objects.iter());
-        for (name, copy) in newer.filter(|(_, copy)| copy.version > read.version) {
-            self.changed.entry(name.clone()).or_insert(copy.version);
+    /// Keeps a read, unless changes after it may be unknown. `None`: it cannot be kept, and the older copies go too.
+    pub(super) fn keep(&mut self, read: Option<KeptRead>) {
+        if let Some(read) = &read {
+            self.changed.retain(|_, version| *version > read.version);
+            // Objects that a watch brought whole while the read was under way.
+            let newer = self.read.iter().flat_map(|last| last.objects.iter());
+            for (name, copy) in newer.filter(|(_, copy)| copy.version > read.version) {
+                self.changed.entry(name.clone()).or_insert(copy.version);
+            }
         }
-        self.read = Some(read).filter(|_| !self.is_lost);
+        self.read = read.filter(|_| !self.is_lost);
     }
 
     /// Takes note of a change. `None`: a version that cannot be compared.

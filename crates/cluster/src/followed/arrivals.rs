@@ -1,6 +1,7 @@
 //! One kind, as its watch brings it.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{self, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
@@ -19,7 +20,7 @@ use crate::read::{Read, Unread, seen};
 /// A kind that sizing counts, reduced.
 pub(crate) trait Counted: Sized + Send + Sync {
     /// Its objects as the API server has them.
-    type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send;
+    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send;
     /// Its name in errors.
     const PLURAL: &'static str;
 

@@ -1,7 +1,7 @@
 //! Devices that KAI's scheduler has promised: it decides, writes a `BindRequest`, and its binder writes the claim later.
 
 use kube::api::{Api, ListParams};
-use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ResourceExt as _};
 use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
@@ -16,13 +16,8 @@ impl Cluster {
         if matches!(self.served.get(&PLURAL), Some(Served::Nowhere)) {
             return Err(Unread::Absent);
         }
-        let resource = ApiResource {
-            group: "scheduling.run.ai".into(),
-            version: "v1alpha2".into(),
-            api_version: "scheduling.run.ai/v1alpha2".into(),
-            kind: "BindRequest".into(),
-            plural: PLURAL.into(),
-        };
+        let kind = GroupVersionKind::gvk("scheduling.run.ai", "v1alpha2", "BindRequest");
+        let resource = ApiResource::from_gvk_with_plural(&kind, PLURAL);
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let interned = &mut Interned::default();
         let reduce = |request: DynamicObject| {

@@ -83,19 +83,9 @@ impl Cluster {
         self.list_kind(ChildKind::Results, &selection, &form).await
     }
 
-    /// All objects of these kinds, each in the caller's form as soon as its list is there.
-    pub(super) async fn list_kinds<T>(
-        &self,
-        kinds: &[ChildKind],
-        selection: &Selection<'_>,
-        form: impl Fn(ChildKind, PartialObjectMeta) -> T,
-    ) -> Read<Vec<T>> {
-        let (all, failed) = self.list_each(kinds, selection, form).await;
-        failed.map(|()| all)
-    }
-
-    /// The same; if a list fails, the objects of the other kinds and the first failure.
-    async fn list_each<T>(
+    /// All objects of these kinds, each in the caller's form as soon as its list is there. If a list fails, the objects of the other
+    /// kinds and the first failure.
+    pub(super) async fn list_each<T>(
         &self,
         kinds: &[ChildKind],
         selection: &Selection<'_>,
@@ -121,7 +111,11 @@ impl Cluster {
         selection: &Selection<'_>,
         form: &impl Fn(ChildKind, PartialObjectMeta) -> T,
     ) -> Read<Vec<T>> {
-        let call = format!("list {kind:?} objects of {}", selection.owners);
+        let call = format!(
+            "list {} objects of {}",
+            Self::child_resource(kind).kind,
+            selection.owners
+        );
         let mut versions = (kind == ChildKind::Deployment).then(|| self.versions_of_deployments(selection.recorded));
         loop {
             let resource = match &mut versions {

@@ -32,13 +32,7 @@ const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
 /// The resource at an apiVersion that a run has recorded.
 pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
     let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);
-    ApiResource {
-        group: GROUP.into(),
-        version: version.into(),
-        api_version: format!("{GROUP}/{version}"),
-        kind: KIND.into(),
-        plural: PLURAL.into(),
-    }
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, version, KIND), PLURAL)
 }
 
 impl Cluster {
@@ -104,11 +98,11 @@ impl Cluster {
         loop {
             let resource = versions.next().await?;
             if !VERSIONS.contains(&resource.version.as_str()) {
-                let foreign = format!(
-                    "{call}: it is served as {} only, which this operator does not support",
-                    resource.version
-                );
-                return Err(Unread::Unknown(foreign));
+                let version = &resource.version;
+                let foreign =
+                    || format!("{call}: it is served as {version} only, which this operator does not support");
+                // A supported version may be served and broken.
+                return Err(Unread::Unknown(versions.failed.take().unwrap_or_else(foreign)));
             }
             match self.bounded(self.deployments_as(run, &resource).get(name)).await {
                 Err(failure) if versions.goes_on(&call, &failure) => {}

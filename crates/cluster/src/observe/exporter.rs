@@ -1,3 +1,5 @@
+use std::net::{IpAddr, SocketAddr};
+
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
@@ -11,11 +13,11 @@ const LABELS: [(&str, &str); 2] = [
     ("app", "nvidia-dcgm-exporter"),
     ("app.kubernetes.io/name", "dcgm-exporter"),
 ];
-/// Its port, if the pod has no named one.
+/// Its usual port, which goes before a named one.
 const PORT: i32 = 9400;
 
 impl Cluster {
-    /// The page of the DCGM exporter on the run's node, in a namespace where only administrators create pods.
+    /// URL of the DCGM exporter on the run's node, in a namespace where only administrators create pods.
     pub(super) async fn gpu_exporter(&self, run: &Run<'_>) -> Read<String> {
         let node = run.placement().map(|plan| plan.node.as_str()).ok_or(Unread::Absent)?;
         for namespace in &run.settings.dcgm_exporter_namespaces {
@@ -52,7 +54,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
 fn page(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let running = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();
-    let address = status.pod_ip.as_deref().filter(|ip| running && !ip.is_empty())?;
+    let ip: IpAddr = status.pod_ip.as_deref().filter(|_| running)?.parse().ok()?;
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let ports: Vec<_> = containers
         .flat_map(|container| container.ports.iter().flatten())
@@ -60,9 +62,6 @@ fn page(pod: &Pod) -> Option<String> {
     let usual = ports.iter().find(|port| port.container_port == PORT);
     let named = ports.iter().find(|port| port.name.as_deref() == Some("metrics"));
     let port = usual.or(named).map_or(PORT, |port| port.container_port);
-    Some(if address.contains(':') {
-        format!("http://[{address}]:{port}/metrics")
-    } else {
-        format!("http://{address}:{port}/metrics")
-    })
+    let address = SocketAddr::new(ip, port.try_into().ok()?);
+    Some(format!("http://{address}/metrics"))
 }

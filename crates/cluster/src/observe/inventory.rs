@@ -4,7 +4,7 @@ use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use perfval_run::{Run, build};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
@@ -109,17 +109,12 @@ impl Cluster {
     }
 
     async fn taint_rules_at(&self, version: &str) -> Read<Vec<Value>> {
-        let resource = ApiResource {
-            group: GROUP.to_owned(),
-            version: version.to_owned(),
-            api_version: format!("{GROUP}/{version}"),
-            kind: "DeviceTaintRule".to_owned(),
-            plural: TAINT_RULES.to_owned(),
-        };
+        let kind = GroupVersionKind::gvk(GROUP, version, "DeviceTaintRule");
+        let resource = ApiResource::from_gvk_with_plural(&kind, TAINT_RULES);
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let versioned = |mut rule: Value| {
             let fields = rule.as_object_mut()?;
-            fields.insert("apiVersion".to_owned(), format!("{GROUP}/{version}").into());
+            fields.insert("apiVersion".to_owned(), kind.api_version().into());
             Some(rule)
         };
         let rules = self

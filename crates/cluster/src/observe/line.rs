@@ -20,9 +20,9 @@ use crate::call::{Read, Unread, read};
 const PAGE: u32 = 200;
 /// Finished runs without a node are the most, and have the longest statuses: with 5,000 of them each look took 1.8 s.
 const NOT_SETTLED: &str = "status.operatorState.settled!=true";
-/// Bytes of all specs that wait, as JSON: a namespace may have half as many as are left. That is 8 MiB for the first one, those of about
-/// 6,000 objects, or of 500 that are as long as the operator keeps, and two thirds of the one before for each further full one. Runs
-/// beyond that wait until runs that the list has before them are over.
+/// Most bytes of all specs that wait, as JSON. A namespace may have half of the rest: 8 MiB for the first one (some 6,000 objects, or
+/// 500 of the greatest length), and two thirds of the one before for each further full one. A run beyond that waits until runs before it
+/// in the list are over.
 const ALL_BYTES: usize = 24 << 20;
 
 impl Cluster {

@@ -7,7 +7,6 @@ use kube::core::ResourceExt as _;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::observed::LogRequest;
 use perfval_run::{Run, build};
-use tokio::sync::Semaphore;
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};
@@ -54,8 +53,7 @@ impl Cluster {
         }
         let params = tail(build::AIPERF_CONTAINER, TAIL_LINES, LIMIT_BYTES);
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        let turns = Some(&*self.long_logs);
-        self.read_log(&namespace, &pod, &params, LOG_PATIENCE, turns, |log| make(&log))
+        self.read_log(&namespace, &pod, &params, LOG_PATIENCE, true, |log| make(&log))
             .await
     }
 
@@ -76,34 +74,33 @@ impl Cluster {
             timestamps: true,
             ..tail(&of.container, DATED_LINES, DATED_BYTES)
         };
-        let turns = Some(&*self.long_logs);
-        self.read_log(run.namespace(), &of.pod, &params, LOG_PATIENCE, turns, |log| make(&log))
+        self.read_log(run.namespace(), &of.pod, &params, LOG_PATIENCE, true, |log| make(&log))
             .await
     }
 
     /// Reads a log, within this patience.
     async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
-        self.read_log(namespace, pod, params, patience, None, |log| log).await
+        self.read_log(namespace, pod, params, patience, false, |log| log).await
     }
 
-    /// Result of `make` on a log that is read within this patience, which includes the wait for a turn if there are
-    /// turns.
+    /// Result of `make` on a log that is read within this patience, which includes the wait for a turn if it is long.
     async fn read_log<T>(
         &self,
         namespace: &str,
         pod: &str,
         params: &LogParams,
         patience: Duration,
-        turns: Option<&Semaphore>,
+        is_long: bool,
         make: impl FnOnce(String) -> T,
     ) -> Read<T> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
             let mut log = Box::pin(api.log_stream(pod, params).await?);
             // After the answer, so that a kubelet that is away holds no turn. Cannot fail: the semaphore is never closed.
-            let _turn = match turns {
-                Some(turns) => turns.acquire().await.ok(),
-                None => None,
+            let _turn = if is_long {
+                self.long_logs.acquire().await.ok()
+            } else {
+                None
             };
             let mut bytes = Vec::new();
             log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;

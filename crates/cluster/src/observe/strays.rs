@@ -25,7 +25,8 @@ impl Cluster {
             recorded: None,
         };
         let form = |kind, object| labelled(kind, &object);
-        seen(self.list_kinds(&REMOVED, &selection, form).await)
+        let (all, failed) = self.list_each(&REMOVED, &selection, form).await;
+        seen(failed.map(|()| all))
     }
 
     /// Uids of all `PerfValidation`s.

@@ -255,9 +255,7 @@ fn late<'a>(run: &Run<'_>, pods: &'a [Pod], now: DateTime<Utc>) -> impl Iterator
 
 /// Returns true if a pod is still on its way: not ready, not over and not being deleted.
 fn is_coming(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    let over = matches!(phase, Some("Succeeded" | "Failed"));
-    !over && pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod)
+    !readiness::is_over(pod) && pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod)
 }
 
 /// Returns true if a pod has had time to start: until then its warnings are of no use. In one run, nine pods that

@@ -1,6 +1,7 @@
 //! Every effect: done, done again, refused.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::ResourceExt as _;
@@ -103,7 +104,7 @@ async fn written(world: &World) -> (Option<String>, bool) {
     (seen.written_results, seen.packed_trials.is_empty())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn results_that_were_just_written_need_no_logs() {
     let world = World::new();
     let object = world.object();
@@ -126,6 +127,13 @@ async fn results_that_were_just_written_need_no_logs() {
     world.act(&[save_results(&run)]).await.unwrap();
     world.server.delete("configmaps", NAMESPACE, name);
     assert_eq!(written(&world).await, (None, false));
+    // The object changes in between.
+    world.act(&[save_results(&run)]).await.unwrap();
+    world.edit(|object| object["metadata"]["labels"] = json!({"team": "a"}));
+    assert_eq!(written(&world).await, (None, false));
+    world.act(&[save_results(&run)]).await.unwrap();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    assert_eq!(written(&world).await, (None, false), "long ago");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ async fn a_read_without_an_answer_is_unknown() {
             read.need, read.verb, read.resource
         );
         assert!(
-            answer.starts_with("unknown") && answer.contains("no answer within"),
+            answer.starts_with("unknown") && answer.contains("no result within"),
             "{what}"
         );
         assert!(world.cluster.counts().timeouts > 0, "{what}");

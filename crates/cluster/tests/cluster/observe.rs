@@ -105,6 +105,25 @@ async fn pages_with_too_many_bytes_are_read_in_smaller_ones() {
 }
 
 #[tokio::test]
+async fn a_few_large_objects_do_not_keep_the_other_pages_small() {
+    let world = World::new();
+    let note = json!({"note": "n".repeat(1_400_000)});
+    for number in 0..413 {
+        let mut object = validation(&format!("a-{number:03}"), &format!("node-{number}"), "Deploying");
+        if number < 13 {
+            object["metadata"]["annotations"] = note.clone();
+        }
+        world.server.put(object);
+    }
+    world.server.forget_calls();
+    let seen = world.observe(Need::Holders).await;
+    let holders = seen.holders.present().expect("holders").len();
+    assert_eq!(holders, 414, "with the run of the world itself");
+    let lists = world.count_calls("perfvalidations");
+    assert!(lists < 30, "it was 141 with the page of the large ones: {lists}");
+}
+
+#[tokio::test]
 async fn pods_that_a_tenant_labels_as_a_runs_take_no_memory_without_limit() {
     let world = World::new();
     for number in 0..40 {
@@ -294,6 +313,18 @@ async fn a_deployment_of_a_newer_version_than_we_speak_is_a_child_and_unknown_ot
         "{:?}",
         seen.deployment
     );
+}
+
+#[tokio::test]
+async fn a_supported_version_that_is_broken_is_the_reason_and_not_a_newer_one() {
+    let world = World::new();
+    world.server.install_dynamo(&["v1alpha1", "v1beta1", "v2"], None);
+    world
+        .server
+        .fail(Fault::refuse("get", "dynamographdeployments", 500).times(2));
+    let seen = world.observe(Need::Deployment).await;
+    let why = seen.deployment.unknown().expect("two broken versions");
+    assert!(why.contains("500") && !why.contains("v2"), "{why}");
 }
 
 #[tokio::test]

@@ -46,6 +46,15 @@ async fn a_validation_that_exists_is_not_created_twice() {
 }
 
 #[tokio::test]
+async fn a_validation_that_goes_away_in_between_is_a_conflict() {
+    let world = World::new();
+    world.cluster.create_validation(&child()).await.expect("created");
+    world.server.fail(Fault::refuse("get", "perfvalidations", 404));
+    let failure = world.cluster.create_validation(&child()).await.expect_err("gone");
+    assert_eq!(failure.class(), Class::Conflict, "{failure}");
+}
+
+#[tokio::test]
 async fn the_name_of_a_validation_may_be_taken() {
     let world = World::new();
     let mut theirs = child();

@@ -40,7 +40,8 @@ pub(super) fn provided(metrics: &[BaselineMetric], number: i64, now: DateTime<Ut
     }
 }
 
-/// Norm of the stored decode speed. A number that is none, or a centre that is not above 0, makes no norm.
+/// Norm of the stored decode speed. A number that is none, or a centre that is not above 0, makes no norm. Without nodes a
+/// spread of 0 is unknown: with it every deviation would be a loss.
 pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<SpeedNorm> {
     let metric = metrics
         .iter()
@@ -48,7 +49,9 @@ pub(super) fn norm(metrics: &[BaselineMetric]) -> Option<SpeedNorm> {
     let spread = metric.spread.as_ref();
     Some(SpeedNorm {
         centre: number(&metric.centre).filter(|centre| *centre > 0.0)?,
-        node_percent: spread.and_then(|spread| number(&spread.node_percent)),
+        node_percent: spread
+            .and_then(|spread| number(&spread.node_percent))
+            .filter(|percent| *percent > 0.0 || metric.nodes.is_some()),
         nodes: metric.nodes.and_then(|nodes| usize::try_from(nodes).ok()),
     })
 }

@@ -52,11 +52,11 @@ pub fn compare_nodes(
         ..NodeComparison::default()
     };
     for ((environment, product), stratum) in strata(measured) {
-        let (spread, norm) = (prior(product), approved.get(environment));
-        let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh);
-        if !assessed.nodes.keys().any(|name| is_selected(name)) {
+        if !stratum.screen.keys().any(|name| is_selected(name)) {
             continue;
         }
+        let (spread, norm) = (prior(product), approved.get(environment));
+        let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh);
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
         // A node alone in its environment has no peers yet.

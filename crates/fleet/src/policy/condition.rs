@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::ResourceExt as _;
 use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{DueReason, MOST_OUTLIERS, PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
+use strum::IntoStaticStr;
 
 use super::comparison::NodeComparison;
 use super::facts::{CreateRefusal, ValidationFacts};
+use super::share::Overlap;
 use crate::condition::number;
 use crate::detectable::DetectableLoss;
 
@@ -17,13 +20,13 @@ use crate::detectable::DetectableLoss;
 const LONGEST: usize = 512;
 
 /// Reason of the condition `Ready`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 pub enum PolicyReason {
     /// The operator follows the policy.
     Reconciled,
     /// `spec.suspend` is set.
     Suspended,
-    /// No node with GPUs matches the selector, or none has enough of them.
+    /// No node with GPUs matches the selector, or none of them can be validated.
     NoNodes,
     /// Some nodes belong to an older policy.
     Overlapping,
@@ -41,18 +44,8 @@ pub enum PolicyReason {
 
 impl PolicyReason {
     /// Word in the condition.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reconciled => "Reconciled",
-            Self::Suspended => "Suspended",
-            Self::NoNodes => "NoNodes",
-            Self::Overlapping => "Overlapping",
-            Self::BudgetZero => "BudgetZero",
-            Self::NamespaceMissing => "NamespaceMissing",
-            Self::ScheduleInvalid => "ScheduleInvalid",
-            Self::Refused => "Refused",
-            Self::NodesUnreadable => "NodesUnreadable",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Status of the condition. A suspended policy does what its spec requests.
@@ -73,12 +66,15 @@ pub(super) struct PolicySituation<'a> {
     pub(super) nodes: &'a PolicyNodes,
     /// Number of all outliers.
     pub(super) outliers: usize,
-    /// Number of nodes that an older policy has, the first of them, and the name of that policy.
-    pub(super) overlap: Option<(i64, &'a str, String)>,
+    pub(super) overlap: Option<Overlap<'a>>,
     /// Due nodes without an active validation.
     pub(super) due: usize,
     /// Due nodes with fewer whole GPUs than a validation needs.
     pub(super) too_small: &'a [&'a str],
+    /// Due nodes with another obstacle that no wait for GPUs removes, and the obstacle.
+    pub(super) unusable: &'a [(&'a str, &'a str)],
+    /// Nodes that could be validated now, but whose last validation did not start.
+    pub(super) set_back: &'a [&'a str],
     /// Due nodes that a budget of zero leaves without a validation, by reason.
     pub(super) blocked: &'a BTreeMap<DueReason, usize>,
     /// Cron texts and time zones that cannot be used.
@@ -99,11 +95,11 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
         );
     }
     // None of these may hide nodes that are never measured.
-    let adds_too_small = matches!(
+    let adds_unfit = matches!(
         reason,
         PolicyReason::Reconciled | PolicyReason::Suspended | PolicyReason::Overlapping | PolicyReason::Refused
     );
-    if let Some(remedy) = describe_too_small(policy, situation).filter(|_| adds_too_small) {
+    if let Some(remedy) = describe_unfit(policy, situation).filter(|_| adds_unfit) {
         let _ = write!(message, " {remedy}");
     }
     if matches!(reason, PolicyReason::Reconciled | PolicyReason::Overlapping) {
@@ -115,6 +111,19 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
                 due.as_str()
             );
         }
+    }
+    if let Some(example) = situation
+        .set_back
+        .first()
+        .filter(|_| reason == PolicyReason::Reconciled)
+    {
+        let _ = write!(
+            message,
+            " The last validations of {} did not start, such as that of {example}. If this repeats, check the quotas of namespace {}, the \
+             requests of the template and the operator's log.",
+            number(situation.set_back.len(), "node", "nodes"),
+            policy.spec.validation_template.metadata.namespace
+        );
     }
     // Last, because it ends with a command.
     if let Some(example) = situation
@@ -198,9 +207,10 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         let remedy = "No node with GPUs matches spec.nodeSelector. Compare it with: kubectl get nodes --show-labels";
         return (PolicyReason::NoNodes, remedy.to_owned());
     }
-    // An active validation or a fresh verdict shows that some node is large enough.
-    let all_are_too_small = nodes.fresh == 0 && nodes.running == 0 && situation.too_small.len() == situation.due;
-    if let Some(remedy) = describe_too_small(policy, situation).filter(|_| all_are_too_small) {
+    // An active validation or a fresh verdict shows that some node is fit.
+    let unfit = situation.too_small.len() + situation.unusable.len();
+    let all_are_unfit = nodes.fresh == 0 && nodes.running == 0 && unfit == situation.due;
+    if let Some(remedy) = describe_unfit(policy, situation).filter(|_| all_are_unfit) {
         return (PolicyReason::NoNodes, remedy);
     }
     if let Some(refusal) = situation.refusal {
@@ -225,16 +235,34 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
         );
         return (PolicyReason::BudgetZero, remedy);
     }
-    if let Some((overlapping, example, older)) = &situation.overlap {
-        let overlapping = usize::try_from(*overlapping).unwrap_or_default();
+    if let Some(overlap) = situation.overlap {
         let remedy = format!(
-            "{} to the older policy {older}, such as {example}. Exclude them in spec.nodeSelector of one of the two policies.",
-            number(overlapping, "selected node belongs", "selected nodes belong")
+            "{} to the older policy {}, such as {}. Exclude them in spec.nodeSelector of one of the two policies.",
+            number(overlap.nodes, "selected node belongs", "selected nodes belong"),
+            overlap.policy.name_any(),
+            overlap.example
         );
         return (PolicyReason::Overlapping, remedy);
     }
     let message = format!("{} of {} nodes have a fresh verdict.", nodes.fresh, nodes.selected);
     (PolicyReason::Reconciled, message)
+}
+
+/// Due nodes that no wait for GPUs makes free, with the remedies.
+fn describe_unfit(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> Option<String> {
+    let remedies = [describe_too_small(policy, situation), describe_unusable(situation)];
+    let remedies: Vec<String> = remedies.into_iter().flatten().collect();
+    (!remedies.is_empty()).then(|| remedies.join(" "))
+}
+
+/// Due nodes with an obstacle other than too few GPUs, and one such obstacle.
+fn describe_unusable(situation: &PolicySituation<'_>) -> Option<String> {
+    let (example, obstacle) = situation.unusable.first()?;
+    let obstacle: String = obstacle.chars().take(LONGEST).collect();
+    Some(format!(
+        "{} be validated, such as {example}: {obstacle}.",
+        number(situation.unusable.len(), "due node cannot", "due nodes cannot")
+    ))
 }
 
 /// Due nodes on which the template has too few whole GPUs, with the remedy.
@@ -256,9 +284,7 @@ fn describe_too_small(policy: &PerfValidationPolicy, situation: &PolicySituation
 /// Status of a policy whose nodes cannot be read. The numbers stay as they were.
 pub fn unreadable(policy: &PerfValidationPolicy, why: &str, now: DateTime<Utc>) -> PerfValidationPolicyStatus {
     let why: String = why.chars().take(LONGEST).collect();
-    let message = format!(
-        "The operator cannot count the free GPUs: {why}. It starts no validation until it can; check its rights and its log."
-    );
+    let message = format!("The operator starts no validation: {why}. Check its rights and its log.");
     let reason = PolicyReason::NodesUnreadable;
     let known = policy.status.clone().unwrap_or_default();
     let others = known.conditions.iter().filter(|condition| condition.type_ != READY);

@@ -28,6 +28,8 @@ pub struct SelectedNode {
     pub is_free: bool,
     /// True if it has fewer GPUs than a validation needs, free or not: no wait makes it free.
     pub is_too_small: bool,
+    /// Another obstacle for every validation of the policy that no wait for GPUs removes.
+    pub unusable: Option<Box<str>>,
 }
 
 /// State of a validation.
@@ -38,7 +40,8 @@ pub enum RunState {
     Waiting,
     /// It has GPUs, or it removes its objects.
     Active,
-    /// A user suspended it, or the removal of its objects takes longer than `timeouts.cleanup`.
+    /// A user suspended it, the removal of its objects takes longer than `timeouts.cleanup`, or all is removed and another's
+    /// finalizer holds the object.
     Suspended,
     /// It is over.
     Ended {
@@ -104,7 +107,7 @@ impl Outline {
             },
             None | Some(Phase::Pending | Phase::Sizing) => RunState::Waiting,
             Some(Phase::Suspended) => RunState::Suspended,
-            Some(_) if is_overdue => RunState::Suspended,
+            Some(_) if is_overdue || (removes && is_gone) => RunState::Suspended,
             Some(_) => RunState::Active,
         };
         outline.is_of_a_user = run.is_some_and(|run| is_of_a_user(run.trigger));
@@ -127,9 +130,7 @@ impl Outline {
         outline.earlier = status.state.earlier_gpu_time;
         outline
     }
-}
 
-impl Outline {
     /// Time for which a finished run had GPUs.
     pub fn held_for(&self) -> Option<Duration> {
         let is_over = matches!(self.state, RunState::Ended { .. });

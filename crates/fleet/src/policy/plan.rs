@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::core::ResourceExt as _;
 use perfval_api::fleet::{
     Budget, DueReason, MOST_OUTLIERS, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes,
 };
@@ -22,6 +21,8 @@ use super::snapshot::{PolicyFacts, Snapshot};
 
 /// Steps of the estimated end: a finer estimate would only cause writes.
 const ESTIMATE_SECONDS: i64 = 600;
+/// Age at which a node should be ready: a GPU driver may take ten minutes.
+const NEW: TimeDelta = TimeDelta::minutes(30);
 /// Ages beyond which a node comes before all risky ones, as a multiple of `maxAge`.
 const OVERDUE: i64 = 2;
 /// Factor of the age of a node that did not pass or is an outlier: the square root of its fault rate, roughly four times the usual
@@ -72,6 +73,10 @@ struct Sorted<'a> {
     candidates: Vec<DueNode<'a>>,
     /// Due nodes with fewer whole GPUs than a validation needs.
     too_small: Vec<&'a str>,
+    /// Due nodes with another obstacle that no wait for GPUs removes, and the obstacle.
+    unusable: Vec<(&'a str, &'a str)>,
+    /// Nodes that could be validated now, but whose last validation did not start.
+    set_back: Vec<&'a str>,
     /// Last validations of due nodes that pause because it measured nothing.
     unmeasured: Vec<&'a ValidationFacts>,
 }
@@ -149,13 +154,12 @@ impl<'a> Planner<'a> {
         let situation = PolicySituation {
             nodes: &sorted.nodes,
             outliers: outliers.len(),
-            overlap: self
-                .share
-                .overlap
-                .map(|overlap| (overlap.nodes, overlap.example, overlap.policy.name_any())),
+            overlap: self.share.overlap,
             errors: &self.times.errors,
             due: sorted.due.len(),
             too_small: &sorted.too_small,
+            unusable: &sorted.unusable,
+            set_back: &sorted.set_back,
             blocked: &blocked,
             // An old refusal matters only if there is another attempt.
             refusal: self
@@ -170,7 +174,7 @@ impl<'a> Planner<'a> {
         let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
         let end = self
             .estimate(left, slots)
-            .filter(|_| !spec.suspend && sorted.too_small.is_empty());
+            .filter(|_| !spec.suspend && sorted.too_small.is_empty() && sorted.unusable.is_empty());
         let last_day = always.last_day(left, &sorted.due, now);
         let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
         let missed = list_missed(&self.nodes, self.children, self.facts.missed_since, now);
@@ -208,6 +212,11 @@ impl<'a> Planner<'a> {
             .filter_map(|child| child.measured())
             .chain(recorded)
             .max_by_key(|(at, _)| *at)
+    }
+
+    /// Returns true if taints of its start or a driver that offers nothing yet may still go.
+    fn is_new(&self, node: &SelectedNode) -> bool {
+        self.snapshot.now - node.created_at < NEW
     }
 
     /// Reason for which a node is due. Unless the budgets allow confirmations (`confirms`), a suspicious node keeps to the schedule.
@@ -277,8 +286,18 @@ impl<'a> Planner<'a> {
             let hostname = node.hostname.as_deref();
             let history = hostname.and_then(|hostname| self.by_hostname.get(hostname));
             let history = history.unwrap_or(&empty);
+            let set_back = self.facts.set_back.get(&node.name);
+            // Until a validation begins on it.
+            let is_set_back = set_back.is_some_and(|at| {
+                let mut began = history.all.iter().filter_map(|child| child.outline.began_at);
+                began.all(|began| began < *at)
+            });
             if history.all.iter().any(|child| child.is_active()) {
                 nodes.running += 1;
+                let has_gpus = history.all.iter().any(|child| child.outline.state == RunState::Active);
+                if is_set_back && !has_gpus {
+                    sorted.set_back.push(&node.name);
+                }
                 continue;
             }
             let Some(reason) = due else { continue };
@@ -293,6 +312,8 @@ impl<'a> Planner<'a> {
             let Some(hostname) = hostname.filter(|_| node.is_free && !is_taken && !is_suspended) else {
                 if node.is_too_small {
                     sorted.too_small.push(&node.name);
+                } else if let Some(obstacle) = node.unusable.as_ref().filter(|_| !self.is_new(node)) {
+                    sorted.unusable.push((node.name.as_str(), &**obstacle));
                 } else {
                     nodes.busy += 1;
                 }
@@ -301,6 +322,9 @@ impl<'a> Planner<'a> {
             if history.rests_until().is_some_and(|until| self.snapshot.now < until) {
                 sorted.unmeasured.extend(history.ended().first());
                 continue;
+            }
+            if is_set_back {
+                sorted.set_back.push(&node.name);
             }
             let is_risky = suspicious.contains(node.name.as_str())
                 || verdict.is_some_and(|(_, verdict)| verdict != Verdict::Passed);

@@ -20,7 +20,7 @@ pub(super) struct NodeShare<'a> {
 /// Nodes that belong to an older policy.
 #[derive(Clone, Copy)]
 pub(super) struct Overlap<'a> {
-    pub(super) nodes: i64,
+    pub(super) nodes: usize,
     pub(super) example: &'a str,
     pub(super) policy: &'a PerfValidationPolicy,
 }

@@ -184,6 +184,22 @@ fn a_run_that_measured_is_written_with_its_numbers() {
 }
 
 #[test]
+fn the_condition_shows_the_verdict_and_claims_nothing_about_gates() {
+    for (verdict, reason, message) in [
+        ("Passed", "GatesMet", "Run 1 of PerfValidation perf/h100 passed."),
+        ("Failed", "GPUsMissing", "Run 1 of PerfValidation perf/h100 failed."),
+    ] {
+        let measured = changed(validation(1, &[("GPU-a", 8000)]), |object| {
+            object["status"]["verdict"] = json!(verdict);
+            object["status"]["reason"] = json!(reason);
+        });
+        let measured = measured.expect("measured");
+        let object = written(decide(&measured, &node(UID), std::iter::empty()));
+        assert_eq!(status(&object).conditions[0].message, message);
+    }
+}
+
+#[test]
 fn a_run_that_measured_nothing_leaves_the_node_alone() {
     let run = || validation(1, &[("GPU-a", 8000)]);
     assert!(measured(run()).is_some());

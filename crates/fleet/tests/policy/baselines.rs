@@ -290,6 +290,15 @@ fn an_import_approves_no_revision_that_the_operator_learned() {
     baseline.spec = learned_spec;
     approve(&mut baseline, 2, &fleet);
     assert_eq!(revisions(&baseline), (Some(3), None));
+
+    // An import with the number of a revision that is in use replaces it.
+    approve(&mut baseline, 3, &fleet);
+    assert_eq!(revisions(&baseline), (Some(3), Some(3)));
+    let mut import = provided("90");
+    import["approvedRevision"] = json!(3);
+    baseline.spec = serde_json::from_value(import).expect("a spec");
+    look(&mut baseline, &fleet);
+    assert_eq!(revisions(&baseline), (Some(4), None));
 }
 
 #[test]
@@ -510,6 +519,18 @@ fn one_node_is_compared_with_an_approved_baseline() {
     slow.run_node(0, 3, "Confirmation", |_| 15.0);
     let confirmed = (String::from("n0"), reason, Some(OutlierConfidence::Confirmed));
     assert_eq!(compare(&slow, &norms), [confirmed]);
+}
+
+#[test]
+fn a_spread_of_zero_blames_no_node_for_a_usual_difference() {
+    let mut spec = provided("125");
+    spec["metrics"][0]["spread"]["nodePercent"] = json!("0");
+    spec["metrics"][0]["nodes"] = Value::Null;
+    let mut baseline = stored("b", &spec);
+    look(&mut baseline, &healthy(1));
+    let mut usual = Fleet::new();
+    usual.run(1, 1, |_, _| 2.5);
+    assert_eq!(compare(&usual, &approved(&[&baseline])), []);
 }
 
 #[test]

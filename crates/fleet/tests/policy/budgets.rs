@@ -124,6 +124,19 @@ fn a_removal_that_takes_too_long_holds_its_node_and_no_budget() {
     }
 }
 
+/// It was deleted without a verdict. Its objects are gone, and another's finalizer holds it.
+#[test]
+fn a_run_that_only_the_finalizer_of_others_holds_uses_no_budget() {
+    let mut status = ended("Error", now());
+    status["phase"] = json!("CleaningUp");
+    (status["verdict"], status["run"]["completedAt"]) = (Value::Null, Value::Null);
+    let mut world = World::new(&["n1", "n2"], &json!({"budgets": [{"nodes": 1}]}));
+    world.create(&status);
+    let decision = world.decide();
+    assert_eq!(targets(&decision), ["n2"]);
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.running), Some(0));
+}
+
 #[test]
 fn gpu_minutes_of_today_use_a_budget() {
     let spec = json!({"budgets": [{"nodes": 1}, {"gpuMinutesPerDay": 80}]});

@@ -78,6 +78,34 @@ fn a_validation_that_measured_nothing_is_named() {
 }
 
 #[test]
+fn nodes_whose_validations_do_not_start_are_reported() {
+    let mut world = World::new(&["n1", "n2", "n3", "n4"], &json!({}));
+    world.set_back = ["n1", "n2", "n3"].map(|node| (node.to_owned(), now())).into();
+    // Others use it now.
+    world.nodes[2].is_free = false;
+    let expected = "0 of 4 nodes have a fresh verdict. The last validations of 2 nodes did not start, such as that of n1. If this repeats, \
+                    check the quotas of namespace perf, the requests of the template and the operator's log.";
+    assert_eq!(ready(&world.decide()), ("True", "Reconciled", expected));
+    world.create(&phase("Sizing"));
+    assert_eq!(ready(&world.decide()).2, expected, "the next attempts wait too");
+    world.validations.clear();
+    world.create(&phase("Benchmarking"));
+    assert_eq!(ready(&world.decide()).2, "0 of 4 nodes have a fresh verdict.");
+}
+
+#[test]
+fn a_setback_before_the_last_begun_validation_is_not_reported() {
+    let mut world = World::new(&["n1"], &json!({}));
+    world.create(&phase("Sizing"));
+    world.validations[0].outline.began_at = Some(world.now);
+    for (minutes, is_reported) in [(-10, false), (10, true)] {
+        world.set_back = [("n1".to_owned(), world.now + TimeDelta::minutes(minutes))].into();
+        let decision = world.decide();
+        assert_eq!(ready(&decision).2.contains("did not start"), is_reported, "{minutes}");
+    }
+}
+
+#[test]
 fn outliers_and_small_nodes_are_reported_beside_another_reason() {
     let names: Vec<String> = (10..32).map(|number| format!("n{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -153,6 +181,10 @@ fn an_unreadable_cluster_changes_the_condition_alone() {
         (2, "Unknown")
     );
     assert_eq!(unread.conditions[0].reason, "NodesUnreadable");
+    assert_eq!(
+        unread.conditions[0].message,
+        "The operator starts no validation: list Nodes: 403. Check its rights and its log."
+    );
 }
 
 #[test]

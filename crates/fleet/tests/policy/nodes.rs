@@ -202,6 +202,35 @@ fn nodes_with_too_few_gpus_for_the_template_are_reported_with_the_remedy() {
 }
 
 #[test]
+fn nodes_that_no_wait_makes_usable_are_reported_with_the_obstacle() {
+    let mut world = World::new(&["n1", "n2", "n3"], &json!({}));
+    let obstacle = "has the taint dedicated=ml:NoSchedule, which is not tolerated";
+    world.nodes[1].is_free = false;
+    world.nodes[1].unusable = Some(obstacle.into());
+    let decision = world.decide();
+    let message = format!("0 of 3 nodes have a fresh verdict. 1 due node cannot be validated, such as n2: {obstacle}.");
+    assert_eq!(ready(&decision), ("True", "Reconciled", message.as_str()));
+    assert_eq!(decision.status.nodes.map(|nodes| nodes.busy), Some(0));
+    assert_eq!(targets(&decision), ["n1", "n3"]);
+    // Its driver may need some minutes.
+    world.nodes[1].created_at = world.now - TimeDelta::minutes(10);
+    let starts = world.decide();
+    assert_eq!(ready(&starts).2, "0 of 3 nodes have a fresh verdict.");
+    assert_eq!(starts.status.nodes.map(|nodes| nodes.busy), Some(1));
+    world.nodes[1].created_at = world.now - TimeDelta::hours(1);
+    world.nodes[0].is_free = false;
+    world.nodes[0].unusable = Some(obstacle.into());
+    world.nodes[2].is_free = false;
+    world.nodes[2].is_too_small = true;
+    let decision = world.decide();
+    let message = format!(
+        "1 due node has fewer whole GPUs than a validation needs, such as n3. If GPUs are missing there, repair it. Else exclude such \
+         nodes in spec.nodeSelector. 2 due nodes cannot be validated, such as n1: {obstacle}."
+    );
+    assert_eq!(ready(&decision), ("False", "NoNodes", message.as_str()));
+}
+
+#[test]
 fn a_policy_with_an_active_validation_has_a_node_that_is_large_enough() {
     let mut world = World::new(&["n1", "n2"], &json!({}));
     world.nodes[1].is_free = false;

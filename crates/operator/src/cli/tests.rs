@@ -104,8 +104,8 @@ fn every_flag_has_a_twin_in_the_environment_named_after_it() {
 }
 
 #[test]
-fn an_empty_image_domain_or_lease_is_refused() {
-    for flag in ["--aiperf-image", "--cluster-domain", "--leader-elect-name"] {
+fn an_empty_image_domain_lease_or_log_level_is_refused() {
+    for flag in ["--aiperf-image", "--cluster-domain", "--leader-elect-name", "--log"] {
         let parsed = Cli::try_parse_from(["perfvalidation-operator", "run", flag, ""]);
         assert!(parsed.is_err(), "{flag}");
     }

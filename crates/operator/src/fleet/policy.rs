@@ -72,6 +72,7 @@ pub(super) async fn follow(
             error!(said, "a look at the policies panicked; trying again");
             context.metrics.failed(FAILED);
         }
+        context.metrics.calls(context.cluster.counts());
         sleep(REST).await;
         // The time-out is the usual case.
         let _ = timeout(REST, bell.notified()).await;

@@ -75,6 +75,7 @@ fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec
             created_at: DateTime::from_timestamp(node.created_at, 0).unwrap_or_default(),
             is_free: node.is_free,
             is_too_small: node.is_too_small,
+            unusable: node.unusable,
         });
         Ok(facts.collect())
     };

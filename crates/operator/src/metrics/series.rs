@@ -90,10 +90,10 @@ table! {
     QUEUE_WAIT = Histogram, "queue_wait", Some("seconds"), &[], "Time from asking for GPUs to a confirmed plan";
     LAST_VERDICT = Gauge, "last_verdict", None, &["namespace", "name", "node", "verdict"], "1 for the verdict of the last run that has one; of a policy only Error and Inconclusive, until a newer result of the node";
     LAST_VERDICT_TIME = Gauge, "last_verdict", Some("timestamp_seconds"), RESULT, "End of the run with this verdict";
-    LAST_THROUGHPUT = Gauge, "last_throughput", Some("tokens_per_second"), RESULT, "Output tokens per second of the last measured run's deciding trial";
-    LAST_TTFT_P99 = Gauge, "last_time_to_first_token_p99", Some("seconds"), RESULT, "Time to first token, 99th percentile, of the same trial";
-    LAST_ERROR = Gauge, "last_error", Some("ratio"), RESULT, "Share of failed or short requests in the same trial; absent while the next run has not measured";
-    LAST_SLOWEST_WORKER = Gauge, "last_slowest_worker", Some("ratio"), RESULT, "Decode speed of the slowest worker of the same trial over its peers' median, where the engines report it; absent while the next run has not measured";
+    LAST_THROUGHPUT = Gauge, "last_throughput", Some("tokens_per_second"), RESULT, "Output tokens per second of the last measured run's deciding trial; once the next begins, its mean";
+    LAST_TTFT_P99 = Gauge, "last_time_to_first_token_p99", Some("seconds"), RESULT, "Time to first token, 99th percentile, likewise";
+    LAST_ERROR = Gauge, "last_error", Some("ratio"), RESULT, "Share of failed or short requests in the deciding trial; absent once the next run begins";
+    LAST_SLOWEST_WORKER = Gauge, "last_slowest_worker", Some("ratio"), RESULT, "Decode speed of the slowest worker of the deciding trial over its peers' median, where the engines report it; absent once the next run begins";
     SLOW_GPU = Gauge, "slow_gpu", None, &["namespace", "name", "node", "gpu_uuid"], "1 for each GPU that the last run found slow (cause SlowWorker), until the next run begins; the UUID may be empty";
     UNSAVED_RESULTS = Gauge, "unsaved_results", None, RESULT, "1 if the last run's full results could not be saved";
     PHASE_SINCE = Gauge, "phase_since", Some("timestamp_seconds"), IN_PHASE, "Begin of the phase; absent once the run is over";
@@ -109,7 +109,7 @@ table! {
     POLICY_READY = Gauge, "policy_ready", None, &["policy", "reason"], "1 if a policy is Ready, else 0";
     POLICY_NODES = Gauge, "policy_nodes", None, &["policy", "state"], "Nodes of a policy: Selected, and of these Fresh, Stale, NeverMeasured, Failed, Running and Busy";
     RECONCILE_DURATION = Histogram, "reconcile_duration", Some("seconds"), &["outcome"], "Time of one pass";
-    RECONCILE_ERRORS = Counter, "reconcile_errors", None, &["reason"], "Passes that ended in an error";
+    RECONCILE_ERRORS = Counter, "reconcile_errors", None, &["reason"], "Errors of passes and other work";
     API_REQUESTS = Counter, "api_requests", None, &["verb", "resource", "code"], "Calls of the API server, by HTTP status; none: no answer";
     API_TIMEOUTS = Counter, "api_timeouts", None, &[], "Calls of the API server without an answer in time";
     WATCH_ERRORS = Counter, "watch_errors", None, &["kind"], "Broken and restarted watches";

@@ -71,7 +71,7 @@ fn eventful() -> OperatorMetrics {
         timeouts: 3,
         lost_events: 1,
     });
-    metrics.leads(true);
+    metrics.leads();
     metrics.planned(7);
     let (node, policy) = fleet();
     metrics.nodes([("n1".to_owned(), &node)].into_iter());
@@ -253,6 +253,29 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
     assert!(!text.contains("last_error_ratio{"), "{text}");
+}
+
+#[test]
+fn runs_that_end_without_numbers_do_not_hide_the_last_that_measured() {
+    let mut third = object(
+        "h100",
+        &json!({
+            "observedGeneration": 1, "phase": "Completed", "verdict": "Error",
+            "operatorState": {"history": [
+                {"run": 5, "verdict": "Error", "reason": "NoCapacity", "completedAt": "2026-11-22T10:00:00Z"},
+                {"run": 4, "verdict": "Passed", "reason": "GatesMet", "node": "n2", "throughput": "100", "ttftP99Ms": "250",
+                    "completedAt": "2026-11-21T10:00:00Z"},
+            ]},
+        }),
+    );
+    crate::resting::reduce(&mut third);
+    let text = OperatorMetrics::new(true).text([third]);
+    for line in [
+        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\",node=\"n2\"} 100.0",
+        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",node=\"\",verdict=\"Error\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
 }
 
 #[test]

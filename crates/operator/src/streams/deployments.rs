@@ -17,6 +17,7 @@ use perfval_sizing::Seen;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
+use super::child::ChildMetadata;
 use super::watches::{Watches, config, without_errors};
 use crate::objects::Objects;
 use crate::stored::Stored;
@@ -98,7 +99,7 @@ fn watch(watches: &Watches, cluster: &Cluster, objects: &Objects) -> BoxStream<'
         };
         info!(crd = CRD, version = resource.version, "installed: watching");
         objects.wake_in(|phase| phase == Phase::Pending);
-        let api: Api<PartialObjectMeta<DynamicObject>> = match &watches.namespace {
+        let api: Api<ChildMetadata<DynamicObject>> = match &watches.namespace {
             Some(namespace) => Api::namespaced_with(watches.client.clone(), namespace, &resource),
             None => Api::all_with(watches.client.clone(), &resource),
         };

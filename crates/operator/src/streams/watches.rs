@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, future};
+use futures::{Stream, StreamExt, TryStreamExt, future};
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{Api, PartialObjectMeta};
+use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -17,11 +17,16 @@ use perfval_cluster::{Copied, Copies};
 use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
 
+use super::child::ChildMetadata;
 use crate::metrics::OperatorMetrics;
 use crate::stored::Stored;
 
 /// Time-out of a watch, after which it starts again: a watch that is silent for longer is dead.
 pub const WATCH: Duration = Duration::from_secs(40);
+
+/// Children of one page of a first list, whose text is in memory whole, twice for a moment: the four lists with 5 of 1.5 MB each are
+/// 60 MB. The 1,000 pods of 100 runs take 200 requests.
+const PAGE: u32 = 5;
 
 /// Configuration of all watches.
 pub fn config() -> watcher::Config {
@@ -58,7 +63,7 @@ impl Watches {
             + Send
             + 'static,
     {
-        let events = watcher(self.api::<PartialObjectMeta<K>>(), labelled());
+        let events = watcher(self.api::<ChildMetadata<K>>(), labelled());
         self.owners(kind, events)
     }
 
@@ -66,14 +71,13 @@ impl Watches {
     pub(super) fn copied_children<K>(
         &self,
         kind: &'static str,
-        api: Api<PartialObjectMeta<K>>,
+        api: Api<ChildMetadata<K>>,
     ) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<K>
     where
         K: Copied + Debug + Send + 'static,
-        PartialObjectMeta<K>: Resource + Clone + Debug + DeserializeOwned,
     {
         let (copies, namespace) = (self.copies.clone(), self.namespace.clone());
-        let events = watcher(api, labelled());
+        let events = watcher(api, labelled()).map_ok(ChildMetadata::unwrap_event);
         let events = events.inspect(move |event| copies.follow(namespace.as_deref(), event));
         self.owners(kind, events)
     }
@@ -91,7 +95,7 @@ impl Watches {
 
 /// Configuration of the watches of children.
 fn labelled() -> watcher::Config {
-    config().labels(meta::NAME_LABEL)
+    config().labels(meta::NAME_LABEL).page_size(PAGE)
 }
 
 /// Logs, counts and swallows errors: the watcher restarts without help.
@@ -103,7 +107,7 @@ pub fn without_errors<T: Send>(
     stream.filter_map(move |item| {
         if let Err(error) = &item {
             metrics.watch_failed(kind);
-            if is_not_served(error) {
+            if kind == "ResourceClaim" && is_not_served(error) {
                 debug!(kind, "not served by this cluster");
             } else {
                 warn!(kind, error = innermost(error), "watch broke; it starts again");
@@ -119,7 +123,7 @@ fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Stored>> {
     Some(ObjectRef::new(name).within(&child.namespace()?))
 }
 
-/// Returns true if the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
+/// Returns true if the kind itself is unknown. A cluster without DRA serves no ResourceClaims; every other kind has to be installed.
 fn is_not_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
         return false;
@@ -133,6 +137,7 @@ mod tests {
 
     use futures::stream;
     use k8s_openapi::api::core::v1::Pod;
+    use kube::core::Status;
     use parking_lot::Mutex;
     use serde_json::{Value, json};
 
@@ -177,8 +182,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn the_log_of_a_broken_watch_has_no_password_of_a_proxy() {
+    /// Text that the log has after an error of a watch.
+    async fn log_of(kind: &'static str, error: watcher::Error) -> String {
         let log = LogText::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -186,16 +191,35 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish();
         let _logging = tracing::subscriber::set_default(subscriber);
+        let broken = stream::iter([Err::<(), _>(error)]);
+        let metrics = Arc::new(OperatorMetrics::new(true));
+        let passed: Vec<()> = without_errors(metrics, kind, broken).collect().await;
+        assert!(passed.is_empty());
+        String::from_utf8_lossy(&log.0.lock()).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_is_not_installed_is_logged_except_claims_of_a_cluster_without_dra() {
+        let missing = || {
+            let status = Status::failure("404 page not found", "NotFound").with_code(404);
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        let text = log_of("PerfValidation", missing()).await;
+        assert!(
+            text.contains("watch broke") && text.contains("PerfValidation"),
+            "{text}"
+        );
+        assert_eq!(log_of("ResourceClaim", missing()).await, "");
+    }
+
+    #[tokio::test]
+    async fn the_log_of_a_broken_watch_has_no_password_of_a_proxy() {
         let proxy_url: http::Uri = "http://me:t-secret@127.0.0.1:1".parse().expect("a URL");
         let refused = kube::Error::ProxyProtocolDisabled {
             proxy_url: Box::new(proxy_url),
             protocol_feature: "kube/http-proxy",
         };
-        let broken = stream::iter([Err::<(), _>(watcher::Error::WatchFailed(refused))]);
-        let metrics = Arc::new(OperatorMetrics::new(true));
-        let passed: Vec<()> = without_errors(metrics, "Pod", broken).collect().await;
-        assert!(passed.is_empty());
-        let text = String::from_utf8_lossy(&log.0.lock()).into_owned();
+        let text = log_of("Pod", watcher::Error::WatchFailed(refused)).await;
         assert!(
             text.contains("watch broke") && text.contains("cannot use a proxy") && !text.contains("t-secret"),
             "{text}"

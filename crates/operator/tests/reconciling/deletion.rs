@@ -46,6 +46,19 @@ async fn a_run_whose_finalizer_others_removed_is_torn_down() {
 }
 
 #[tokio::test]
+async fn a_deleted_run_that_others_hold_gives_its_node_to_the_next() {
+    let server = with_gpus(4);
+    let _operator = Operator::start(&server);
+    server.put(manifest("held"));
+    is_deployed(&server, "held").await;
+    set_finalizers(&server, "held", &[OURS, FOREIGN]);
+    server.delete("perfvalidations", NAMESPACE, "held");
+    server.put(manifest("next"));
+    is_deployed(&server, "next").await;
+    assert_eq!(finalizers(&server, "held"), json!([FOREIGN]));
+}
+
+#[tokio::test]
 async fn a_restored_object_that_is_deleted_before_the_first_look_goes() {
     let server = with_gpus(4);
     let mut restored = manifest("restored");
@@ -55,6 +68,29 @@ async fn a_restored_object_that_is_deleted_before_the_first_look_goes() {
 
     let _operator = Operator::start(&server);
     goes(&server, "restored").await;
+}
+
+#[tokio::test]
+async fn an_object_with_a_thousand_finalizers_before_ours_goes_once_others_have_released_it() {
+    let server = with_gpus(4);
+    let mut crowded = manifest("crowded");
+    let others = (0..1_000).map(|number| format!("others.example/{number}"));
+    crowded["metadata"]["finalizers"] = others.chain([OURS.to_owned()]).collect();
+    server.put(crowded);
+    server.delete("perfvalidations", NAMESPACE, "crowded");
+
+    let _operator = Operator::start(&server);
+    eventually(&server, "it is too large", |server| {
+        let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
+        let mentions = |note: String| note.contains("1000 finalizers of others");
+        server.objects("events").iter().map(note).any(mentions)
+    })
+    .await;
+    set_finalizers(&server, "crowded", &[FOREIGN, OURS]);
+    eventually(&server, "ours is released", |server| {
+        finalizers(server, "crowded") == json!([FOREIGN])
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -271,6 +271,22 @@ async fn a_webhook_that_stays_away_is_reported_and_asked_less_often() {
     assert_eq!(count_creates(&server), 3);
 }
 
+/// The clock is paused: it jumps to the next timer whenever every task waits.
+#[tokio::test(start_paused = true)]
+async fn a_time_out_of_a_look_is_counted_although_there_is_no_run() {
+    let server = with_hardware(&Hardware::of_nodes(&["n1"]));
+    server.fail(Fault::hang("list", "nodes"));
+    put_policy(&server, "p", &json!({}));
+    let operator = Operator::start(&server);
+    eventually(&server, "it is counted", |_| {
+        !operator
+            .metrics()
+            .text([])
+            .contains("\nperfvalidation_api_timeouts_total 0\n")
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_template_that_is_too_large_creates_nothing() {
     let server = with_hardware(&Hardware::of_nodes(&["n1"]));

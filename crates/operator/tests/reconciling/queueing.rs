@@ -150,6 +150,24 @@ async fn a_look_that_fails_rewrites_no_waiting_run() {
     has_reason(&server, "d", "InLine").await;
 }
 
+/// The clock is paused: it jumps to the next timer whenever every task waits. An install of one namespace follows no policies, whose
+/// looks count too.
+#[tokio::test(start_paused = true)]
+async fn a_time_out_is_counted_although_the_only_run_waits() {
+    let server = with_gpus(2);
+    server.fail(Fault::hang("list", "resourcequotas"));
+    server.put(manifest("waits"));
+    let operator = install(&server);
+    eventually(&server, "it is counted", |_| {
+        !operator
+            .metrics()
+            .text([])
+            .contains("\nperfvalidation_api_timeouts_total 0\n")
+    })
+    .await;
+    assert_eq!(phase(&server, "waits"), "Sizing");
+}
+
 #[tokio::test]
 async fn a_run_whose_status_cannot_be_written_holds_up_no_other() {
     let server = with_gpus(2);

@@ -95,15 +95,16 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
 #[tokio::test]
 async fn an_event_shows_that_the_status_is_old_where_it_cannot_be_written() {
     let server = ApiServer::new();
-    server.fail(Fault::refuse("patch", "perfvalidations/status", 422));
+    let refused = Fault::refuse("patch", "perfvalidations/status", 422);
+    server.fail(refused.saying("denied: hf_abcdefghijklmnop"));
     server.put(unreadable("newer"));
     let _operator = Operator::start(&server);
     eventually(&server, "an event shows it", |server| {
         let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
-        server
-            .objects("events")
-            .iter()
-            .any(|event| note(event).contains("its status is old"))
+        server.objects("events").iter().map(note).any(|note| {
+            assert!(!note.contains("hf_abc"), "{note}");
+            note.contains("its status is old") && note.contains("denied")
+        })
     })
     .await;
 }

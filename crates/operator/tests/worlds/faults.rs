@@ -224,6 +224,26 @@ fn a_run_whose_time_is_up_creates_nothing_more() {
     });
 }
 
+/// Otherwise its limit stands still, and the run holds its GPUs for hours.
+#[test]
+fn a_job_that_is_refused_for_long_is_no_outage() {
+    let gaps = timeless(async {
+        let scenario = named("passing");
+        let mut rig = scenario.rig();
+        rig.server.fail(Fault::refuse("create", "jobs", 403));
+        rig.start();
+        scenario.apply(&rig);
+        rig.until(LIMIT, |rig| rig.phase(NAME) == "Benchmarking").await?;
+        rig.wait(Duration::from_mins(10)).await;
+        if rig.phase(NAME) != "Benchmarking" {
+            return Err(format!("it is {} by now", rig.phase(NAME)));
+        }
+        let status = rig.get(NAME).unwrap_or_default()["status"].clone();
+        Ok::<Value, String>(status["operatorState"]["gaps"].clone())
+    });
+    assert_eq!(gaps, Ok(Value::Null));
+}
+
 /// A removal that hangs is looked after once a minute in the end, and for ever.
 #[test]
 fn what_hangs_is_looked_after_in_growing_pauses() {

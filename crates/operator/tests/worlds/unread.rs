@@ -20,7 +20,7 @@ const LASTS: Duration = Duration::from_secs(100);
 const LONG: Duration = Duration::from_secs(45);
 
 /// How a read fails, and how that is told.
-const WAYS: [(Option<u16>, &str); 3] = [(Some(403), "403 "), (Some(500), "500 "), (None, "no answer within")];
+const WAYS: [(Option<u16>, &str); 3] = [(Some(403), "403 "), (Some(500), "500 "), (None, "no result within")];
 
 /// A kind of read, and how it fails.
 type Case = (&'static str, String, (Option<u16>, &'static str));

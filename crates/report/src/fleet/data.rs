@@ -45,48 +45,28 @@ pub(super) struct FleetEnvironment<'a> {
 }
 
 impl FleetReport {
-    /// Takes measured nodes in the order in which the page lists them, and nodes without a measurement with their obstacles.
-    pub fn new<'a>(
-        rows: impl IntoIterator<Item = &'a NodePerformance>,
+    /// Takes measured nodes in the order in which the page lists them, nodes without a measurement with their obstacles,
+    /// policies with the outliers that they found, and nodes, so that outliers can be compared with nodes that pass. Each
+    /// number is of objects that could not be parsed.
+    pub fn new(
+        (rows, unparsed): (&[NodePerformance], usize),
         never: BTreeMap<String, String>,
+        (policies, unparsed_policies): (&[PerfValidationPolicy], usize),
+        nodes: Option<&[Node]>,
         now: DateTime<Utc>,
     ) -> Self {
-        let measured = rows
-            .into_iter()
-            .filter_map(|row| Some((row.name_any(), row.status.clone()?)));
+        let row = |row: &NodePerformance| Some((row.name_any(), row.status.clone()?));
+        let policy = |policy: &PerfValidationPolicy| Some((policy.name_any(), policy.status.clone()?));
+        let node = |node: &Node| (node.name_any(), properties(node));
         Self {
-            measured: measured.collect(),
+            measured: rows.iter().filter_map(row).collect(),
             never,
-            policies: BTreeMap::new(),
-            unparsed_policies: 0,
-            properties: None,
-            unparsed: 0,
+            policies: policies.iter().filter_map(policy).collect(),
+            unparsed_policies,
+            properties: nodes.map(|nodes| nodes.iter().map(node).collect()),
+            unparsed,
             now,
         }
-    }
-
-    /// Adds policies, with the outliers that they found, and the number of those that could not be parsed.
-    #[must_use]
-    pub fn with_policies(mut self, policies: &[PerfValidationPolicy], unparsed: usize) -> Self {
-        let read = |policy: &PerfValidationPolicy| Some((policy.name_any(), policy.status.clone()?));
-        self.policies = policies.iter().filter_map(read).collect();
-        self.unparsed_policies = unparsed;
-        self
-    }
-
-    /// Adds nodes, so that outliers can be compared with nodes that pass.
-    #[must_use]
-    pub fn with_nodes(mut self, nodes: Option<&[Node]>) -> Self {
-        let read = |node: &Node| (node.name_any(), properties(node));
-        self.properties = nodes.map(|nodes| nodes.iter().map(read).collect());
-        self
-    }
-
-    /// Adds the number of nodes whose measurement could not be parsed.
-    #[must_use]
-    pub fn with_unparsed(mut self, unparsed: usize) -> Self {
-        self.unparsed = unparsed;
-        self
     }
 
     /// Nodes that missed a gate or that new deployments confirmed as slow.

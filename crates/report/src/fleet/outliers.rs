@@ -32,7 +32,7 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
     let word = |confidence: OutlierConfidence| -> &'static str { confidence.into() };
     let table = html! {
         table {
-            caption { "Percentages are of the gate, of the own earlier runs, or of the peers, as the comparison says" }
+            caption { "Percentages are of the gate, of the GPU's earlier runs, or of the peers: see Comparison" }
             thead { tr {
                 @for name in ["Node", "GPU", "Comparison", "Confidence"] { th scope="col" { (name) } }
                 th.number scope="col" { "Result" } th scope="col" { "Validation" }
@@ -49,7 +49,7 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
     };
     html! {
         p.legend {
-            (out) " of " (found.len()) " outliers are a reason to take a node out of service. The operator only reports them: it taints no node. "
+            "Reasons to take a node out of service: " (out) " of " (found.len()) " outliers. The operator only reports them: it taints no node. "
             "Each policy lists its worst 20."
         }
         (scrolling("Outliers", &table))
@@ -91,7 +91,7 @@ pub(super) fn difference(fleet: &FleetReport) -> Markup {
 /// Coverage and cost of each policy.
 pub(super) fn policies(fleet: &FleetReport) -> Markup {
     if fleet.policies.is_empty() {
-        return html! { p.absent { "No comparison by a PerfValidationPolicy was read." } };
+        return html! { p.absent { "No status of a PerfValidationPolicy was read." } };
     }
     let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC").to_string();
     let table = html! {

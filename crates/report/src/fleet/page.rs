@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use perfval_api::Verdict;
 use perfval_api::fleet::{GpuPerformance, NodePerformanceStatus};
+use perfval_api::text::number_of;
 use perfval_fleet::margin::own_past_margin;
 
 use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
@@ -17,7 +18,7 @@ impl FleetReport {
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
     pub fn html(&self) -> String {
         let failed = self.count(Verdict::Failed);
-        let title = format!("{} nodes measured, {failed} failed", self.measured.len());
+        let title = format!("{} measured, {failed} failed", number_of_nodes(self.measured.len()));
         let environments = self.environments();
         let header = html! {
             header {
@@ -51,6 +52,10 @@ impl FleetReport {
     }
 }
 
+fn number_of_nodes(count: usize) -> String {
+    number_of(i64::try_from(count).unwrap_or(i64::MAX), "node")
+}
+
 fn coverage(fleet: &FleetReport) -> Markup {
     let measured = fleet.measured.len();
     let all = measured + fleet.unparsed + fleet.never.len();
@@ -61,7 +66,7 @@ fn coverage(fleet: &FleetReport) -> Markup {
             div { dt { "Failed" } dd { (fleet.count(Verdict::Failed)) } }
             div { dt { "Inconclusive" } dd { (fleet.count(Verdict::Inconclusive)) } }
             div { dt { "Measured" } dd {
-                @if fleet.properties.is_none() { (measured) " nodes" } @else { (measured) " of " (all) " nodes with GPUs" }
+                @if fleet.properties.is_none() { (number_of_nodes(measured)) } @else { (measured) " of " (all) " nodes with GPUs" }
             } }
             @if fleet.unparsed > 0 { div { dt { "Measurement cannot be parsed" } dd { (fleet.unparsed) } } }
             @if let Some(oldest) = oldest { div { dt { "Oldest measurement" } dd { (age(fleet, oldest)) " ago" } } }
@@ -165,7 +170,7 @@ fn class_of(verdict: Verdict) -> &'static str {
 fn compared(environments: &[FleetEnvironment<'_>]) -> Markup {
     let table = html! {
         table {
-            caption { "Nodes with the same model, image, settings, driver and number of GPUs. Compare nodes only within one environment" }
+            caption { "Nodes with equal model, revision, image, settings, GPUs, driver, Dynamo and AIPerf. Compare only within one environment" }
             thead { tr {
                 th scope="col" { "Environment" } th scope="col" { "GPU" } th.number scope="col" { "Nodes" } th scope="col" { "Verdicts" }
                 th.number scope="col" { "Median tokens/s" } th.number scope="col" { "Median µs per token" }

@@ -25,7 +25,7 @@ pub(super) fn environment(facts: &Facts) -> Markup {
                 p { (in_words(comparison)) }
                 @if comparison.differs.len() > 1 { ul { @for difference in &comparison.differs { li { (difference) } } } }
             },
-            None => p { "There is no earlier run that passed to compare with." },
+            None => p { "No comparison with an earlier run is recorded." },
         }
         @if !facts.status.state.history.is_empty() {
             (scrolling("Earlier runs", &html! {

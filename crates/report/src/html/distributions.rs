@@ -5,16 +5,9 @@ use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::requests::{CdfPoint, RequestTimes};
 
 use super::parts::{or_dash, scrolling};
-use super::requests::{request_distribution, thousandth};
+use super::requests::{TIMES, request_distribution, thousandth};
 use crate::chart::{Axis, Chart, ChartShape, Drawn, Rule, RulePosition, absent, short};
 use crate::facts::{Facts, Trial};
-
-/// Metrics with a distribution, and their headings.
-const SHOWN: [(Metric, &str); 3] = [
-    (Metric::TimeToFirstToken, "Time to first token"),
-    (Metric::InterTokenLatency, "Inter-token latency"),
-    (Metric::RequestLatency, "Request latency"),
-];
 
 /// Quantiles that AIPerf exports, as parts of the requests.
 const QUANTILES: [(Statistic, f64); 11] = [
@@ -57,9 +50,9 @@ pub(super) fn all(facts: &Facts) -> Markup {
             "The successful requests: shares by AIPerf's record of each, where the results hold that, otherwise by the quantiles that it exports. Solid: trials that passed; dashed: missed; dotted: invalid. "
             "In each trial's box: 25 to 75 % of the requests and the median; its stroke: 5 to 95 %; its point: 99 %."
         }
-        @for (metric, title) in SHOWN { (metric_section(facts, metric, title)) }
+        @for (metric, title) in TIMES { (metric_section(facts, metric, title)) }
         details { summary { "The numbers" }
-            @for (metric, title) in SHOWN { (table(&distributions(&facts.trials, metric), title)) }
+            @for (metric, title) in TIMES { (table(&distributions(&facts.trials, metric), title)) }
         }
     }
 }

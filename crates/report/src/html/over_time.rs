@@ -26,7 +26,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
     if timeline.spans.is_empty() {
         return absent(&title, UNSAMPLED);
     }
-    let line = together(timeline, Together::Sum, |worker| &worker.rate);
+    let line = together(timeline, |sum, _| sum, |worker| &worker.rate);
     let mut chart = wide(timeline, "throughput-chart", &title, timeline.unit.per_second(), &line);
     let shown = timeline.marks.iter().take(MARKS);
     let rules = (1..).zip(shown.clone()).map(|(number, mark): (usize, _)| Rule {
@@ -50,9 +50,9 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
 pub(super) fn latency(timeline: &Timeline) -> Markup {
     html! {
         h3 { "Engines over time" }
-        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: the part of a wait that lies in the workers." }
+        p.legend { "Means over all workers by the engines' own counters: requests over 5 s, tokens over 1 s. They show the part of a wait that lies in the workers." }
         @for (anchor, title, of) in LATENCIES {
-            @let line = together(timeline, Together::Mean, of);
+            @let line = together(timeline, |sum, workers| sum / workers, of);
             @if line.iter().all(Vec::is_empty) {
                 (absent(title, if timeline.spans.is_empty() { UNSAMPLED } else { "the engines do not export it" }))
             } @else {
@@ -62,15 +62,8 @@ pub(super) fn latency(timeline: &Timeline) -> Markup {
     }
 }
 
-/// Way in which workers become one line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Together {
-    Sum,
-    Mean,
-}
-
-/// All workers as one line, second by second.
-fn together(timeline: &Timeline, how: Together, of: impl Fn(&WorkerTimeline) -> &ChartLine) -> ChartLine {
+/// All workers as one line, second by second. `join` takes the sum of their values and the number of them.
+fn together(timeline: &Timeline, join: fn(f64, f64) -> f64, of: impl Fn(&WorkerTimeline) -> &ChartLine) -> ChartLine {
     let points: Vec<Vec<(f64, f64)>> = timeline
         .workers
         .iter()
@@ -86,8 +79,7 @@ fn together(timeline: &Timeline, how: Together, of: impl Fn(&WorkerTimeline) -> 
         };
         let values: Vec<f64> = points.iter().filter_map(value).collect();
         let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
-        let parts = if how == Together::Mean { f64::from(count) } else { 1.0 };
-        Some((at, values.iter().sum::<f64>() / parts))
+        Some((at, join(values.iter().sum(), f64::from(count))))
     };
     let part = |span: &Span| {
         (span.from + 1..=span.until)

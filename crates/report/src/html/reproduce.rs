@@ -25,15 +25,15 @@ pub(super) fn steps(facts: &Facts) -> Markup {
         }
         h3 { "Run it again" }
         pre tabindex="0" { code {
-            "kubectl apply -f perfvalidation.yaml\n"
-            "kubectl annotate perfval -n " (namespace) " " (name) " perfvalidation.dev/rerun=\"$(date +%s)\" --overwrite   # if it is there already\n"
-            "kubectl wait perfval/" (name) " -n " (namespace) " --for=condition=Complete --timeout=1h"
+            @if manifest.is_some() { "kubectl perfval run -f perfvalidation.yaml" }
+            @else { "kubectl perfval rerun -n " (namespace) " " (name) " --watch   # measures its present spec" }
         } }
         @if let Some(saved) = &facts.saved {
             h3 { "Judge the same trials again" }
             pre tabindex="0" { code {
                 "kubectl get configmap -n " (namespace) " " (quoted(&saved.name)) " -o json > results.json\n"
                 "kubectl perfval judge results.json -f perfvalidation.yaml"
+                @if manifest.is_none() { "   # your manifest" }
             } }
         }
         @if !commands.is_empty() {
@@ -73,7 +73,7 @@ fn digests(facts: &Facts) -> Markup {
         h3 { "Digests and seeds" }
         (scrolling("Digests", &html! {
             table {
-                caption { "What must be equal for the same measurement" }
+                caption { "Digests and seeds of this run" }
                 tbody { @for (name, value) in &rows { tr { th scope="row" { (name) } td.digest { (value) } } } }
             }
         }))

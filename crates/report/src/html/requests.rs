@@ -8,11 +8,11 @@ use crate::timeline::{BETWEEN, ChartLine};
 
 use super::over_time::second;
 
-/// Drawn times, their anchors and their headings.
-const TIMES: [(&str, &str, Metric); 3] = [
-    ("requests-first", "Time to first token", Metric::TimeToFirstToken),
-    ("requests-token", "Inter-token latency", Metric::InterTokenLatency),
-    ("requests-whole", "Request latency", Metric::RequestLatency),
+/// Times of a request, and their headings.
+pub(super) const TIMES: [(Metric, &str); 3] = [
+    (Metric::TimeToFirstToken, "Time to first token"),
+    (Metric::InterTokenLatency, "Inter-token latency"),
+    (Metric::RequestLatency, "Request latency"),
 ];
 
 /// A line in a drawing: its class, and its value.
@@ -43,7 +43,7 @@ pub(super) fn over_time(facts: &Facts) -> Markup {
                 "Requests that began in each " (length(&trials)) " of the measured phase and ended well, by AIPerf's own record of each. "
                 "Solid: half of them took at most so long; dashed: 90 %; dotted: 99 %."
             }
-            @for of in TIMES { (drawn(&trials, of)) }
+            @for (metric, title) in TIMES { (drawn(&trials, metric, title)) }
         }
     }
 }
@@ -107,7 +107,7 @@ fn length(trials: &[Placed<'_>]) -> String {
     }
 }
 
-fn drawn(trials: &[Placed<'_>], (anchor, title, metric): (&str, &str, Metric)) -> Markup {
+fn drawn(trials: &[Placed<'_>], metric: Metric, title: &str) -> Markup {
     let all = || trials.iter().flat_map(|trial| trial.parts(metric)).flatten();
     let largest = all().map(|point| thousandth(point.p99)).fold(0.0, f64::max);
     if all().next().is_none() {
@@ -115,7 +115,7 @@ fn drawn(trials: &[Placed<'_>], (anchor, title, metric): (&str, &str, Metric)) -
     }
     let seconds = trials.last().map_or(0, Placed::until);
     let mut chart = Chart::new(
-        anchor,
+        format!("requests-{}", metric.as_str()),
         title,
         (960.0, 230.0),
         Axis::exactly("s", second(seconds)),

@@ -169,6 +169,22 @@ fn the_rule_s_path_ends_beyond_its_boundary() {
 }
 
 #[test]
+fn a_page_runs_the_manifest_again_if_it_has_one() {
+    let run = recorded::slow();
+    let (of_manifest, of_object) = (
+        "kubectl perfval run -f perfvalidation.yaml",
+        "kubectl perfval rerun -n perf h200-slow-gpu --watch",
+    );
+    let own = "-f perfvalidation.yaml   # your manifest";
+    let page = report(&run).html();
+    assert!(page.contains(of_manifest) && !page.contains(of_object), "{page}");
+    assert!(!page.contains(own), "{page}");
+    let page = RunReport::from_results(&run.results).expect("a report").html();
+    assert!(page.contains(of_object) && !page.contains(of_manifest), "{page}");
+    assert!(page.contains(own), "{page}");
+}
+
+#[test]
 fn the_same_run_gives_the_same_bytes() {
     for (one, other) in runs().iter().zip(runs()) {
         assert_eq!(report(one).files(), report(&other).files());

@@ -1,8 +1,8 @@
 //! What pipelines read, read back by other code than wrote it.
 
-use perfval_api::Verdict;
+use perfval_api::{GateResult, GateStatus, Verdict};
 use quick_junit::{Report as Junit, TestCaseStatus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::recorded::{self, Saved};
 use super::{report, runs};
@@ -58,6 +58,34 @@ fn a_miss_that_the_rule_absorbed_is_not_red() {
     let ctrf: Value = serde_json::from_str(&report(&run).ctrf()).expect("JSON");
     assert_eq!(ctrf["results"]["summary"]["failed"], 0);
     assert_eq!(ctrf["results"]["summary"]["skipped"], 1);
+}
+
+#[test]
+fn a_gate_that_has_nothing_to_compare_with_yet_is_not_red() {
+    let mut run = recorded::slow();
+    let status = run.object.status.as_mut().expect("a status");
+    status.gates.push(GateStatus {
+        name: "own-past".to_owned(),
+        observed: None,
+        effective: "90".to_owned(),
+        result: GateResult::Unmeasured,
+        margin_percent: None,
+    });
+    for (metric, is_red) in [
+        ("OwnPastPercent", false),
+        ("BaselinePercent", false),
+        ("SlowestWorkerPercent", true),
+    ] {
+        let gate = json!({"name": "own-past", "metric": metric, "operator": ">=", "threshold": "90"});
+        run.object
+            .spec
+            .gates
+            .push(serde_json::from_value(gate).expect("a gate"));
+        let read = junit(&report(&run).junit());
+        let case = read.test_suites[1].test_cases.last().expect("a gate");
+        assert_eq!(red(&case.status), is_red, "{metric}: {case:#?}");
+        run.object.spec.gates.pop();
+    }
 }
 
 #[test]

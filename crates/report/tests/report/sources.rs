@@ -9,6 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{PerfValidation, Verdict};
 use perfval_report::{Error, Export, RunReport};
+use perfval_verdict::environment;
 use perfval_verdict::frame::Payload;
 use perfval_verdict::gate::Share;
 use perfval_verdict::node_facts::NodeFacts;
@@ -143,6 +144,13 @@ fn a_config_map_alone_is_enough_for_all_but_the_manifest() {
         .expect("a message");
     assert!(page.contains(&message) && page.contains("SlowWorker"));
     assert!(page.contains("the manifest is not in the results"));
+    let status = run.object.status.as_ref().expect("a status");
+    let digest = environment::digest(status.state.environment.as_ref().expect("an environment"));
+    assert!(report.junit().contains(&digest) && page.contains(&digest), "{page}");
+    assert!(
+        page.contains("No comparison with an earlier run is recorded."),
+        "{page}"
+    );
     // What the margin says of it: the spec is not there.
     assert!(
         page.contains("≥ 27000") && page.contains("≤ 2000"),
@@ -264,7 +272,15 @@ fn without_results_there_are_the_numbers_of_the_status() {
 #[test]
 fn a_spec_that_changed_since_is_noted() {
     let mut run = recorded::healthy();
-    assert!(!report(&run).html().contains("The spec changed"));
+    let page = report(&run).html();
+    assert!(
+        !page.contains("The spec changed") && page.contains("Rules out"),
+        "{page}"
+    );
     run.object.metadata.generation = Some(2);
-    assert!(report(&run).html().contains("The spec changed"));
+    let page = report(&run).html();
+    assert!(
+        page.contains("The spec changed") && !page.contains("Rules out"),
+        "{page}"
+    );
 }

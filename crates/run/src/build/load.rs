@@ -9,7 +9,7 @@ const FEWEST_PROMPTS: i64 = 100;
 /// Most of them, and of their tokens together. AIPerf 0.13.0 makes them before each trial: 100 of 128 tokens took 1.2 s on two
 /// cores, 5,000 took 3.8 s, 20,000 took 10.9 s; 20,000 of 4,000 tokens were not made after two and a half minutes. The
 /// prefix caches of eight H100 have room for about 2.7 million tokens (computed) of Qwen3-8B (147 KB each), prompts and answers together, so
-/// little of this many comes back from them. The fewest prompts exceed these tokens from 25,600 tokens each on.
+/// few repeated prompts are still in them. The fewest prompts exceed these tokens from 25,600 tokens each on.
 const MOST_PROMPTS: i64 = 20_000;
 const MOST_TOKENS: i64 = MOST_PROMPTS * 128;
 /// AIPerf's seeds have 32 bits.

@@ -14,9 +14,6 @@ pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
 /// Kueue's labels that a Job has as well as a pod.
 const QUEUE: [&str; 2] = [QUEUE_LABEL, "kueue.x-k8s.io/priority-class"];
 
-/// Longest label value that the API server takes.
-const LABEL_VALUE_MAX: usize = 63;
-
 /// Metadata of a child: its name, the object's namespace and ownership, all labels.
 pub fn metadata(run: &Run<'_>, name: String, component: &str) -> ObjectMeta {
     ObjectMeta {
@@ -35,7 +32,7 @@ pub fn labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
         [
             ("name", "perfvalidation".to_owned()),
             ("instance", run.name().to_owned()),
-            ("version", label_value(&run.settings.version)),
+            ("version", run.settings.version.clone()),
             ("component", component.to_owned()),
             ("part-of", "perfvalidation".to_owned()),
             ("managed-by", "perfvalidation-operator".to_owned()),
@@ -77,29 +74,4 @@ pub fn own_labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
-}
-
-/// A version as a label value; `1.2.0+build` would be refused.
-fn label_value(text: &str) -> String {
-    let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    let value: String = text.chars().map(allowed).take(LABEL_VALUE_MAX).collect();
-    value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::label_value;
-
-    #[test]
-    fn any_version_becomes_a_valid_label_value() {
-        assert_eq!(label_value("1.2.0-rc.1+abc/def"), "1.2.0-rc.1-abc-def");
-        assert_eq!(label_value("v1+"), "v1");
-        assert_eq!(label_value(&"9".repeat(80)).len(), 63);
-    }
 }

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use perfval_api::{PerfValidationStatus, Verdict, Why};
+use perfval_api::{Environment, PerfValidationStatus, Verdict, Why};
+use perfval_verdict::environment;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -93,6 +94,11 @@ pub fn results_sha256(results: &ConfigMap) -> String {
 /// The verdict, and the part of the status that no later phase changes.
 fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
     let (status, id) = (run.status(), run.id());
+    // The status has the digest only once the run ends, which is after this.
+    let environment = status.state.environment.as_ref().map(|known| Environment {
+        digest: Some(environment::digest(known)),
+        ..known.clone()
+    });
     let summary = json!({
         "object": { "namespace": run.namespace(), "name": run.name(), "uid": run.uid() },
         "run": status.run.as_ref().map(|run| json!({
@@ -101,7 +107,7 @@ fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
         "verdict": verdict,
         "reason": why.reason.as_str(),
         "message": why.message,
-        "environment": status.state.environment,
+        "environment": environment,
         "placement": status.placement,
         "plan": { "deviceIds": status.state.plan.device_ids, "expectedBy": status.state.plan.expected_by },
         "thresholds": status.state.thresholds,

@@ -31,8 +31,8 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
 }
 
 /// Returns true if claims and volumes of a pod are prepared, even if earlier attempts failed: its sandbox exists, or
-/// a container began to pull its image or to run.
-pub(super) fn prepared(pod: &Pod) -> bool {
+/// a container began to pull its image or to run. The kubelet's warnings explain no such pod.
+pub fn prepared(pod: &Pod) -> bool {
     let sandbox = pod_condition(pod, "PodReadyToStartContainers");
     sandbox.is_some_and(|condition| condition.status == "True")
         || container_statuses(pod)

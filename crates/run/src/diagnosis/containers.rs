@@ -111,8 +111,9 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     let ended = |state: Option<&ContainerState>| state.and_then(|state| state.terminated.clone());
     let end: Option<ContainerStateTerminated> = ended(state).or_else(|| ended(container.last_state.as_ref()));
     let code = end.as_ref().map(|end| end.exit_code);
-    // A container that was never started, and an init container that did its work.
-    if container.restart_count == 0 && code.is_none_or(|code| code == 0) {
+    // An init container that succeeded in the end, and a container that was never started.
+    let is_done = ended(state).is_some_and(|end| end.exit_code == 0);
+    if is_done || (container.restart_count == 0 && code.is_none_or(|code| code == 0)) {
         return None;
     }
     let is_running = is_running(container);
@@ -125,10 +126,14 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
         let text = evidence("killed for its memory use".to_owned());
         return sign(Obstacle::OOMKilled, text, crashes >= EXPLAINED_CRASHES);
     }
-    let (obstacle, line) = match log::crash(logs, &pod.name_any(), &container.name) {
+    let (obstacle, line) = match log::failure(logs, &pod.name_any(), &container.name) {
         Some((obstacle, line)) => (obstacle, format!(": {line}")),
-        None => (Obstacle::CrashLoop, String::new()),
+        None => (None, String::new()),
     };
+    // A worker cannot write to the cache: another disk is full.
+    let obstacle = obstacle
+        .filter(|obstacle| *obstacle != Obstacle::CacheFull)
+        .unwrap_or(Obstacle::CrashLoop);
     let needed = if obstacle == Obstacle::CrashLoop {
         CRASHES
     } else {

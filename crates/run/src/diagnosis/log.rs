@@ -71,18 +71,11 @@ pub fn clean(run: &Run<'_>, log: &str) -> String {
     redactor.redact(&lines.join("\n"))
 }
 
-/// Obstacle in the log of a container that crashes, with the line.
-pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obstacle, String)> {
+/// Obstacle in the log of a container that failed, if its log contains one, and the line that explains most.
+pub(crate) fn failure(logs: &[PodLog], pod: &str, container: &str) -> Option<(Option<Obstacle>, String)> {
     let log = logs
         .iter()
         .find(|log| log.of.pod == pod && log.of.container == container)?;
-    let text = log.text.present()?;
-    find(text, &CRASHES).or_else(|| Some((Obstacle::CrashLoop, last_words(text)?)))
-}
-
-/// Obstacle in the log of a pod that ran once and failed, if its log contains one, and the line that explains most.
-pub(crate) fn failure(logs: &[PodLog], pod: &str) -> Option<(Option<Obstacle>, String)> {
-    let log = logs.iter().find(|log| log.of.pod == pod)?;
     let text = log.text.present()?;
     match find(text, &CRASHES) {
         Some((obstacle, line)) => Some((Some(obstacle), line)),

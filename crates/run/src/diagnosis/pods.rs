@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
+pub use super::claims::prepared as is_prepared;
 pub use super::sign::{Judged, Proof, Sign, Trouble, most_telling};
 use super::{claims, containers, rejection, scheduling};
 use crate::observed::{PodEvent, PodLog};
@@ -10,11 +11,6 @@ use crate::readiness::container_statuses;
 /// Returns true if an image of a pod is not for its node's architecture.
 pub fn is_of_other_architecture(pod: &Pod) -> bool {
     container_statuses(pod).any(|container| containers::other_architecture(container).is_some())
-}
-
-/// Returns true if the kubelet has prepared claims and volumes of a pod. Its warnings explain no such pod.
-pub fn is_prepared(pod: &Pod) -> bool {
-    claims::prepared(pod)
 }
 
 /// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it. `gpus`: resource of

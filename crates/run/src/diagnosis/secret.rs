@@ -74,7 +74,7 @@ impl Redactor {
     /// Redacts what AIPerf and servers wrote into a record.
     pub fn redact_record(&self, record: &mut TrialRecord) {
         for text in record.outcome.texts_mut() {
-            *text = self.redact(text);
+            *text = self.redact_cut(text);
         }
     }
 
@@ -118,20 +118,27 @@ impl Redactor {
         }
     }
 
-    /// Redacts a text that may have been cut: the beginning of a value before the cut is hidden, too.
+    /// Redacts a text that may have been cut. The beginning of a value or of a private key before each cut is hidden, too.
     pub fn redact_cut(&self, text: &str) -> String {
-        let Some(kept) = text.strip_suffix('…') else {
-            return self.redact(text);
+        let text = self.hide_values(text);
+        let Some((cut, rest)) = text.rsplit_once('…') else {
+            return self.redact(&text);
         };
+        let pieces: Vec<String> = cut.split('…').map(|piece| self.hide_beginning(piece)).collect();
+        self.redact(&format!("{}…{rest}", pieces.join("…")))
+    }
+
+    /// A text without the beginning of a secret at its end.
+    fn hide_beginning(&self, text: &str) -> String {
         let beginnings = self.values.iter().filter_map(|value| {
             let lengths = (SHORTEST..value.len()).rev();
             lengths
                 .filter(|length| value.is_char_boundary(*length))
-                .find(|length| kept.ends_with(&value[..*length]))
+                .find(|length| text.ends_with(&value[..*length]))
         });
-        let length = beginnings.max().unwrap_or(0);
+        let length = beginnings.chain(open_key(text)).max().unwrap_or(0);
         let hidden = if length > 0 { HIDDEN } else { "" };
-        self.redact(&format!("{}{hidden}…", &kept[..kept.len() - length]))
+        format!("{}{hidden}", &text[..text.len() - length])
     }
 
     /// Redacts an object of Kubernetes: values of variables, fields and flags with secret names, and every text in it. The
@@ -189,6 +196,13 @@ fn flag_values(words: &[String]) -> impl Iterator<Item = &str> {
                 .filter(|next| is_flag(word) && is_secret(word) && !is_flag(next))
                 .map(String::as_str),
         })
+}
+
+/// Length of a private key in PEM without its last line, behind the first line.
+fn open_key(text: &str) -> Option<usize> {
+    let (_, key) = text.rsplit_once("-----BEGIN ")?;
+    let (_, body) = key.split_once(PRIVATE_KEY)?;
+    (!body.contains(PRIVATE_KEY)).then_some(body.len())
 }
 
 /// A text without private keys in PEM, from the first line of each to its last.

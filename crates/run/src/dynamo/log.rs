@@ -15,9 +15,10 @@ pub const CRASHES: [(&str, Obstacle); 19] = [
     ("is not a valid model identifier", Obstacle::ModelNotFound),
     ("Repo id must", Obstacle::ModelNotFound),
     ("Model snapshots for", Obstacle::ModelNotFound),
+    // Only of a pod that runs offline: its cache lacks a file.
+    ("outgoing traffic has been disabled", Obstacle::ModelNotFound),
     ("No space left on device", Obstacle::CacheFull),
     ("Got: ConnectError", Obstacle::ModelUnreachable),
-    ("outgoing traffic has been disabled", Obstacle::ModelUnreachable),
     ("couldn't connect to", Obstacle::ModelUnreachable),
     ("Max retries exceeded with url", Obstacle::ModelUnreachable),
     ("Name or service not known", Obstacle::ModelUnreachable),

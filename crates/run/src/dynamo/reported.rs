@@ -12,7 +12,7 @@ pub enum State {
     Failed,
     /// Weaker than its name: it was seen with five of eight workers ready.
     Successful,
-    /// Not yet either.
+    /// Neither yet.
     Coming,
 }
 

@@ -21,7 +21,6 @@ use super::definition::{Definition, QUICK, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
-use crate::diagnosis::obstacle::Obstacle;
 use crate::diagnosis::pods::Trouble;
 use crate::job::Standing;
 use crate::observed::{Need, Needs};
@@ -31,7 +30,7 @@ use crate::run::Run;
 use crate::{build, job, norms, patience, progress, time};
 use open::{claims, confirm_again, open, try_open, unread};
 
-pub(super) use open::{before_trial, begin};
+pub(super) use open::{before_trial, begin, record_last_crash};
 
 /// Pause after a log that could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(5);
@@ -56,7 +55,7 @@ fn needs(run: &Run<'_>) -> Needs {
     }
 }
 
-/// Each trial has its own limit. Its Job is ended by the kubelet, outage or not, so ours comes a little later.
+/// Each trial has its own limit. The Job controller ends its Job, outage or not, so ours comes a little later.
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Limit {
     let last = status.state.trials.last();
     let since = last.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
@@ -68,7 +67,7 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
     if open_trial(&pass.status).is_none() {
-        open::record_last_crash(pass);
+        record_last_crash(pass);
     }
     let reason = match why.reason {
         Reason::Running => Reason::BenchmarkTimeout,
@@ -175,7 +174,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
 /// Step for a trouble of the trial's pod, or of the node; `None` without one.
 fn in_trouble(pass: &mut Pass<'_>, pod: Option<&Pod>) -> Option<Step> {
     let sign = signs::worst(pass, pod)?;
-    let trouble = mark_generator(sign.trouble);
+    let trouble = mark_generator(sign.trouble, pod);
     let why = trouble.why();
     if !sign.is_sure {
         return Some(Step::Wait(why));
@@ -206,14 +205,16 @@ fn stopped(trouble: &Trouble) -> Step {
     Step::error(cause.reason().unwrap_or(Reason::BenchmarkFailed), evidence)
 }
 
-/// Marks a trouble of the load generator's pod as such. A trouble of the node affects all pods.
-fn mark_generator(trouble: Trouble) -> Trouble {
-    if trouble.obstacle == Obstacle::NodeNotReady {
-        return trouble;
-    }
-    Trouble {
-        evidence: format!("load generator: {}", trouble.evidence),
-        ..trouble
+/// Marks a trouble of the load generator's pod as such. That of a node or of a controller contains its name.
+fn mark_generator(trouble: Trouble, pod: Option<&Pod>) -> Trouble {
+    let is_shown = |pod: &Pod| trouble.evidence.contains(&format!("pod {}", pod.name_any()));
+    if pod.is_some_and(is_shown) {
+        Trouble {
+            evidence: format!("load generator: {}", trouble.evidence),
+            ..trouble
+        }
+    } else {
+        trouble
     }
 }
 
@@ -263,7 +264,7 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
     pass.note(Event {
         warning: true,
         reason,
-        action: format!("Trial{number}").into(),
+        action: format!("Trial{number}Run").into(),
         note: format!("trial {number}: {outcome:?}, {numbers}{cause}"),
     });
 }

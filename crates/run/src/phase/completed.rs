@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Leftovers, Phase, Reason, Trigger, Why};
+use perfval_api::{Leftovers, Phase, Reason, Trigger, Why, condition};
 
 use super::definition::Definition;
 use crate::decision::Effect;
@@ -69,7 +69,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
                 if let Some(left) = left {
                     pass.look_again_in(left);
                 }
-                delete_after_ttl(pass);
                 return Step::Rest;
             }
         };
@@ -95,11 +94,16 @@ pub(crate) fn leave(run: &Run<'_>) -> Step {
     )
 }
 
-/// Remaining time for which the user keeps objects; `None` without a limit, and before the run is over.
+/// Remaining time for which the user keeps objects; `None` without a limit, and before the run is over. It counts from the
+/// removal that did not take place: a run that judges saved trials again ends later, and removes nothing.
 pub(super) fn kept_for(pass: &Pass<'_>) -> Option<Duration> {
     let lasts = pass.run.spec().kept_seconds_after_finished?;
     let over = pass.status.run.as_ref().and_then(|run| run.completed_at)?;
-    let until = time::after(over, Duration::from_secs(u64::try_from(lasts).unwrap_or(0)));
+    let removal = condition::find(&pass.status, condition::CLEANED_UP);
+    let since = removal.map_or(over, |removal| {
+        over.min(time::from_kubernetes(&removal.last_transition_time))
+    });
+    let until = time::after(since, Duration::from_secs(u64::try_from(lasts).unwrap_or(0)));
     Some(time::until(until, pass.now))
 }
 
@@ -116,8 +120,7 @@ fn remove_leftovers(pass: &mut Pass<'_>) {
 
 fn delete_after_ttl(pass: &mut Pass<'_>) {
     // A run that is held back is still to come.
-    let is_kept = pass.status.state.leftovers == Some(Leftovers::Kept);
-    if is_kept || interruption::next_trigger(pass.run).is_some() {
+    if interruption::next_trigger(pass.run).is_some() {
         return;
     }
     let (Some(ttl), Some(over)) = (

@@ -20,7 +20,7 @@ use crate::observed::{DryRunResult, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::Contender;
 use crate::run::Run;
-use crate::{build, dynamo, job, readiness, status, time};
+use crate::{build, dynamo, job, patience, readiness, status, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -28,6 +28,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// The pod that fills the cache is watched; its age and its events are not.
 const STILL_FILLING: Duration = Duration::from_secs(5);
 const FILLING: &str = "filling the model cache";
+
+/// Time for the log of a filler that failed. It only explains the end; a node that died never shows it.
+const LOG_GRACE: Duration = Duration::from_secs(15);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -43,7 +46,7 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if is_accepted(run) {
-        // Why the pod that fills the cache does not.
+        // Shows what keeps the cache from filling.
         let filler = fills_cache(run.spec()).then_some(Need::Workload);
         return Needs::new([Need::CacheJob, Need::Deployment].into_iter().chain(filler));
     }
@@ -74,7 +77,7 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     own_cache(spec).is_some()
 }
 
-/// Returns whether the API server accepted the deployment in a dry run.
+/// Returns true if the API server accepted the deployment in a dry run.
 fn is_accepted(run: &Run<'_>) -> bool {
     run.status().state.accepted_at.is_some()
 }
@@ -265,7 +268,11 @@ fn still_filling(pass: &mut Pass<'_>) -> Step {
 
 /// Reason why the Job failed, from the log of its pod.
 fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
-    let pods = pass.seen.pods.present().map_or(&[][..], Vec::as_slice);
+    let seen = pass.seen;
+    if let Seen::Unknown(why) = &seen.pods {
+        return unread(pass, fill, why);
+    }
+    let pods = seen.pods.present().map_or(&[][..], Vec::as_slice);
     let is_running = |pod: &Pod| !readiness::is_failed(pod) && pod.metadata.deletion_timestamp.is_none();
     if readiness::fillers(pods, &pass.run.id()).any(is_running) {
         // Read before it ended: its log is read by the next pass.
@@ -273,8 +280,16 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
         return Step::wait(Reason::Running, FILLING);
     }
     let failed = || readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
-    let said = failed().find_map(|pod| log::failure(&pass.seen.pod_logs, &pod.name_any()));
+    let said = failed().find_map(|pod| log::failure(&seen.pod_logs, &pod.name_any(), build::FILL_CONTAINER));
     let why_ended = failed().find_map(|pod| ended::removed(pod).or_else(|| ended::out_of_memory(pod)));
+    let mut unknown = seen.pod_logs.iter().filter_map(|log| log.text.unknown());
+    let unknown = unknown.next().filter(|_| said.is_none() && why_ended.is_none());
+    if let Some(why) = unknown {
+        let since = patience::waits_since(pass, Reason::ModelCacheFailed.as_str(), &fill.name_any());
+        if !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
+            return unread(pass, fill, why);
+        }
+    }
     let job = format!("Job {} could not fill the model cache", fill.name_any());
     let how = job::failure(fill);
     match said {
@@ -288,11 +303,22 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
         }
         said => {
             let said = said.map_or(String::new(), |(_, line)| format!(": {line}"));
-            let why = match why_ended {
-                Some(why) => format!(": {why}"),
-                None => format!("{said}; check model.name, its token and the network"),
+            let why = match (why_ended, unknown) {
+                (Some(why), _) => format!(": {why}"),
+                (None, Some(why)) => format!("; its log cannot be read: {why}"),
+                (None, None) => format!("{said}; check model.name, its token and the network"),
             };
             Step::error(Reason::ModelCacheFailed, format!("{job} ({how}){why}"))
         }
     }
+}
+
+/// Waits for a read that may show why the Job failed.
+fn unread(pass: &mut Pass<'_>, fill: &Job, why: &str) -> Step {
+    pass.look_again_in(LOOK_AGAIN);
+    let (name, how) = (fill.name_any(), job::failure(fill));
+    Step::wait(
+        Reason::Running,
+        format!("model cache: Job {name} failed ({how}): {why}"),
+    )
 }

@@ -14,7 +14,7 @@ use crate::attendance::Limit;
 use crate::build::PackedTrial;
 use crate::decision::Effect;
 use crate::diagnosis::error_logs;
-use crate::observed::{ChildRef, Need, Needs};
+use crate::observed::{Child, ChildRef, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{build, names, norms};
@@ -25,6 +25,8 @@ const KEPT: Duration = Duration::from_mins(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Pause after a read that failed: each reads every trial's log again.
 const READ_AGAIN: Duration = Duration::from_secs(2);
+/// Earlier runs that are looked through for results: a forged run number must not make a pass long.
+const LOOKED_THROUGH: usize = 10_000;
 /// One text from the first pass to the last: the saved summary holds the status, and must not differ between passes.
 pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
@@ -124,19 +126,22 @@ fn packed_trials(pass: &Pass<'_>) -> Result<BTreeMap<i64, PackedTrial>, String> 
 
 /// Results of runs that are older than those that the spec keeps. What cannot be listed now is deleted by a later run.
 fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
+    let saved = pass.seen.saved_results.present().into_iter().flatten();
+    let saved: Vec<&Child> = saved.filter(|results| results.ours && !results.deleting).collect();
     let last = pass.run.status().run.as_ref().map_or(0, |run| run.number);
-    let first = last.saturating_sub(pass.run.spec().results_history_limit.into());
+    let limit = usize::try_from(pass.run.spec().results_history_limit).unwrap_or_default();
+    // A run that judged again or gave way has a number and no results.
+    let earlier = (1..last).rev().take(LOOKED_THROUGH);
     // Its own id too: a status without its run, as an operator older than the CRD left it, made a run delete what it had
     // just saved (seen on the lab).
-    let kept: Vec<String> = (first..=last)
+    let kept: Vec<String> = earlier
         .map(|number| names::run_id(pass.run.uid(), number))
+        .filter(|id| saved.iter().any(|results| results.run == *id))
+        .take(limit)
         .chain([pass.run.id()])
         .collect();
-    let saved = pass.seen.saved_results.present().into_iter().flatten();
-    saved
-        .filter(|results| results.ours && !results.deleting && !kept.contains(&results.run))
-        .map(|results| results.id.clone())
-        .collect()
+    let outdated = saved.into_iter().filter(|results| !kept.contains(&results.run));
+    outdated.map(|results| results.id.clone()).collect()
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict is valid without the full exports.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::{Holder, Plan, Seen, Sizing};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
@@ -68,7 +68,12 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if !queue::is_queued(&pass.status) {
         return clear(pass);
     }
-    let stays_in_line = matches!(pass.seen.turn, Seen::Present(Turn::Queued(_)) | Seen::NotAsked);
+    // What cannot be read ends no place in the queue.
+    let stays_in_line = match &pass.seen.turn {
+        Seen::Present(Turn::Queued(_)) | Seen::NotAsked | Seen::Unknown(_) => true,
+        Seen::Present(Turn::Sized(Sizing::Wait { reason, .. })) => *reason == Reason::CallFailed,
+        Seen::Present(Turn::Sized(_)) | Seen::Absent => false,
+    };
     if !stays_in_line
         && let Some(run) = &mut pass.status.run
         && run.queue_ahead.take().is_some()
@@ -90,6 +95,9 @@ fn clear(pass: &mut Pass<'_>) -> Step {
         teardown::Removal::Unknown(what) => return unreadable(&what),
     }
     pass.status.state.clears_first = false;
+    status::unplace(&mut pass.status);
+    // The removal does not count towards `timeouts.sizing`.
+    pass.status.state.last_in_line = Some(pass.now);
     Step::work(Reason::Running, "counting free GPUs")
 }
 
@@ -119,7 +127,9 @@ fn queued(pass: &mut Pass<'_>, place: &QueuePlace) -> Step {
     }
     status::unplace(&mut pass.status);
     let before = pass.status.run.as_ref().and_then(|run| run.queue_ahead);
-    let written = before.zip(pass.status.state.place_written_at);
+    // After a look that failed the message is another one.
+    let is_shown = pass.status.reason.as_deref() == Some(Reason::InLine.as_str());
+    let written = before.zip(pass.status.state.place_written_at).filter(|_| is_shown);
     if written.is_some_and(|(before, at)| !worth_saying(before, at, place, pass.now)) {
         return Step::Wait(pass.last_why());
     }
@@ -156,8 +166,12 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
     let status = &mut pass.status;
     let unchanged = status.placement.as_ref() == Some(&plan.placement) && status.state.plan == plan.details;
     let written = status.state.chosen_at.filter(|_| unchanged);
+    // A plan from before a lost race is not this one.
+    let began = status::phase_started_at(status);
+    let is_of_this_phase = |since: &DateTime<Utc>| began.is_none_or(|began| *since >= began);
+    let remembered = pass.seen.chosen_since.filter(is_of_this_phase);
     // Other operators have to see the plan before it is confirmed. Otherwise the planner's memory is enough.
-    let remembered = pass.seen.chosen_since.filter(|_| !pass.run.settings.shares_the_cluster);
+    let remembered = remembered.filter(|_| !pass.run.settings.shares_the_cluster);
     let Some(since) = written.or(remembered) else {
         let why = Why::new(
             Reason::Running,
@@ -186,8 +200,8 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
     }
     // A plan for another node may have been given back before.
-    let of_node = |known: &Finding| known.cause == Cause::GPUsMissing.as_str();
-    pass.status.diagnosis.retain(|known| !of_node(known));
+    let findings = &mut pass.status.diagnosis;
+    findings.retain(|known| known.cause != Cause::GPUsMissing.as_str());
     if let Some(finding) = missing(&plan, &plan.details) {
         pass.find(finding);
     }

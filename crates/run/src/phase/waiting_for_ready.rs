@@ -10,7 +10,7 @@ use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
 
-use super::benchmarking::before_trial;
+use super::benchmarking::{before_trial, record_last_crash};
 use super::definition::{Definition, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
@@ -52,18 +52,35 @@ pub(crate) fn after_completion(run: &Run<'_>) -> impl Iterator<Item = Need> {
     before_trial(run).chain(unconfirmed.map(|_| Need::Devices))
 }
 
-/// Two waits: for the components, then for a completion.
+/// Two waits: for the components, then for a completion. Components that were ready once have the time of both, so that
+/// one lapse ends no run.
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Limit {
     let timeouts = &spec.timeouts;
     match status.state.ready_since {
         Some(ready) => Limit::new(ready, time::duration(&timeouts.endpoint_ready)),
+        None if was_ready(status) => {
+            let both = time::duration(&timeouts.workload_ready) + time::duration(&timeouts.endpoint_ready);
+            Limit::new(began, both)
+        }
         None => Limit::new(began, time::duration(&timeouts.workload_ready)),
     }
 }
 
+/// Returns true if every component of the deployment was ready before.
+fn was_ready(status: &PerfValidationStatus) -> bool {
+    let deployment = status.state.deployment.as_ref();
+    deployment.is_some_and(|deployment| deployment.endpoint.is_some())
+}
+
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    record_last_crash(pass);
     let (limit, not_ready) = if pass.status.state.ready_since.is_some() {
         ("timeouts.endpointReady", Reason::EndpointNotReady)
+    } else if was_ready(&pass.status) {
+        (
+            "timeouts.workloadReady and timeouts.endpointReady",
+            Reason::WorkloadNotReady,
+        )
     } else {
         ("timeouts.workloadReady", Reason::WorkloadNotReady)
     };
@@ -169,6 +186,7 @@ pub(super) fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let may_resize = pass.status.state.trials.is_empty();
     let state = &mut pass.status.state;
     if !may_resize || state.resizes >= resizes {
+        record_last_crash(pass);
         return Step::End(perfval_api::Verdict::Error, why);
     }
     state.resizes += 1;
@@ -176,6 +194,9 @@ pub(super) fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     // The run keeps the node until its objects there are gone, and then confirms its plan again.
     state.chosen_at = None;
     state.failed_since = None;
+    if let Some(deployment) = &mut state.deployment {
+        deployment.endpoint = None;
+    }
     let again = format!("sizing again: {}", why.message);
     // Apart from the event of the phase: a second one of the same reason loses its text.
     pass.note(Event::warning(Reason::LostRace, "SizeAgain", again.clone()));
@@ -266,9 +287,9 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     if let Some(environment) = &mut pass.status.state.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
-    // The request was sent as soon as every component was ready.
+    // The first request was sent as soon as every component was ready. One from before a lapse is older.
     let asked_for = match pass.seen.probe {
-        Probe::InFlight(time) => time,
+        Probe::InFlight(time) => time.min(PROMPT),
         Probe::Idle | Probe::Answered(_) => Duration::ZERO,
     };
     pass.status.state.ready_since.get_or_insert(pass.now - asked_for);

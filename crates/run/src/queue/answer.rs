@@ -17,7 +17,7 @@ pub struct Others<'o, 'a> {
 pub(super) struct NodesOfRuns {
     /// All of them with the names of the runs, for messages.
     named: HeldNodes,
-    /// All of them without names. A message has one group for them, so each of them changes its text.
+    /// All of them without names. A message counts them in one group: each node changes its text.
     unnamed: HeldNodes,
     /// Nodes of runs that are not at work, also without names.
     kept: HeldNodes,

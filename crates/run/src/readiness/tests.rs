@@ -41,6 +41,26 @@ fn workers_with_shares_of_a_gpu_are_misplaced() {
     }
 }
 
+/// The kubelet lists the sidecar first.
+#[test]
+fn the_newest_end_of_a_worker_is_its_last_exit() {
+    let ended = |name: &str, code: i32, at: &str| {
+        let last = json!({ "terminated": { "exitCode": code, "finishedAt": at } });
+        json!({ "name": name, "image": "", "imageID": "", "ready": true, "restartCount": 1, "lastState": last })
+    };
+    let sidecar = ended("istio-proxy", 0, "2026-11-20T12:00:00Z");
+    let mut pod = worker("w-0", "");
+    pod.status = from_value(json!({ "containerStatuses": [sidecar, ended("main", 139, "2026-11-20T12:05:00Z")] }))
+        .expect("a status");
+    let pods = Pods {
+        workers: vec![&pod],
+        ..Pods::default()
+    };
+    let recorded = workers(&pods, &[], &[], &Seen::NotAsked);
+    assert_eq!(recorded[0].last_exit.as_deref(), Some("exit code 139"));
+    assert_eq!(recorded[0].ended_by, None);
+}
+
 fn claim(owner: &str, devices: &[&str]) -> ResourceClaim {
     let results: Vec<_> = devices
         .iter()

@@ -1,7 +1,7 @@
-//! Texts and statuses of bounded size.
+//! A status of bounded size.
 
-use perfval_api::PerfValidationStatus;
 use perfval_api::text::cut;
+use perfval_api::{PerfValidationStatus, Phase};
 use perfval_verdict::diagnosis::cause::SHOWN;
 
 use super::publish;
@@ -9,8 +9,8 @@ use super::publish;
 /// Largest status (bytes); etcd and every watcher carry it on each change.
 const STATUS: usize = 31 * 1024;
 
-/// Keeps a status within its size in every case. Explanations go before data that later passes need. The summary in
-/// the results ConfigMap keeps all of it.
+/// Keeps a status within its size in every case. Explanations go before data that later passes need. The results
+/// ConfigMap keeps each trial's record.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
     let cuts: [fn(&mut PerfValidationStatus); 12] = [
@@ -61,15 +61,20 @@ pub fn fit(status: &mut PerfValidationStatus) {
             }
         },
         |status| status.diagnosis.truncate(SHOWN),
-        // The last phases: what a pass needs of the timeline is when the current one began.
+        // A pass needs the start of the current phase. A policy counts GPU time from the last deployment.
         |status| {
             let timeline = &mut status.state.timeline;
-            timeline.drain(..timeline.len().saturating_sub(4));
+            let last = timeline.split_off(timeline.len().saturating_sub(4));
+            timeline.retain(|entry| entry.phase == Phase::Deploying);
+            timeline.drain(..timeline.len().saturating_sub(1));
+            timeline.extend(last);
         },
-        // The saved results have these numbers, and nothing is decided by them.
+        // Each trial's record has these numbers. Failed requests stay, because they decide which logs are saved.
         |status| {
             for trial in &mut status.state.trials {
-                (trial.errors, trial.requests, trial.ttft_p99_ms) = (None, None, None);
+                trial.errors = trial.errors.filter(|errors| *errors > 0);
+                trial.requests = trial.requests.filter(|_| trial.errors.is_some());
+                trial.ttft_p99_ms = None;
                 if !trial.margins.is_empty() {
                     trial.margin_percent = None;
                 }

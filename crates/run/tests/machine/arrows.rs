@@ -124,7 +124,7 @@ fn rows() -> Vec<Row> {
         row("an error after a measured trial", Some(Evaluating), || { changed(second_trial_hangs(), |s| { s.step(); s.step(); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a named StorageClass that does not exist", Some(Pending), || begun(json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "none"}}}})), CleaningUp, Some(Error), "StorageClassMissing"),
         row("deleted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
-        row("its deadline ended the Job, and no result is left", Some(Evaluating), || showing(Showing::TimedOut), CleaningUp, Some(Error), "BenchmarkTimeout"),
+        row("its deadline ended the Job, and no result is left", Some(Evaluating), || showing(Showing::TimedOut), CleaningUp, Some(Error), "BenchmarkTimeout: no result"),
         row("the Job never ends", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.showing = Showing::Hang; s.step(); s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a fast deployment passes", Some(Evaluating), || settled(Evaluating), CleaningUp, Some(Passed), "GatesMet"),
         row("a slow deployment fails", Some(Evaluating), || showing(Showing::Slow), CleaningUp, Some(Failed), "GatesMissed"),
@@ -176,6 +176,14 @@ fn every_row_takes_its_arrow() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_suspended_run_ended_before_it_is_resumed() {
+    let mut story = suspended();
+    let ended = story.now;
+    story.wait(3600).spec(json!({"suspend": false})).until(Pending);
+    assert_eq!(story.status().state.history[0].completed_at, ended);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use perfval_api::{Phase, Verdict, meta};
 use perfval_run::Effect;
 use serde_json::json;
 
+use super::moments::stricter;
 use super::queue::holder;
 use super::story::{Showing, Story};
 
@@ -128,6 +129,20 @@ fn a_kept_run_expires() {
         Vec::new(),
         "and rests, although the annotation is there"
     );
+}
+
+#[test]
+fn changed_gates_do_not_begin_the_time_of_a_kept_run_again() {
+    let mut story = Story::with(json!({"keptSecondsAfterFinished": 600}));
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Phase::Completed);
+    story.wait(500);
+    stricter(&mut story);
+    story.until(Phase::Evaluating).until(Phase::Completed);
+    assert!(story.deployed, "it is still kept");
+    story.wait(101).step();
+    story.until(Phase::Completed);
+    assert!(!story.deployed, "it has expired");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use perfval_api::{Phase, Severity, Verdict, condition};
 use perfval_run::names;
-use perfval_run::observed::ProbeAnswer;
+use perfval_run::observed::{PodEvent, Probe, ProbeAnswer};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
@@ -133,6 +133,44 @@ fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
     }
 }
 
+#[test]
+fn the_reason_of_a_cache_that_could_not_be_filled_is_read_again_after_a_failed_read() {
+    let mut story = filling(json!({"phase": "Running"}));
+    story.steps(3);
+    story.cache_job = Some("Failed");
+    story.around.filler = Some(json!({"phase": "Failed"}));
+    story.around.filler_log = Some("Cannot access gated repo for url http://h/m.\n");
+    story.pods_unreadable = true;
+    story.step();
+    story.assert_verdict(None, "Running", "its pods are not known");
+    story.assert_message("): GET pods: 403");
+    (story.pods_unreadable, story.logs_unreadable) = (false, true);
+    story.step();
+    story.assert_verdict(None, "Running", "its log is not known");
+    story.logs_unreadable = false;
+    story.step();
+    story.assert_error("ModelGated");
+
+    // It ends in any case; a log only explains.
+    let mut story = filling(json!({"phase": "Running"}));
+    story.steps(3);
+    story.cache_job = Some("Failed");
+    story.around.filler = Some(json!({"phase": "Failed"}));
+    story.around.filler_log = Some("Fetching 12 files:  41%\n");
+    story.logs_unreadable = true;
+    story.steps(20);
+    story.assert_error("ModelCacheFailed");
+    story.assert_message("; its log cannot be read: ");
+    let mut story = filling(json!({"phase": "Running"}));
+    story.steps(3);
+    story.cache_job = Some("Failed");
+    story.pods_unreadable = true;
+    story.step();
+    story.wait(100_000);
+    story.steps(2);
+    story.assert_error("ModelCacheFailed");
+}
+
 /// The model is not to blame for a node that ran out of disk.
 #[test]
 fn a_cache_whose_pod_was_ended_by_others_says_who() {
@@ -217,6 +255,28 @@ fn a_node_that_goes_away_ends_the_trial_on_it() {
     story.assert_error("NodeNotReady");
 }
 
+/// A worker was deleted during a trial.
+#[test]
+fn a_worker_that_a_quota_refuses_is_no_trouble_of_the_load_generator() {
+    let mut story = Story::new();
+    story.showing = Showing::Hang;
+    story.around.generator = Some(json!({"phase": "Running"}));
+    story.until(Phase::Benchmarking);
+    story.steps(4);
+    story.around.lacks_worker = true;
+    story.around.refusals = vec![PodEvent {
+        pod: "ReplicaSet pv-1-worker-6d".into(),
+        pod_uid: "u".into(),
+        reason: "FailedCreate".into(),
+        message: "Error creating: pods \"pv-1-worker-6d-x2x\" is forbidden: exceeded quota: small".into(),
+        last_seen: Some(story.now),
+    }];
+    story.step();
+    story.assert_verdict(None, "QuotaExceeded", "");
+    let message = story.message();
+    assert!(message.starts_with("ReplicaSet pv-1-worker-6d: Error"), "{message}");
+}
+
 #[test]
 fn a_kubelet_that_comes_back_in_time_ends_nothing() {
     let mut story = Story::new();
@@ -247,6 +307,36 @@ fn a_frontend_of_another_model_is_named_and_believed_after_ten_seconds() {
         "{}",
         story.message()
     );
+
+    // Another worker may have been the first, however long the frontend was silent.
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.answers(ProbeAnswer::Refused(404, String::new())).looks(6, 10);
+    story
+        .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
+        .steps(2);
+    story.assert_verdict(None, "ModelNotServed", "the first such answer");
+    story.step();
+    story.assert_error("ModelNotServed");
+
+    // An answer from before a lapse is not the first one.
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story
+        .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
+        .steps(4);
+    story.workers_ready = false;
+    story.step();
+    assert_eq!(story.status().state.unanswered, None);
+    story.workers_ready = true;
+    story.probe = Probe::InFlight(Duration::from_secs(6));
+    story.steps(2).wait(15);
+    story
+        .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
+        .steps(2);
+    story.assert_verdict(None, "ModelNotServed", "the first answer since the lapse");
+    story.step();
+    story.assert_error("ModelNotServed");
 }
 
 #[test]
@@ -277,6 +367,23 @@ fn a_wait_that_ends_says_how_far_the_pods_came() {
         said.contains("0 of 2 workers are ready, 2 have a pod, the frontend is not ready"),
         "{said}"
     );
+}
+
+/// A canary of Dynamo 1.5 takes the readiness of a worker whose first completion is slow.
+#[test]
+fn components_that_were_ready_once_have_the_time_of_both_waits() {
+    let timeouts = json!({"workloadReady": "1m", "endpointReady": "1m", "endpointProbe": "1m"});
+    let mut story = Story::with(json!({"timeouts": timeouts}));
+    story.until(Phase::WaitingForReady);
+    story.answers(ProbeAnswer::Empty).steps(3);
+    assert!(story.status().state.ready_since.is_some());
+    story.looks(3, 10);
+    story.workers_ready = false;
+    story.looks(4, 10);
+    story.assert_verdict(None, "WorkloadNotReady", "a lapse");
+    story.looks(6, 10);
+    story.assert_error("WorkloadNotReady");
+    story.assert_message("gave up: timeouts.workloadReady and timeouts.endpointReady passed");
 }
 
 #[test]

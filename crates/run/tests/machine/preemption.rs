@@ -7,7 +7,8 @@ use perfval_run::observed::PodEvent;
 use perfval_sizing::Seen;
 use serde_json::json;
 
-use super::moments::{at, changed};
+use super::moments::{at, changed, kept};
+use super::queue::holder;
 use super::story::{Showing, Story};
 
 fn preempt(story: &mut Story, pod: &'static str) {
@@ -110,6 +111,24 @@ fn runs_that_give_way_share_the_time_for_the_whole_run() {
     assert_eq!(story.status().state.first_started_at, None);
 }
 
+/// The look that begins the next run notices the outage, or an earlier one.
+#[test]
+fn an_outage_during_the_removal_does_not_count_for_the_next_run() {
+    for stuck in [false, true] {
+        let mut story = Story::with(json!({"timeouts": {"total": "10m"}}));
+        story.until(Benchmarking);
+        preempt(&mut story, "w0");
+        story.preempted = None;
+        story.stuck = stuck;
+        story.step();
+        assert_eq!(story.phase(), Some(CleaningUp));
+        story.stuck = false;
+        story.outage(1200).step();
+        story.assert_passes();
+        story.assert_run(2, Trigger::Preempted);
+    }
+}
+
 /// A policy counts the GPU time of all runs of the day.
 #[test]
 fn gpu_time_of_earlier_runs_is_kept() {
@@ -128,6 +147,36 @@ fn gpu_time_of_earlier_runs_is_kept() {
         expected += gpus * (earlier.until - since).num_seconds();
         assert_eq!(earlier.seconds, expected);
     }
+}
+
+/// Another took its GPUs, and it was in the queue for two hours.
+#[test]
+fn gpu_time_begins_with_the_last_deployment() {
+    let mut story = at(WaitingForReady);
+    story.unschedulable = true;
+    story.until(Sizing);
+    story.unschedulable = false;
+    story.others = vec![holder("first", "n1", true)];
+    story.steps(3);
+    assert_eq!(story.reason(), "InLine");
+    story.wait(7200).step();
+    let waited = story.now;
+    story.others.clear();
+    story.until(Benchmarking);
+    let (since, _) = story.status().held_gpus().expect("GPUs");
+    assert!(since > waited, "{since}");
+}
+
+/// A child of a policy was kept for a day. Its removal is no new GPU time.
+#[test]
+fn gpu_time_ends_with_the_run_if_a_user_keeps_its_gpus() {
+    let mut story = kept();
+    let over = story.status().run.expect("a run").completed_at;
+    story.wait(86_400);
+    story.annotate(perfval_api::meta::NO_CLEANUP, None);
+    story.until(CleaningUp).until(Completed);
+    let (_, until) = story.status().held_gpus().expect("GPUs");
+    assert!(until.is_some() && until == over, "{until:?}");
 }
 
 /// On a dead node the removal took two days, which would use up the budget of a policy.

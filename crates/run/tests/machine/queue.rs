@@ -13,6 +13,7 @@ use perfval_sizing::{Fleet, Plan, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
+use super::moments::{kept, overdue};
 use super::story::Story;
 
 fn now() -> DateTime<Utc> {
@@ -402,6 +403,72 @@ fn the_limit_counts_from_the_end_of_the_line() {
 }
 
 #[test]
+fn an_unreadable_cluster_ends_no_place_in_the_queue() {
+    let mut story = Story::with(json!({"timeouts": {"sizing": "60s"}}));
+    story.until(Phase::Sizing);
+    story.others = vec![holder("first", "n1", true)];
+    story.step();
+    story.assert_at(Phase::Sizing, "InLine");
+    let everything = |story: &mut Story, is_unreadable: bool| story.unreadable = is_unreadable;
+    let quotas = |story: &mut Story, is_unreadable: bool| story.quotas_unreadable = is_unreadable;
+    for lose in [everything, quotas] {
+        lose(&mut story, true);
+        story.step();
+        story.wait(7200).step();
+        story.assert_at(Phase::Sizing, "CallFailed");
+        lose(&mut story, false);
+        story.step();
+        story.assert_at(Phase::Sizing, "InLine");
+        story.assert_message("perf/first");
+    }
+}
+
+#[test]
+fn a_run_that_follows_an_overdue_removal_holds_no_node_once_it_has_ended() {
+    let mut story = Story::new();
+    story.until(Phase::Benchmarking);
+    story.stuck = true;
+    story.annotate(perfval_api::meta::RERUN, Some("again"));
+    story.until(Phase::CleaningUp).step();
+    story.wait(4000).step();
+    assert_eq!(story.status().state.leftovers, Some(perfval_api::Leftovers::Overdue));
+    story.stuck = false;
+    story.until(Phase::Pending);
+    assert!(!perfval_sizing::holds_node(&story.status()));
+}
+
+#[test]
+fn a_run_that_leaves_the_queue_shows_no_place_in_it() {
+    let mut story = Story::new();
+    story.until(Phase::Sizing);
+    story.others = vec![holder("first", "n1", true)];
+    story.step();
+    let ahead = |story: &Story| story.status().run.and_then(|run| run.queue_ahead);
+    assert_eq!(ahead(&story), Some(1));
+    story.spec(json!({"suspend": true})).until(Phase::Suspended);
+    assert_eq!(ahead(&story), None);
+}
+
+#[test]
+fn the_removal_before_a_run_sizes_again_has_its_own_time() {
+    let mut story = Story::with(json!({"timeouts": {"sizing": "0s"}}));
+    story.until(Phase::WaitingForReady);
+    story.unschedulable = true;
+    story.stuck = true;
+    story.until(Phase::Sizing);
+    story.step();
+    story.unreadable = true;
+    story.steps(3);
+    story.assert_at(Phase::Sizing, "CallFailed");
+    story.unreadable = false;
+    story.wait(70).step();
+    story.stuck = false;
+    story.unschedulable = false;
+    story.until(Phase::Deploying);
+    assert_eq!(story.verdict(), None);
+}
+
+#[test]
 fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
@@ -421,4 +488,46 @@ fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
         (story.reason(), perfval_sizing::holds_node(&story.status())),
         ("Saturated".into(), false)
     );
+}
+
+/// The finalizer of others, such as that of an Argo CD hook, holds the object.
+#[test]
+fn a_deleted_run_that_others_hold_gives_its_node_back_and_rests() {
+    for phase in [Phase::WaitingForReady, Phase::Completed] {
+        let mut story = Story::new();
+        story.until(phase);
+        let finalizers = story.object.metadata.finalizers.get_or_insert_default();
+        finalizers.push("others.example/hold".into());
+        story.delete().until(Phase::CleaningUp);
+        assert!(perfval_sizing::holds_node(&story.status()), "nothing is confirmed yet");
+        story.steps(5);
+        let rests = story.status();
+        assert_eq!(rests.phase, Some(Phase::CleaningUp));
+        assert!(!perfval_sizing::holds_node(&rests), "its GPUs are free");
+        let decision = story.step();
+        assert_eq!((decision.recheck, decision.status), (None, rests));
+    }
+}
+
+#[test]
+fn a_run_that_follows_a_kept_or_overdue_one_holds_its_node_until_it_has_left_it() {
+    for mut story in [kept(), overdue()] {
+        story.stuck = true;
+        story.annotate(perfval_api::meta::RERUN, Some("again"));
+        let holds = |story: &Story| {
+            let status = story.status();
+            let run = Contender::new(&story.object.metadata, &story.object.spec, &status, true, story.now);
+            let kept = run.and_then(|run| run.keeps());
+            (perfval_sizing::holds_node(&status), kept.map(|kept| kept.node))
+        };
+        let held = (true, Some("n1".to_owned()));
+        story.until(Phase::Pending);
+        assert_eq!(holds(&story), held);
+        story.until(Phase::Sizing).step();
+        assert_eq!(holds(&story), held, "its pods are still there");
+        story.stuck = false;
+        story.free = 0;
+        story.steps(3);
+        assert_eq!((story.reason(), holds(&story)), ("Saturated".into(), (false, None)));
+    }
 }

@@ -53,6 +53,10 @@ fn results_of_runs_beyond_the_limit_are_deleted() {
         "never those of the run itself"
     );
     assert_eq!(deleted(100, Seen::Present(all())), Vec::<String>::new());
+    // Runs 3 to 12 saved nothing: they judged again, or gave way.
+    let some = || [1, 2, 13].map(|run| saved("u-1", run)).to_vec();
+    assert_eq!(deleted(2, Seen::Present(some())), Vec::<String>::new());
+    assert_eq!(deleted(1, Seen::Present(some())), ["run-1"]);
 }
 
 #[test]

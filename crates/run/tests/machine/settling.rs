@@ -1,6 +1,8 @@
 //! A plan is two equal readings at least two seconds apart, and no other run may count on its GPUs meanwhile.
 
+use chrono::TimeDelta;
 use perfval_api::Phase;
+use perfval_run::{Observed, Run, machine};
 
 use super::story::Story;
 
@@ -18,6 +20,21 @@ fn a_plan_is_read_twice_two_seconds_apart() {
     assert_eq!(story.phase(), Some(Phase::Sizing), "one second is not enough");
     story.step();
     assert_eq!(story.phase(), Some(Phase::Deploying));
+}
+
+#[test]
+fn a_plan_from_before_the_phase_is_read_twice_too() {
+    let mut story = Story::new();
+    story.until(Phase::Sizing).wait(60);
+    let run = Run::new(&story.object, &story.settings);
+    for (ago, next) in [(5, Phase::Deploying), (100, Phase::Sizing)] {
+        let seen = Observed {
+            chosen_since: Some(story.now - TimeDelta::seconds(ago)),
+            ..story.turn()
+        };
+        let decision = machine::decide(&run, &seen, story.now);
+        assert_eq!(decision.status.phase, Some(next), "chosen {ago} s ago");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
+use chrono::TimeDelta;
 use perfval_api::{
     Comparison, DecodeSpeed, DeviceStatus, EarlierRun, EndedBy, Finding, GateResult, GateStatus, PassedRun,
     PerfValidationStatus, Phase, PhaseSeconds, RelativeSpeed, Severity, TimelineEntry, TrialOutcome, TrialState,
@@ -195,6 +196,28 @@ fn a_status_of_eight_gpus_eight_trials_and_ten_earlier_runs_has_at_most_16_kib()
         serde_json::from_str::<PerfValidationStatus>(&json).expect("a status"),
         before
     );
+}
+
+#[test]
+fn every_cut_keeps_failed_requests_and_the_start_of_the_gpu_time() {
+    let mut status = usual_of_eight();
+    // It lost the GPUs of its first deployment, and waited for others.
+    let lost = TimelineEntry {
+        phase: Phase::Deploying,
+        started_at: status.state.timeline[0].started_at - TimeDelta::hours(2),
+        completed_at: None,
+    };
+    status.state.timeline.insert(0, lost);
+    let held = status.held_gpus();
+    status.state.trials[0].errors = Some(31);
+    status.message = Some("long ".repeat(8 * 1024));
+    fit(&mut status);
+    assert_eq!(status.held_gpus(), held);
+    assert_eq!(status.state.timeline.len(), 5, "{:?}", status.state.timeline);
+    let counts: Vec<_> = (status.state.trials.iter())
+        .map(|trial| (trial.errors, trial.requests))
+        .collect();
+    assert_eq!(counts[..2], [(Some(31), Some(7_680)), (None, None)]);
 }
 
 #[test]

@@ -53,7 +53,9 @@ pub struct Story {
     /// Whether the driver has taken one GPU of the node out of service.
     pub tainted: bool,
     pub unreadable: bool,
-    /// Whether the pods cannot be listed, unlike everything else.
+    /// True if the quotas of the namespace cannot be listed, unlike everything else.
+    pub quotas_unreadable: bool,
+    /// True if the pods cannot be listed, unlike everything else.
     pub pods_unreadable: bool,
     /// Whether the watch of the claims still shows the holder of a shared GPU, which is gone.
     pub watch_is_behind: bool,
@@ -125,6 +127,7 @@ pub struct Story {
     pub leaving_worker: bool,
     pub children: Vec<Child>,
     pub stuck: bool,
+    /// Whether the logs of pods and of finished trials cannot be read.
     pub logs_unreadable: bool,
     pub saved: Option<String>,
     /// Every results ConfigMap that was saved, by its name.
@@ -180,6 +183,7 @@ impl Story {
             plugin_faulty: 0,
             tainted: false,
             unreadable: false,
+            quotas_unreadable: false,
             pods_unreadable: false,
             watch_is_behind: false,
             watch_lacks_claims: false,

@@ -1,8 +1,11 @@
 //! What a run reports: causes before a benchmark, the order of conditions, events that say what to do, history.
 
+use std::time::Duration;
+
 use perfval_api::{Finding, Phase, Severity, Verdict, Word, condition, meta};
+use perfval_run::Decision;
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::observed::ProbeAnswer;
+use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
@@ -87,6 +90,22 @@ fn a_late_first_completion_has_no_effect() {
 }
 
 #[test]
+fn a_probe_from_before_a_lapse_shortens_no_wait() {
+    let mut story = Story::with(json!({"timeouts": {"endpointReady": "2m", "endpointProbe": "2m"}}));
+    story.until(Phase::WaitingForReady);
+    story.probe = Probe::InFlight(Duration::from_secs(6));
+    story.steps(2);
+    assert!(story.status().state.ready_since.is_some());
+    story.workers_ready = false;
+    story.step();
+    assert_eq!(story.status().state.ready_since, None);
+    story.workers_ready = true;
+    story.probe = Probe::InFlight(Duration::from_secs(110));
+    story.steps(2).looks(3, 10);
+    story.assert_verdict(None, "Running", "its components have been ready for half a minute");
+}
+
+#[test]
 fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     let mut story = Story::with(json!({"workload": {"dynamo": {"image": "v:1.6.1"}}}));
     story.assert_ends_in("VersionSkew");
@@ -95,7 +114,7 @@ fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.events).collect();
     let published = events
         .iter()
-        .find(|event| event.reason == Word::VersionSkew && event.action == "Diagnose");
+        .find(|event| event.reason == Word::VersionSkew && event.action == "Diagnose1");
     let published = published.expect("an event");
     assert!(
         published.warning
@@ -123,10 +142,32 @@ fn causes_with_one_word_are_published_in_one_event() {
     status.diagnosis.extend(causes.map(|cause| cause.finding("GPU-1")));
     story.until(Phase::Completed);
     let events = story.log.iter().flat_map(|decision| &decision.events);
-    let published = events.filter(|event| event.reason == Word::GPUDegraded && event.action == "Diagnose");
+    let published = events.filter(|event| event.reason == Word::GPUDegraded && event.action == "Diagnose1");
     let notes: Vec<&str> = published.map(|event| event.note.as_str()).collect();
     let [note] = notes[..] else { panic!("{notes:?}") };
     assert!(causes.iter().all(|cause| note.contains(cause.remedy())), "{note}");
+}
+
+/// Each run within six minutes of the one before has Events with texts of its own.
+#[test]
+fn two_runs_publish_no_event_with_the_same_action_and_reason() {
+    let mut story = Story::new();
+    story.showing = Showing::Slow;
+    story.until(Phase::Completed);
+    let first = story.log.len();
+    story.annotate(meta::RERUN, Some("again"));
+    story.step();
+    story.until(Phase::Completed);
+    let published = |decisions: &[Decision]| -> Vec<(Word, String)> {
+        let events = decisions.iter().flat_map(|decision| &decision.events);
+        events.map(|event| (event.reason, event.action.to_string())).collect()
+    };
+    let (before, after) = story.log.split_at(first);
+    let (before, after) = (published(before), published(after));
+    for action in ["BeginRun2", "Deploying2", "Trial1Run2", "Judge2", "Diagnose2"] {
+        assert!(after.iter().any(|(_, own)| own == action), "{action}: {after:?}");
+    }
+    assert!(after.iter().all(|event| !before.contains(event)), "{after:?}");
 }
 
 #[test]

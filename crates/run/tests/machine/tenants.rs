@@ -126,11 +126,11 @@ fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
 #[test]
 fn whether_a_namespace_is_allowed_is_not_guessed() {
     let mut story = Story::new();
-    story.permission = Seen::Unknown("no answer within 10 s".into());
+    story.permission = Seen::Unknown("no result within 10 s".into());
     story.until(Phase::Pending).step();
     story.wait(4000);
     story.assert_ends_in("CallFailed");
-    story.assert_message("no answer within 10 s");
+    story.assert_message("no result within 10 s");
     story.assert_message("timeouts.prerequisites");
 }
 

@@ -115,7 +115,18 @@ fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
         story.showing = Showing::Hang;
         story.looks(120, 30);
     });
-    for (name, story) in [("hangs", hangs), ("open", open)] {
+    // Trial 1 is void, and the deployment has to become ready again.
+    let starts_again = |waiting: Option<&'static str>| {
+        let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
+        story.showing = Showing::Starved;
+        story.until(Phase::Benchmarking).until(Phase::WaitingForReady);
+        crash(&mut story);
+        (story.workers_ready, story.pod_waiting) = (false, waiting);
+        story.looks(120, 30).until(Phase::Completed);
+        story
+    };
+    let (expires, loops) = (starts_again(None), starts_again(Some("CrashLoopBackOff")));
+    for (name, story) in vec![("hangs", hangs), ("open", open), ("expires", expires), ("loops", loops)] {
         let message = story.message();
         story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", format!("{name}: {message}"));
     }

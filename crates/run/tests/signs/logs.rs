@@ -103,6 +103,9 @@ huggingface_hub.errors.LocalEntryNotFoundError: Got: ConnectError: [Errno -3] Te
 An error happened while trying to locate the files on the Hub, and we cannot find the appropriate snapshot folder for the specified \
     revision on the local disk. Please check your internet connection and try again.
 ";
+const INCOMPLETE: &str = "OSError: We couldn't connect to 'https://huggingface.co' to load the files
+huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing traffic has been disabled.
+";
 const NO_SPACE: &str = "OSError: [Errno 28] No space left on device\n";
 
 #[test]
@@ -117,13 +120,23 @@ fn a_model_that_cannot_be_had_is_named_by_its_kind() {
             Obstacle::ModelUnreachable,
             "Temporary failure in name resolution",
         ),
-        (NO_SPACE, Obstacle::CacheFull, "No space left on device"),
+        (
+            INCOMPLETE,
+            Obstacle::ModelNotFound,
+            "outgoing traffic has been disabled",
+        ),
     ];
     for (text, obstacle, line) in cases {
         let (named, evidence) = found(1, &log("worker", text)).expect(line);
         assert_eq!(named, obstacle, "{text}");
         assert!(evidence.contains(line), "{evidence}");
     }
+    // A worker cannot write to the model cache.
+    let full = log("worker", NO_SPACE);
+    assert_eq!(found(1, &full), None, "not yet a loop");
+    let (named, evidence) = found(2, &full).expect("a loop");
+    assert_eq!(named, Obstacle::CrashLoop);
+    assert!(evidence.contains("No space left on device"), "{evidence}");
 }
 
 #[test]

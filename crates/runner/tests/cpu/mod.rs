@@ -1,10 +1,14 @@
 //! CPU of the load generator and of the node under test.
 
 use std::fs;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use perfval_verdict::frame::Outcome;
 
-use super::rig::Rig;
+use super::rig::{PATIENCE, Rig, wait_until};
 
 #[test]
 fn the_cpu_of_the_generator_is_recorded_from_its_cgroup() {
@@ -65,4 +69,45 @@ cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
     let elsewhere = record("n2");
     assert_eq!(elsewhere.record.node_cpu, None, "of another node nothing is known");
     assert_eq!(elsewhere.node.map(|facts| facts.node), Some("n2".to_owned()));
+}
+
+/// The runner waits up to 5 s for the page of a worker that hangs.
+#[test]
+fn cpus_that_rest_after_the_end_of_aiperf_are_no_part_of_the_phase() {
+    let script = r#"
+mkdir -p "$DIR/proc"
+second=1
+while ! [ -e "$DIR/enough" ]; do
+  echo "cpu  ${second}90 0 10 8 0 0 0 0 0 0" >"$DIR/new" && mv "$DIR/new" "$DIR/proc/stat"
+  second=$((second + 1))
+  sleep 0.5
+done
+cp "$EXPORT" "$DIR"/profile_export_aiperf.json
+echo $$ >"$DIR/new" && mv "$DIR/new" "$DIR/pid""#;
+    let hanging = TcpListener::bind("127.0.8.4:0").expect("a port");
+    let port = hanging.local_addr().expect("an address").port();
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&looks);
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for look in hanging.incoming() {
+            kept.push(look);
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let rig = Rig::new(script);
+    let folder = rig.dir().to_str().expect("UTF-8").to_owned();
+    let rig = rig.option("--root", &folder).option("--node", "n1");
+    let rig = rig.option("--own-node", "n1").workers(&["127.0.8.4".to_owned()], port);
+    let running = rig.start(&[]);
+    // AIPerf ends when the second look begins.
+    wait_until("the second look", PATIENCE, || looks.load(Ordering::SeqCst) >= 2);
+    fs::write(rig.dir().join("enough"), "").expect("written");
+    running.wait_for("pid");
+    let pid = fs::read_to_string(rig.dir().join("pid")).expect("a number");
+    let process = format!("/proc/{}", pid.trim());
+    wait_until("AIPerf is gone", PATIENCE, || !fs::exists(&process).expect("a process"));
+    fs::write(rig.dir().join("proc/stat"), "cpu  99990 0 10 99999 0 0 0 0 0 0\n").expect("written");
+    let cpu = running.end().payload().record.node_cpu.expect("counters");
+    assert_eq!(cpu.busy_percent, Some(100.into()), "{cpu:?}");
 }

@@ -41,10 +41,12 @@ impl ClaimUse {
         if matches!(request.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
             return Ok(None);
         }
-        let promises: Option<Vec<Promise>> =
-            Deserialize::deserialize(&request.data["spec"]["resourceClaimAllocations"])?;
-        let promises = promises.unwrap_or_default();
-        let allocations = promises.iter().filter_map(|promise| promise.allocation.as_ref());
+        let spec = &request.data["spec"];
+        let promises: Option<Vec<Promise>> = Deserialize::deserialize(&spec["resourceClaimAllocations"])?;
+        // For an extended resource (KEP-5004), since KAI 0.17.
+        let extended: Option<Promise> = Deserialize::deserialize(&spec["extendedResourceClaimAllocation"])?;
+        let promises = promises.iter().flatten().chain(&extended);
+        let allocations = promises.filter_map(|promise| promise.allocation.as_ref());
         Ok(Self::from_allocations(request, allocations, interned))
     }
 

@@ -3,7 +3,9 @@ mod saved;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{self, LimitRange, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{
+    self, LimitRange, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, ResourceQuota,
+};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
@@ -39,30 +41,30 @@ pub struct Dump {
 
 impl Dump {
     /// Adds an object, or all objects of a list.
-    pub fn add(&mut self, object: Value) -> Result<(), DumpError> {
+    pub fn add(&mut self, mut object: Value) -> Result<(), DumpError> {
         let Some(kind) = object["kind"].as_str().map(str::to_owned) else {
             return Err(DumpError::NotAnObject(object.to_string().chars().take(80).collect()));
         };
-        let Value::Object(mut fields) = object else {
-            return Ok(());
-        };
-        match (kind.strip_suffix("List"), fields.remove("items")) {
-            (Some(of), Some(Value::Array(items))) => self.add_list(of, items),
-            (_, items) => {
-                fields.extend(items.map(|items| ("items".to_owned(), items)));
-                self.add_one(&kind, Value::Object(fields))
+        match (kind.strip_suffix("List"), object.get_mut("items")) {
+            (Some(of), Some(Value::Array(items))) => {
+                let items = std::mem::take(items);
+                self.add_list(of, &object["apiVersion"], items)
             }
+            _ => self.add_one(&kind, object),
         }
     }
 
-    /// The items of a typed list, as from `kubectl get --raw`, do not name their kind.
-    fn add_list(&mut self, kind: &str, items: Vec<Value>) -> Result<(), DumpError> {
+    /// The items of a typed list, as from `kubectl get --raw`, have neither kind nor version of their own.
+    fn add_list(&mut self, kind: &str, version: &Value, items: Vec<Value>) -> Result<(), DumpError> {
         if !kind.is_empty() {
             self.found.entry(kind.to_owned()).or_default();
         }
         items.into_iter().try_for_each(|mut item| {
             if item["kind"].is_null() && item.is_object() && !kind.is_empty() {
                 item["kind"] = kind.into();
+                if version.is_string() {
+                    item["apiVersion"] = version.clone();
+                }
             }
             self.add(item)
         })
@@ -107,7 +109,9 @@ impl Dump {
     fn add_pod(&mut self, pod: &Pod) {
         let used = PodUse::read(pod, &mut self.interned);
         let asks = pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
-        if self.claim_user.is_none() && asks.is_some_and(|claims| !claims.is_empty()) {
+        let is_served = |status: &PodStatus| status.extended_resource_claim_status.is_some();
+        let has_claim = asks.is_some_and(|claims| !claims.is_empty()) || pod.status.as_ref().is_some_and(is_served);
+        if self.claim_user.is_none() && has_claim {
             self.claim_user = used
                 .as_ref()
                 .filter(|used| !used.node.is_empty())
@@ -202,6 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn items_of_a_typed_list_have_its_version() {
+        let rule = json!({ "metadata": { "name": "r" }, "spec": { "taint": { "key": "k", "effect": "NoSchedule" } } });
+        let version = "resource.k8s.io/v1";
+        let rules = json!({ "kind": "DeviceTaintRuleList", "apiVersion": version, "items": [rule] });
+        let saved = parsed(&[node(), pod(), rules]).unwrap();
+        assert_eq!(saved.inventory.taint_rules.present().unwrap()[0]["apiVersion"], version);
+    }
+
+    #[test]
+    fn the_claim_that_serves_a_pod_must_be_there() {
+        let mut served = pod();
+        let claim = json!({ "resourceClaimName": "c", "requestMappings": [] });
+        served["status"] = json!({ "extendedResourceClaimStatus": claim });
+        let error = parsed(&[node(), served]).unwrap_err();
+        let says = "there is no ResourceClaim in it, and the pod ns/p uses one";
+        assert!(error.starts_with(says), "{error}");
+    }
+
+    #[test]
     fn the_volume_of_the_model_cache_is_found_or_missed() {
         let claim = json!({
             "kind": "PersistentVolumeClaim", "metadata": { "name": "weights", "namespace": "perf" }, "spec": { "volumeName": "v" },
@@ -225,6 +248,17 @@ mod tests {
                 saved.notes
             );
         }
+    }
+
+    #[test]
+    fn the_volume_of_a_run_without_a_namespace_is_not_missed() {
+        let mut dump = Dump::default();
+        for object in [node(), pod()] {
+            dump.add(object).unwrap();
+        }
+        let notes = dump.finish("gpu.nvidia.com", "", Some("weights")).unwrap().notes;
+        let has = |text: &str| notes.iter().any(|note| note.contains(text));
+        assert!(has("no namespace is given") && !has("weights"), "{notes:?}");
     }
 
     #[test]

@@ -38,8 +38,7 @@ impl Interned {
         share(&mut self.amounts, amounts)
     }
 
-    /// Drops the values with fewer holders than this: with one after a list, in which 40,000 GPUs share no uuid; with none later,
-    /// because nodes come and go while the same values are shared for days.
+    /// Drops the values with fewer users than this: 2 after a list, as 40,000 GPUs share no uuid; 1 later, as nodes come and go.
     pub fn keep_held_by(&mut self, holders: usize) {
         keep_held_by(holders, &mut self.amounts);
         keep_held_by(holders, &mut self.labels);

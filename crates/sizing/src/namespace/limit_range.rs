@@ -23,10 +23,10 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
 /// A limit below the request of a pod, such as a namespace's default: the API server refuses the pod. `field`: its resources in the
 /// spec.
 pub fn tight(pod: &OurPod, field: &str) -> Option<String> {
-    pod.containers().find_map(|resources| {
+    pod.containers().find_map(|(what, resources)| {
         resources.requests.iter().find_map(|(name, request)| {
             let limit = resources.limits.listed(name).filter(|limit| *limit < request)?;
-            let (what, request, limit) = (pod.what, request.normalize(), limit.normalize());
+            let (request, limit) = (request.normalize(), limit.normalize());
             Some(format!(
                 "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in {field} or in the \
                  LimitRange of the namespace"
@@ -36,17 +36,18 @@ pub fn tight(pod: &OurPod, field: &str) -> Option<String> {
 }
 
 fn wrong(item: &LimitRangeItem, pod: &OurPod) -> Option<String> {
-    let measured: Vec<Resources> = match item.type_.as_str() {
-        "Container" => pod.containers().cloned().collect(),
-        "Pod" => vec![pod.total()],
+    let total = pod.total();
+    let measured: Vec<(&str, &Resources)> = match item.type_.as_str() {
+        "Container" => pod.containers().collect(),
+        "Pod" => vec![(pod.what, &total)],
         _ => Vec::new(),
     };
-    let wrong = measured.iter().find_map(|resources| {
-        too_much(item.max.as_ref(), resources)
+    measured.into_iter().find_map(|(what, resources)| {
+        let wrong = too_much(item.max.as_ref(), resources)
             .or_else(|| too_little(item.min.as_ref(), resources))
-            .or_else(|| too_elastic(item.max_limit_request_ratio.as_ref(), resources))
-    })?;
-    Some(format!("{} of type {}: {wrong}", pod.what, item.type_))
+            .or_else(|| too_elastic(item.max_limit_request_ratio.as_ref(), resources))?;
+        Some(format!("{what} of type {}: {wrong}", item.type_))
+    })
 }
 
 type Bounds<'a> = Option<&'a BTreeMap<String, Quantity>>;

@@ -152,8 +152,8 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods, priority_class: Opti
             .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
             .find(|(resource, pod)| covers(quota, pod, priority_class) && !sets_amount(pod, resource))?;
         Some(format!(
-            "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.dynamo.worker.resources and \
-             benchmark.resources, and let a LimitRange of the namespace set it for all others",
+            "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in benchmark.resources and \
+             workload.dynamo.{{worker,frontend}}.resources; a LimitRange can set it for the rest",
             name(quota),
             pod.what
         ))
@@ -161,7 +161,7 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods, priority_class: Opti
 }
 
 fn sets_amount(pod: &OurPod, resource: &str) -> bool {
-    pod.containers().all(|container| {
+    pod.containers().all(|(_, container)| {
         let (amounts, name) = measured(container, resource);
         amounts.listed(name).is_some()
     })

@@ -52,8 +52,13 @@ pub fn functions() -> Context<'static> {
     let mut functions = Context::default().with_all();
     functions.add_function(DOMAIN, domain);
     functions.add_function(CONTAINED, contained);
-    functions.add_function(EQUAL, equal);
-    functions.add_function(UNEQUAL, unequal);
+    functions.add_function(EQUAL, |left: Value, right: Value| -> ResolveResult {
+        if is_other(&left, &right) {
+            return Err(ExecutionError::NoSuchOverload);
+        }
+        Ok((left == right).into())
+    });
+    functions.add_function(UNEQUAL, |left: Value, right: Value| left != right);
     functions.add_function("dyn", |value: Value| -> ResolveResult { Ok(value) });
     functions.add_function(&format!("{}.{}", BIND.0, BIND.1), bind);
     functions
@@ -229,25 +234,6 @@ fn contained(value: Value, container: Value) -> ResolveResult {
         _ => return Err(ExecutionError::NoSuchOverload),
     };
     Ok(found.into())
-}
-
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "the interpreter registers functions of values"
-)]
-fn equal(left: Value, right: Value) -> ResolveResult {
-    if is_other(&left, &right) {
-        return Err(ExecutionError::NoSuchOverload);
-    }
-    Ok((left == right).into())
-}
-
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "the interpreter registers functions of values"
-)]
-fn unequal(left: Value, right: Value) -> bool {
-    left != right
 }
 
 /// Returns true if a value is a quantity or a version, and the other is not of the same kind.

@@ -137,8 +137,8 @@ fn a_rule_without_a_selector_taints_every_device_until_the_api_is_v1() {
         assert_eq!((report.free, report.total), (0, 8), "{version:?}");
         assert_eq!(
             report.summary(),
-            "0 of 8 GPUs free (8 tainted: DeviceTaintRule rule-0, which has no deviceSelector and so is for every device \
-             before Kubernetes 1.37)"
+            "0 of 8 GPUs free (8 tainted: k (DeviceTaintRule rule-0, which has no deviceSelector and so is for every \
+             device before Kubernetes 1.37))"
         );
     }
     if let sizing::Seen::Present(rules) = &mut inventory.taint_rules {

@@ -172,4 +172,9 @@ fn a_quota_is_not_charged_twice_for_pods_that_are_there() {
         let there = names.into_iter().fold(cluster.clone(), pod);
         assert_eq!(beside(&there, false, (true, true)), Ok(2), "on {node:?}");
     }
+    // The pod that fills the model cache is none of them, so one is still to come.
+    let pod = |cluster: Cluster, name: &str| cluster.pod(PodBuilder::on("n1", name).with_run_label());
+    let names = ["pv-1-worker-a", "pv-1-worker-b", "pv-1-cache-x"];
+    let there = names.into_iter().fold(cluster, pod);
+    assert_eq!(beside(&there, false, (true, true)).unwrap_err().0, Reason::NodeBusy);
 }

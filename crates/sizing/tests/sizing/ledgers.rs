@@ -158,7 +158,7 @@ fn claims_without_any_driver_are_refused() {
     waits(&bare, &any(), Reason::NoCandidateNode, "none of 1 nodes has a GPU");
 }
 
-fn plugin_node(name: &str, gpus: &str) -> NodeBuilder {
+pub fn plugin_node(name: &str, gpus: &str) -> NodeBuilder {
     NodeBuilder::named(name)
         .offers("nvidia.com/gpu", gpus)
         .label("nvidia.com/gpu.product", "NVIDIA-H100")

@@ -6,6 +6,7 @@ use perfval_sizing::{Seen, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
+use super::ledgers::plugin_node;
 use super::{any, choose, chosen, eight, refuses, spec, waits};
 
 /// Eight GPUs on a node with 256 CPUs, of which a pod has some.
@@ -226,6 +227,10 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
             json!({ "type": "Container", "maxLimitRequestRatio": { "cpu": "1500m" } }),
             "limit of cpu (16) may be 1500m times its request (8)",
         ),
+        (
+            json!({ "type": "Container", "maxLimitRequestRatio": { "cpu": "10" } }),
+            "load generator's container install-runner (with fixed resources) of type Container: limit of cpu",
+        ),
     ];
     for (limits, says) in rows {
         let cluster = eight().limit_range(&json!([limits]));
@@ -234,8 +239,21 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
     let harmless = json!([
         { "type": "PersistentVolumeClaim", "max": { "storage": "1Gi" } },
         { "type": "Container", "max": { "cpu": "16" }, "min": { "cpu": "10m" }, "default": { "cpu": "1" }, "defaultRequest": { "cpu": "100m" } },
+        { "type": "Container", "max": { "nvidia.com/gpu": "2" }, "default": { "nvidia.com/gpu": "0" } },
     ]);
     assert_eq!(chosen(&eight().limit_range(&harmless), &sized()).gpus, 8);
+    let of_gpus =
+        json!([{ "type": "Container", "max": { "nvidia.com/gpu": "2" }, "default": { "nvidia.com/gpu": "0" } }]);
+    let by_plugin = |gpus: i64| {
+        spec(&json!({
+            "placement": { "allocation": "DevicePlugin" },
+            "workload": { "dynamo": { "image": "i:1", "worker": { "gpus": gpus } } },
+        }))
+    };
+    let cluster = Cluster::empty().node(plugin_node("n1", "8")).limit_range(&of_gpus);
+    assert_eq!(chosen(&cluster, &by_plugin(2)).gpus, 8);
+    let says = "worker of type Container: limit of nvidia.com/gpu is 4, and the maximum is 2";
+    refuses(&cluster, &by_plugin(4), Reason::LimitRangeViolated, says);
 }
 
 #[test]
@@ -346,6 +364,28 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     let mut few = loaded("Anywhere");
     few.placement.max_gpus = Some(4);
     assert_eq!(chosen(&busy(), &few).gpus, 4, "12.288 of 16");
+    // It mounts the model cache, and the volume may be in one zone.
+    let in_zone_a = json!({ "nodeSelectorTerms": [{ "matchExpressions": [
+        { "key": "zone", "operator": "In", "values": ["a"] },
+    ] }] });
+    let with_large_in = |zone: &str| {
+        let large = NodeBuilder::named("large").offers("cpu", "24").label("zone", zone);
+        let n1 = NodeBuilder::named("n1").label("zone", "a");
+        busy().node(n1).node(large).cache_on(&in_zone_a)
+    };
+    assert_eq!(chosen(&with_large_in("a"), &anywhere).gpus, 8);
+    waits(&with_large_in("b"), &anywhere, Reason::Saturated, "no node has room");
+    // Something other than CPU may be short.
+    let mut vast = loaded("Anywhere");
+    vast.benchmark.resources.requests = Some([("memory".to_owned(), Quantity("3Ti".to_owned()))].into());
+    let says = "no node has memory 3298534883328 left for the load generator: free some, add a node, or lower \
+                minGPUs or benchmark.resources";
+    waits(&eight(), &vast, Reason::Saturated, says);
+    let mut all = loaded("Anywhere");
+    all.placement.min_gpus = 8;
+    let nine_slots = eight().node(NodeBuilder::named("n1").offers("pods", "9"));
+    let says = "no node has pods 1 left for the load generator";
+    waits(&nine_slots, &all, Reason::Saturated, says);
 }
 
 #[test]

@@ -130,6 +130,11 @@ fn shares_under_a_name_of_their_own_are_no_gpus() {
     let partitions = Cluster::empty().node(renamed(&mixed, "nvidia.com/mig-1g.10gb", "56"));
     let says = "n1: its 56 nvidia.com/mig-1g.10gb are MIG partitions (1g.10gb)";
     waits(&partitions, &any(), Reason::NoCandidateNode, says);
+    // A run that asks for partitions of another size is not advised to turn MIG off.
+    let others = Cluster::empty().node(renamed(&mixed, "nvidia.com/mig-3g.40gb", "8"));
+    let says = "neither ResourceSlices nor nvidia.com/mig-1g.10gb offer any";
+    let small = by_name("nvidia.com/mig-1g.10gb");
+    waits(&others, &small, Reason::NoDevicesPublished, says);
     // Whole GPUs next to partitions of others are whole.
     let some = Cluster::empty().node(renamed(&mixed, "nvidia.com/mig-1g.10gb", "28").offers(GPU, "4"));
     assert_eq!(chosen(&some, &any()).gpus, 4);

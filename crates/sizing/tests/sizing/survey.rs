@@ -3,7 +3,7 @@
 use perfval_api::PerfValidationSpec;
 use perfval_sizing::{Fleet, SurveyedNode};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{placed, spec};
 
@@ -58,6 +58,30 @@ fn nodes_with_gpus_are_listed_with_their_room() {
         "minGPUs": 2, "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}],
     }});
     assert_eq!(survey(&spec(&tolerant)), found(true));
+}
+
+#[test]
+fn obstacles_that_no_wait_removes_are_described() {
+    let node = |name: &str| NodeBuilder::named(name).offers(GPU, "4");
+    let inventory = cluster()
+        .node(node("tainted").taint("dedicated", "NoSchedule"))
+        .node(node("tainted-and-cordoned").taint("dedicated", "NoSchedule").cordoned())
+        .inventory();
+    let unusable = |placement: &Value| {
+        let nodes = Fleet::new(&inventory).survey(inventory.for_run(), &placed(placement), |_| true);
+        let nodes = nodes.expect("everything is known").into_iter();
+        let unusable = nodes.filter_map(|node| Some((node.name, node.unusable?.into_string())));
+        unusable.collect::<Vec<_>>()
+    };
+    let [(name, obstacle)] = &unusable(&json!({"minGPUs": 2}))[..] else {
+        panic!("full, cordoned and not ready nodes become usable")
+    };
+    assert_eq!(name, "tainted");
+    assert!(obstacle.contains("add to placement.tolerations"), "{obstacle}");
+    let by_claims = unusable(&json!({"allocation": "DRA"}));
+    let names: Vec<&str> = by_claims.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["free", "full", "other", "tainted"]);
+    assert!(by_claims[0].1.contains("DRA was asked for"), "{by_claims:?}");
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn v12_a_rule_taints_every_device_of_a_pool() {
         "deviceSelector": { "driver": GPU_DRIVER, "pool": "n1" }, "taint": { "key": "k", "effect": "NoSchedule" },
     });
     let cluster = eight().taint_rule(&by_pool);
-    let says = "n1: 0 of 8 GPUs free (8 tainted: DeviceTaintRule rule-0)";
+    let says = "n1: 0 of 8 GPUs free (8 tainted: k (DeviceTaintRule rule-0))";
     waits(&cluster, &any(), Reason::Saturated, says);
     let tolerant = placed(&json!({ "deviceTolerations": [{ "key": "k", "operator": "Exists" }] }));
     assert_eq!(chosen(&cluster, &tolerant).gpus, 8);
@@ -222,12 +222,13 @@ fn v25_a_device_is_promised_by_kai_s_scheduler() {
     gives(&eight().promised("n1", "gpu-2", "Succeeded"), 8);
     gives(&eight().promised("n1", "gpu-2", "Failed"), 8);
     // Once it is written into the claim, it still counts once.
-    gives(
-        &eight()
-            .promised("n1", "gpu-2", "Pending")
-            .claim(claim().holds("n1", "gpu-2")),
-        7,
-    );
+    let written = eight()
+        .promised("n1", "gpu-2", "Pending")
+        .claim(claim().holds("n1", "gpu-2"));
+    gives(&written, 7);
+    assert!(warnings(&written.inventory()).is_empty(), "it is not held twice");
+    let extended = eight().promised("n1", "gpu-2", "Pending").for_extended_resources();
+    assert!(!names(&gives(&extended, 7)).contains(&"gpu-2"));
 }
 
 #[test]

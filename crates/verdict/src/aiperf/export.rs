@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use perfval_api::text::cut;
 use perfval_api::{Metric, Statistic};
 use rust_decimal::Decimal;
 
 use super::object::JsonObject;
-use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, beginning, most_frequent};
+use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, VERSION_BYTES, most_frequent};
 
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
 const VERSIONS: [&str; 3] = ["0.11", "0.12", "0.13"];
@@ -35,7 +36,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
         failed,
         truncated: truncated(&export, succeeded)?,
         cancelled,
-        incomplete_reason: export.text("incomplete_reason")?.map(|r| beginning(&r, 200)),
+        incomplete_reason: export.text("incomplete_reason")?.map(|reason| cut(&reason, 200)),
         // In a trial of a fixed time every request that was sent has ended, in one way or the other.
         complete: ended && requested.is_none_or(|requested| succeeded + failed == requested),
         duration_seconds: statistic(&export, "benchmark_duration", "sec", Statistic::Avg)?,
@@ -53,7 +54,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
 
 /// The version, if it is one of [`VERSIONS`]; patch releases and pre-releases of them count.
 fn version(export: &JsonObject) -> Result<String, ReportError> {
-    let version = beginning(&export.required("aiperf_version", JsonObject::text)?, 40);
+    let version = cut(&export.required("aiperf_version", JsonObject::text)?, VERSION_BYTES);
     let known = VERSIONS.iter().any(|minor| {
         let patch = version.strip_prefix(minor);
         patch.is_some_and(|patch| !patch.starts_with(|c: char| c.is_ascii_digit()))
@@ -160,7 +161,7 @@ fn check_unit(metric: &JsonObject, wanted: &'static str) -> Result<(), ReportErr
     Err(ReportError::Wrong {
         path: metric.path("unit"),
         wanted,
-        found: beginning(&found, 40),
+        found: cut(&found, 40),
     })
 }
 
@@ -223,8 +224,8 @@ fn errors(export: &JsonObject) -> Result<Vec<ErrorKind>, ReportError> {
 pub(super) fn error_kind(details: &JsonObject, count: i64) -> Result<ErrorKind, ReportError> {
     Ok(ErrorKind {
         code: details.count("code")?,
-        kind: beginning(&details.text("type")?.unwrap_or_default(), 60),
-        message: beginning(&details.text("message")?.unwrap_or_default(), 200),
+        kind: cut(&details.text("type")?.unwrap_or_default(), 60),
+        message: cut(&details.text("message")?.unwrap_or_default(), 200),
         count,
     })
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use perfval_api::text::cut;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
@@ -120,7 +121,7 @@ impl<'a> JsonObject<'a> {
         ReportError::Wrong {
             path: self.path(key),
             wanted,
-            found: super::beginning(found, 40),
+            found: cut(found, 40),
         }
     }
 }
@@ -144,10 +145,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
                 let mut fields = BTreeMap::new();
                 while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
                     if fields.insert(key.clone(), value).is_some() {
-                        return Err(A::Error::custom(format_args!(
-                            "{DUPLICATE} `{}`",
-                            super::beginning(&key, 40)
-                        )));
+                        return Err(A::Error::custom(format_args!("{DUPLICATE} `{}`", cut(&key, 40))));
                     }
                 }
                 Ok(fields)

@@ -4,8 +4,8 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
-    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling, TrialOutcome,
-    TrialState, Verdict, quantity,
+    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
+    TrialOutcome, TrialState, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 
@@ -94,8 +94,10 @@ pub fn message(
         _ => None,
     };
     let near = near.map(|(mean, note)| {
-        let side = if mean < 0.0 { "below" } else { "above" };
-        format!("the trials' mean is {:.1} % {side} the gate{note}", mean.abs())
+        let soaks = status.state.trials.iter().any(|trial| trial.soak);
+        let kind = if soaks { "soaks" } else { "trials" };
+        let side = if mean < 0.0 { "worse" } else { "better" };
+        format!("the {kind}' mean is {:.1} % {side} than the gate{note}", mean.abs())
     });
     let found = findings.iter().map(|finding| match findings {
         [_] => in_words(finding),
@@ -160,7 +162,7 @@ fn met(gate: &Gate, judged: &GateStatus) -> String {
 /// `throughput 900 tok/s, 10 % below 1000`.
 fn missed(gate: &Gate, judged: &GateStatus) -> String {
     let observed = judged.observed.as_deref().unwrap_or("nothing");
-    let near = near(observed, &judged.effective).unwrap_or_else(|| gate.operator.sign().to_owned());
+    let near = near(observed, &judged.effective, gate.operator).unwrap_or_else(|| gate.operator.sign().to_owned());
     format!(
         "{} {observed} {}, {near} {}",
         gate.name,
@@ -169,11 +171,15 @@ fn missed(gate: &Gate, judged: &GateStatus) -> String {
     )
 }
 
-/// Distance of a number from a threshold: `10 % below`.
-fn near(observed: &str, effective: &str) -> Option<String> {
+/// Distance of a number from the threshold that it misses: `10 % below`.
+fn near(observed: &str, effective: &str, operator: GateOperator) -> Option<String> {
     let (observed, effective) = (Decimal::from_str(observed).ok()?, Decimal::from_str(effective).ok()?);
     let percent = quantity::change_percent(effective, observed)?;
-    let side = if percent.is_sign_negative() { "below" } else { "above" };
+    // Both numbers are rounded, and may be equal.
+    let side = match operator {
+        GateOperator::AtLeast => "below",
+        GateOperator::AtMost => "above",
+    };
     let shown = percent.abs().round_dp(1).normalize();
     Some(if shown.is_zero() {
         format!("just {side}")

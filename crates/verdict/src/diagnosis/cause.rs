@@ -269,7 +269,7 @@ causes! {
     /// The workers ran together for less than about ten seconds, or their engines do not count the time between tokens.
     WorkersNotCompared {
         word: NotSampled, decides: false, effect: Reported,
-        remedy: "measure longer (benchmark.duration; 60 s by default)",
+        remedy: "measure longer (benchmark.duration); only vLLM is compared",
     }
     /// The DCGM exporter did not show the run's GPUs under load.
     GPUsNotSampled {

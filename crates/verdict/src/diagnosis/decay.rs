@@ -39,11 +39,13 @@ pub fn decayed(workers: &[Worker<'_>]) -> Option<Explained> {
         Unit::Bytes => "bytes of answers",
         Unit::Requests => "requests",
     };
+    let less = lost(together);
+    let change = if less < Decimal::ZERO { "more" } else { "less" };
     let all = format!(
-        "{} {unit} a second in the first minute and {} at most in each of the last two ({} % less)",
+        "{} {unit} a second in the first minute and {} at most in each of the last two ({} % {change})",
         show(together.first.round()),
         show(together.settled().round()),
-        show(lost(together))
+        show(less.abs())
     );
     let text = std::iter::once(all).chain(some).collect::<Vec<_>>().join("; ");
     Some((Cause::ThroughputDecay, text))

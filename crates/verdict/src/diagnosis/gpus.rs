@@ -98,8 +98,14 @@ fn in_words(found: &[(&Gpu<'_>, String)]) -> Option<String> {
     Some(text.unwrap_or_else(|| format!("{}; the first one: {first}", uuids.join(", "))))
 }
 
-/// Reason why a trial lacks the requested telemetry.
-pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus], each: i64) -> Option<String> {
+/// Reason why a trial lacks the requested telemetry. `is_sampled`: a worker's samples show the time under load.
+pub fn unread(
+    record: &GpuRecord,
+    workers: &[WorkerPod],
+    devices: &[DeviceStatus],
+    each: i64,
+    is_sampled: bool,
+) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
@@ -111,9 +117,9 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus
             "none of the {on_page} GPUs on the page of metrics is known to be one of this run"
         ));
     }
-    let never = gpus.iter().all(|gpu| gpu.seen.readings == 0);
+    let never = is_sampled && gpus.iter().all(|gpu| gpu.seen.readings == 0);
     never.then(|| {
-        "the exporter's page had nothing new while the GPUs were under load: it collects every 30 s by default \
+        "no new page of the exporter showed a GPU under load (half busy or more): it collects every 30 s by default \
          (DCGM_EXPORTER_INTERVAL)"
             .to_owned()
     })
@@ -182,26 +188,18 @@ fn when(mark: Mark) -> String {
 }
 
 fn throttled(gpu: &GpuSummary) -> Option<String> {
-    let mut texts = Vec::new();
-    if let Some(slowed) = gpu
-        .slowed
-        .filter(|slowed| slowed.value >= SLOWED && slowed.value * 100 >= gpu.readings * SLOWED_PERCENT)
-    {
-        let reasons = gpu.reasons.unwrap_or_default();
+    let enough = |slowed: &Mark| slowed.value >= SLOWED && slowed.value * 100 >= gpu.readings * SLOWED_PERCENT;
+    let slowed = gpu.slowed.filter(enough).map(|slowed| {
+        let why = why(gpu.reasons.unwrap_or_default());
         let (count, readings, first) = (slowed.value, gpu.readings, slowed.at.unwrap_or_default());
-        let why = why(reasons);
-        texts.push(format!(
-            "{why} in {count} of {readings} readings under load, first in second {first}"
-        ));
-    }
+        format!("{why} in {count} of {readings} readings under load, first in second {first}")
+    });
     // Without the reasons, the time that the clocks were held down is the evidence.
-    if let Some(held) = gpu.held_back_ms.filter(|held| texts.is_empty() && held.value >= 1000) {
+    let held = gpu.held_back_ms.filter(|held| held.value >= 1000).map(|held| {
         let (seconds, first) = (held.value / 1000, held.at.unwrap_or_default());
-        texts.push(format!(
-            "heat, the board's limits or reliability held its clocks down for {seconds} s, first in second {first}"
-        ));
-    }
-    (!texts.is_empty()).then(|| texts.join(", ") + &conditions(gpu))
+        format!("heat, the board's limits or reliability held its clocks down for {seconds} s, first in second {first}")
+    });
+    slowed.or(held).map(|text| text + &conditions(gpu))
 }
 
 /// A slowdown by heat or by the power brake is a slowdown by the hardware too: the other bit adds nothing.

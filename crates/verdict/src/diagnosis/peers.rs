@@ -26,8 +26,8 @@ pub struct Worker<'a> {
     pub name: &'a str,
     /// Work that it did.
     pub load: &'a WorkerSummary,
-    /// True if its pod still exists.
-    pub has_pod: bool,
+    /// Its pod, while it exists.
+    pub pod: Option<&'a WorkerPod>,
 }
 
 /// Every sampled worker with its pod's name, where a pod has its address.
@@ -37,7 +37,7 @@ pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerPod]) -> Vec<Worke
         Worker {
             name: pod.map_or(load.address.as_str(), |pod| pod.pod.as_str()),
             load,
-            has_pod: pod.is_some(),
+            pod,
         }
     };
     loads.iter().map(worker).collect()
@@ -226,7 +226,7 @@ pub fn idle(workers: &[Worker<'_>]) -> Option<String> {
 
 /// A worker whose process restarted, or ended: its metrics port refuses what it answered before.
 pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
-    workers.iter().find_map(|Worker { name, load, has_pod }| {
+    workers.iter().find_map(|Worker { name, load, pod }| {
         // A new pod has another address: behind the same one only the process is new.
         if load.resets > 0 {
             return Some((Cause::WorkerCrashed, format!("the process of worker {name} restarted")));
@@ -242,7 +242,7 @@ pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
         let has_refused = refused >= STANDSTILL || refused.saturating_mul(2) > silent;
         (load.samples > 0 && silent >= STANDSTILL && has_refused).then(|| {
             // A pod that is removed refuses too before it is gone.
-            let cause = if *has_pod {
+            let cause = if pod.is_some() {
                 Cause::WorkerCrashed
             } else {
                 Cause::WorkerRestarted

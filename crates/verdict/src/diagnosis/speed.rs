@@ -3,7 +3,7 @@
 mod limit;
 mod words;
 
-use perfval_api::{DeviceStatus, WorkerPod};
+use perfval_api::DeviceStatus;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -50,9 +50,9 @@ pub struct SpeedSpread {
 }
 
 impl SpeedSpread {
-    /// `None` unless the speed of every worker that served is known.
-    pub fn new(loads: &[WorkerSummary]) -> Option<Self> {
-        let peers = loads.iter().map(|load| load.speed.as_ref()?.peers);
+    /// `None` unless the speed of every worker is known.
+    pub fn new<'a>(loads: impl IntoIterator<Item = &'a WorkerSummary>) -> Option<Self> {
+        let peers = loads.into_iter().map(|load| load.speed.as_ref()?.peers);
         Self::from_speeds(&peers.collect::<Option<Vec<_>>>()?)
     }
 
@@ -78,13 +78,13 @@ impl SpeedSpread {
 }
 
 /// The workers whose speed next to their peers is known.
-pub fn compared(workers: &[Worker<'_>], pods: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<Compared> {
+pub fn compared(workers: &[Worker<'_>], devices: &[DeviceStatus]) -> Vec<Compared> {
     let compared = |worker: &Worker<'_>| {
         let speed = worker.load.speed.as_ref()?;
         Some(Compared {
             name: worker.name.to_owned(),
-            gpu: gpu_in_words(worker, pods, devices),
-            uuids: uuids(worker, pods, devices),
+            gpu: gpu_in_words(worker, devices),
+            uuids: uuids(worker, devices),
             token_ms: speed.token_ms,
             batch: speed.batch,
             peers: speed.peers?,
@@ -163,11 +163,11 @@ pub fn any_slow(compared: &[Compared]) -> bool {
 }
 
 /// The GPUs of a worker, as they stand behind its name; nothing where they are not known.
-pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> String {
-    let Some(pod) = pod(worker, pods).filter(|pod| !pod.devices.is_empty()) else {
+pub fn gpu_in_words(worker: &Worker<'_>, devices: &[DeviceStatus]) -> String {
+    let Some(pod) = worker.pod.filter(|pod| !pod.devices.is_empty()) else {
         return String::new();
     };
-    let uuids = uuids(worker, pods, devices);
+    let uuids = uuids(worker, devices);
     let held = pod.devices.join(", ");
     match (uuids.len(), pod.devices.len()) {
         (0, 1) => format!(" (GPU {held})"),
@@ -182,12 +182,8 @@ pub fn slow_gpus(compared: &[Compared]) -> Vec<String> {
     uuids.take(WORKERS).flatten().collect()
 }
 
-fn pod<'a>(worker: &Worker<'_>, pods: &'a [WorkerPod]) -> Option<&'a WorkerPod> {
-    pods.iter().find(|pod| pod.pod == worker.name)
-}
-
 /// UUIDs of the GPUs that a worker holds, where the driver publishes them.
-fn uuids(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<String> {
-    let held = pod(worker, pods).into_iter().flat_map(|pod| pod.held(devices));
+fn uuids(worker: &Worker<'_>, devices: &[DeviceStatus]) -> Vec<String> {
+    let held = worker.pod.into_iter().flat_map(|pod| pod.held(devices));
     held.filter_map(|device| device.uuid.clone()).collect()
 }

@@ -46,7 +46,7 @@ const CONNECTION: [&str; 4] = [
     "ServerDisconnectedError",
 ];
 
-/// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
+/// Most telling change of the workers between two looks, such as the start of a trial and its end.
 /// `shortage`: use of the node's CPUs meanwhile, where they were full.
 pub fn changed(before: &[WorkerPod], after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
@@ -156,7 +156,7 @@ pub fn miss(
     let is_slow = gates.any(|(gate, judged)| judged.is_missed() && gate.metric != Metric::OutputSequenceLength);
     let shared = shared(workers, judged, reached).filter(|_| is_slow);
     // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
-    let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
+    let far = shared.is_some() && !any_slow(&compared(workers, &[])) && missed().any(|gate| gate.far);
     let far = far.then(|| (Cause::FarBelowGate, text.clone()));
     let only_latency = missed().all(|gate| gate.operator == GateOperator::AtMost);
     let of_tail = |gate: &Gate| gate.statistic == Statistic::P90 || BEYOND_P90.contains(&gate.statistic);
@@ -179,7 +179,7 @@ pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Re
     if held_up_enough(workers, below) {
         return None;
     }
-    let alike = alike(workers).or_else(|| unexplained(&compared(workers, &[], &[]), below?))?;
+    let alike = alike(workers).or_else(|| unexplained(&compared(workers, &[]), below?))?;
     let reached = reached.map_or(String::new(), |reached| format!("; {}", reached.in_words()));
     Some((Cause::BalancedDegradation, alike + &reached))
 }

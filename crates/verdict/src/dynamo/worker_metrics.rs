@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use perfval_api::text::cut;
+
 use crate::exposition::{self, Sample};
 use crate::number::MOST;
 use crate::workers::{Engine, Reading};
@@ -108,7 +110,7 @@ impl Page {
         if number.is_none() {
             self.wrong.get_or_insert_with(|| ExpositionError::Number {
                 series: name.to_owned(),
-                value: crate::aiperf::beginning(sample.value, 40),
+                value: cut(sample.value, 40),
             });
         }
         add(sum, number);

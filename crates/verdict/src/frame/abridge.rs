@@ -1,3 +1,4 @@
+use perfval_api::text::cut;
 use perfval_api::{Metric, Statistic};
 use serde_json::error::Category;
 
@@ -66,7 +67,8 @@ fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
         Part::ErrorTexts => leave_out_texts(record),
         Part::Workers => record.workers.clear(),
         Part::Everything => {
-            record.nonce = crate::aiperf::beginning(&record.nonce, 200);
+            let end = record.nonce.floor_char_boundary(200);
+            record.nonce.truncate(end);
             record.outcome = Outcome::Failure(Failure::Malformed {
                 message: "the record does not fit into a termination message".to_owned(),
             });
@@ -102,7 +104,7 @@ fn leave_out_texts(record: &mut TrialRecord) {
         Outcome::Failure(Failure::AllFailed { errors, .. }) => shorten(errors),
         failure @ Outcome::Failure(_) => {
             for text in failure.texts_mut() {
-                *text = crate::aiperf::beginning(text, 200);
+                *text = cut(text, 200);
             }
         }
     }

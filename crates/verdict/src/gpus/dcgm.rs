@@ -121,7 +121,7 @@ fn take(line: &str, number: usize, gpus: &mut BTreeMap<String, ScrapedGpu>) -> R
     {
         gpu.pods.insert((namespace.to_owned(), pod.to_owned()));
     }
-    // DCGM's blanks, which mean no value, begin at 2^63 − 16.
+    // DCGM's blanks (no value) of 64 bits begin at 2^63 − 16.
     if let Some(value) = sample.number(factor) {
         // A GPU that several pods share is listed once for each of them, with the same values.
         gpu.reading.set(field, gpu.reading.get(field).unwrap_or(0).max(value));

@@ -84,30 +84,29 @@ impl TrialTimes {
         let samples = series.samples.as_slice();
         let loaded = samples.iter().copied().filter(|sample| self.is_loaded(*sample));
         let loaded: Vec<GpuSample> = loaded.collect();
-        let mean = |field| mean(loaded.iter().filter_map(|sample| sample.1.get(field)));
-        let most = |field| loaded.iter().filter_map(|sample| sample.1.get(field)).max();
-        let watts = mean(Field::Power).map(|milliwatts| (milliwatts + 500) / 1000);
+        let values = |field| loaded.iter().filter_map(move |sample| sample.1.get(field));
+        let watts = mean(values(Field::Power)).map(|milliwatts| (milliwatts + 500) / 1000);
         let mut summary = GpuSummary {
             uuid: series.uuid.clone(),
             index: series.index,
             pods: series.pods.clone(),
             foreign_pods: series.foreign_pods,
             readings: count(loaded.len()),
-            sm_mhz: mean(Field::SmClock),
-            memory_mhz: mean(Field::MemoryClock),
+            sm_mhz: mean(values(Field::SmClock)),
+            memory_mhz: mean(values(Field::MemoryClock)),
             watts,
-            busy_percent: self::mean(loaded.iter().filter_map(|sample| sample.1.busy_percent())),
-            celsius: most(Field::Temperature),
-            used_mib: most(Field::MemoryUsed),
-            reasons: reasons(&loaded).reduce(|a, b| a | b),
+            busy_percent: mean(loaded.iter().filter_map(|sample| sample.1.busy_percent())),
+            celsius: values(Field::Temperature).max(),
+            used_mib: values(Field::MemoryUsed).max(),
+            reasons: values(Field::Reasons).reduce(|a, b| a | b),
             slowed: marked(&loaded, |reading| {
                 reading
                     .get(Field::Reasons)
                     .is_some_and(|reasons| reasons & SLOWDOWN != 0)
             }),
             held_back_ms: self.held_back(samples),
-            pcie_generation: most(Field::PcieGeneration),
-            pcie_width: most(Field::PcieWidth),
+            pcie_generation: values(Field::PcieGeneration).max(),
+            pcie_width: values(Field::PcieWidth).max(),
             xid: xid(samples),
             double_bit_errors: double_bit_errors(samples),
             remapped_rows: growth(samples, &[Field::RemappedRows]),
@@ -171,10 +170,6 @@ impl TrialTimes {
         let most = idle.iter().filter_map(|sample| sample.1.busy_percent()).max();
         summary.idle_busy_percent = most.filter(|_| summary.idle_busy.is_some());
     }
-}
-
-fn reasons(samples: &[GpuSample]) -> impl Iterator<Item = i64> {
-    samples.iter().filter_map(|sample| sample.1.get(Field::Reasons))
 }
 
 fn count(n: usize) -> i64 {

@@ -177,6 +177,20 @@ fn unknown_values_are_not_compared() {
     let comparison = compare(&second).expect("a comparison");
     assert_eq!(comparison.throughput_percent, None);
     assert_eq!(comparison.differs, ["gpuProduct is not known"]);
+
+    let failed = TrialState {
+        outcome: Some(TrialOutcome::Miss),
+        ..TrialState::default()
+    };
+    for trials in [vec![failed], vec![measured("1000"), measured("0")]] {
+        let mut second = passed(&passed(&PerfValidationStatus::default()));
+        second.state.trials = trials;
+        let comparison = compare(&second).expect("a comparison");
+        assert_eq!(
+            in_words(&comparison),
+            "not compared with run 1: a trial measured no throughput"
+        );
+    }
 }
 
 #[test]

@@ -82,7 +82,9 @@ impl Bins {
         }
         let bin = self.by_number.entry(self.number(request.began_ns)).or_default();
         for (sketch, time) in bin.iter_mut().zip(times) {
-            sketch.extend(time);
+            if let Some(us) = time {
+                sketch.add(us);
+            }
         }
     }
 

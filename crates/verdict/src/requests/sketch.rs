@@ -16,6 +16,13 @@ pub struct Sketch {
 }
 
 impl Sketch {
+    pub fn add(&mut self, us: f64) {
+        let count = self.buckets.entry(bucket(us)).or_default();
+        *count = count.saturating_add(1);
+        self.count += 1;
+        self.reach(us);
+    }
+
     pub fn merge(&mut self, other: Self) {
         for (bucket, count) in other.buckets {
             let all = self.buckets.entry(bucket).or_default();
@@ -46,17 +53,6 @@ impl Sketch {
     fn reach(&mut self, us: f64) {
         let (least, most) = self.ends.unwrap_or((us, us));
         self.ends = Some((least.min(us), most.max(us)));
-    }
-}
-
-impl Extend<f64> for Sketch {
-    fn extend<T: IntoIterator<Item = f64>>(&mut self, times: T) {
-        for us in times {
-            let count = self.buckets.entry(bucket(us)).or_default();
-            *count = count.saturating_add(1);
-            self.count += 1;
-            self.reach(us);
-        }
     }
 }
 

@@ -46,7 +46,7 @@ impl<'a> Evidence<'a> {
 
     /// Text behind a worker's name for its GPUs; empty if they are unknown.
     pub(super) fn gpu_of(&self, worker: &Worker<'_>) -> String {
-        gpu_in_words(worker, self.after, self.devices)
+        gpu_in_words(worker, self.devices)
     }
 }
 

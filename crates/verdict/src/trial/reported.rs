@@ -71,10 +71,10 @@ impl ReportedTrial<'_> {
             {
                 causes = vec![(Cause::TailLatency, tail)];
             }
-            // A gate on the slowest worker was missed, so they did not work alike.
-            if let Some(slowest) = self.slowest_missed() {
+            // A gate on the slowest worker was missed, so they did not work alike. Beside a slow one none is called so.
+            if let Some(slowest) = self.slowest_missed().filter(|_| self.slower().is_none()) {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
-                causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
+                causes.push((Cause::SlowWorker, slowest));
             }
             // The user of the CPUs is unknown, so the gates count. The reader must see the shortage all the same.
             if let Some(shortage) = cpu_shortage(self.evidence.record) {
@@ -86,7 +86,11 @@ impl ReportedTrial<'_> {
             return (Miss, causes.into_iter().chain(aside).collect());
         }
         if let Some(unmeasured) = self.unmeasured() {
-            return (Invalid, vec![unmeasured]);
+            // The first cause is the reason: only workers without samples may be it.
+            let unsampled = aside
+                .into_iter()
+                .filter(|(cause, _)| *cause == Cause::WorkersNotSampled);
+            return (Invalid, [unmeasured].into_iter().chain(unsampled).collect());
         }
         let frontend = diagnosis::frontend_bound(self.report, self.workers);
         (Pass, aside.into_iter().chain(frontend).collect())
@@ -191,12 +195,29 @@ impl ReportedTrial<'_> {
     }
 
     fn unmeasured(self) -> Option<Explained> {
-        let name = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
-        let gate = self.spec.gates.iter().find(|gate| gate.name == *name)?;
+        let mut gates = self.spec.gates.iter().zip(self.judged);
+        let (Gate { name, metric, .. }, _) = gates.find(|(_, judged)| judged.unmeasured)?;
         let workers = self.workers.len();
-        let text = match gate.metric {
+        let text = match metric {
+            Metric::SlowestWorkerPercent | Metric::BaselinePercent | Metric::MemoryBandwidthPercent
+                if self.evidence.record.abridged.contains(&Part::Workers) =>
+            {
+                format!(
+                    "gate {name} needs the workers' metrics, which this record lacks (AIPerf's export alone has none)"
+                )
+            }
             Metric::SlowestWorkerPercent if workers < 2 => {
                 format!("gate {name} compares workers with each other, and there is {workers}")
+            }
+            Metric::SlowestWorkerPercent | Metric::BaselinePercent
+                if self.workers.iter().any(|worker| worker.load.samples == 0) =>
+            {
+                format!(
+                    "gate {name} needs the metrics of every worker, and not every worker answered on its metrics port"
+                )
+            }
+            Metric::MemoryBandwidthPercent if self.workers.iter().all(|worker| worker.load.samples == 0) => {
+                format!("gate {name} needs the workers' metrics, and no worker answered on its metrics port")
             }
             Metric::SlowestWorkerPercent => format!(
                 "gate {name} needs the workers' own time between tokens in at least 4 windows of 2 s: their engines do not \
@@ -249,7 +270,7 @@ impl ReportedTrial<'_> {
     }
 
     fn compared(self) -> Vec<speed::Compared> {
-        speed::compared(self.workers, self.evidence.after, self.evidence.devices)
+        speed::compared(self.workers, self.evidence.devices)
     }
 
     /// Explanation of a miss that is no jitter.

@@ -46,14 +46,16 @@ fn miss_clearly(soaks: &[Finished]) -> bool {
     missed.iter().all(|soak| soak.is_plain_miss(&every_gate)) || every_gate.iter().any(below)
 }
 
-/// Whether the trials that decide have passed, so that the next one is the soak.
+/// True if the deciding trials have passed, so that the soak is next.
 pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialState]) -> bool {
     spec.benchmark.soak.is_some() && rule(&spec.trials, &deciding(trials)) == Ruling::Pass
 }
 
-/// Mean distance (percent) from the gate on an average that the trials lie near and that is missed by most.
+/// Mean distance (percent) from the gate on an average that the trials lie near and that is missed by most; positive on the good
+/// side. A soak follows trials that passed, so that only soaks count then.
 pub fn mean_near_gate(trials: &[TrialState]) -> Option<f64> {
-    let finished = deciding(trials);
+    let soaks = finished(trials.iter().filter(|trial| trial.soak));
+    let finished = if soaks.is_empty() { deciding(trials) } else { soaks };
     let means = averages::near(&finished)
         .into_iter()
         .map(|gate| mean(&averages::noise(&finished, gate)));

@@ -1,9 +1,9 @@
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
+use super::WorkerSeries;
 use super::measured::MeasuredPhase;
 use super::pace::Unit;
-use super::{Reading, WorkerSeries};
 use crate::number::bounded;
 
 /// Length of the windows (s).
@@ -50,9 +50,7 @@ pub(super) fn minutes(series: &[WorkerSeries], phase: MeasuredPhase) -> Option<[
 
 /// Last second in which a worker was given a request.
 fn sent_last(series: &WorkerSeries) -> Option<i64> {
-    let readings: Vec<(i64, Reading)> = series.readings().collect();
-    let given = readings.windows(2).filter(|pair| pair[1].1.started > pair[0].1.started);
-    given.map(|pair| pair[1].0).next_back()
+    series.last_change(|then, now| now.started > then.started)
 }
 
 /// The pace of one worker in these windows.

@@ -2,7 +2,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use super::pace::Unit;
-use super::{Reading, STANDSTILL, Sample, Scrape, Silence, WorkerSeries};
+use super::{STANDSTILL, Sample, Scrape, Silence, WorkerSeries};
 
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
@@ -64,13 +64,11 @@ impl MeasuredPhase {
 
 /// Last second in which a worker added to its answers.
 fn last_answer(series: &WorkerSeries) -> Option<i64> {
-    let readings: Vec<(i64, Reading)> = series.readings().collect();
-    let moved = |pair: &&[(i64, Reading)]| {
-        let unit = Unit::finest(&pair[1].1);
-        let [then, now] = [&pair[0].1, &pair[1].1].map(|reading| unit.count(reading));
-        then.zip(now).is_some_and(|(then, now)| now > then)
-    };
-    readings.windows(2).filter(moved).map(|pair| pair[1].0).next_back()
+    series.last_change(|then, now| {
+        let unit = Unit::finest(now);
+        let counts = unit.count(then).zip(unit.count(now));
+        counts.is_some_and(|(then, now)| now > then)
+    })
 }
 
 /// Seconds in which a worker had requests or finished some. A worker that does not answer still has its last

@@ -186,16 +186,17 @@ impl WorkerSeries {
         })
     }
 
-    pub(super) fn silences(&self, kind: Silence) -> i64 {
-        let silent = self.samples.iter().filter(|s| s.1 == Scrape::Nothing(kind)).count();
-        i64::try_from(silent).unwrap_or(i64::MAX)
+    /// Second of the last reading that differs in this way from the one before it.
+    pub(super) fn last_change(&self, differs: impl Fn(&Reading, &Reading) -> bool) -> Option<i64> {
+        let readings: Vec<(i64, Reading)> = self.readings().collect();
+        let last = readings.windows(2).rfind(|pair| differs(&pair[0].1, &pair[1].1))?;
+        Some(last[1].0)
     }
 
-    /// Refused samples after one second, until another.
-    pub(super) fn refused(&self, after: i64, until: i64) -> i64 {
-        let within = |second: i64| after < second && second <= until;
-        let refused = |s: &&Sample| within(s.0) && s.1 == Scrape::Nothing(Silence::Failed);
-        i64::try_from(self.samples.iter().filter(refused).count()).unwrap_or(i64::MAX)
+    /// Samples without counters in the seconds that match.
+    pub(super) fn silences(&self, kind: Silence, within: impl Fn(i64) -> bool) -> i64 {
+        let silent = |s: &&Sample| within(s.0) && s.1 == Scrape::Nothing(kind);
+        i64::try_from(self.samples.iter().filter(silent).count()).unwrap_or(i64::MAX)
     }
 }
 

@@ -2,7 +2,7 @@ use rust_decimal::Decimal;
 
 use super::measured::MeasuredPhase;
 use super::pace::{Pace, Unit};
-use super::{Reading, WorkerSeries};
+use super::{Reading, Silence, WorkerSeries};
 
 /// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
 const STEP: i64 = 2;
@@ -50,7 +50,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: MeasuredPhase, pace: Optio
     };
     let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.over));
     longest.to_the_end = (asked - since).max(0);
-    longest.refused = series.refused(since, asked);
+    longest.refused = series.silences(Silence::Failed, |second| since < second && second <= asked);
     if span > Decimal::ZERO {
         longest.to_the_end += whole(span);
         if longest.recovered == whole(span) {

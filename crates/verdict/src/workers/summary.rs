@@ -102,8 +102,8 @@ pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<Work
 fn summary(series: &WorkerSeries, phase: MeasuredPhase) -> WorkerSummary {
     let mut summary = WorkerSummary {
         address: series.address.clone(),
-        timeouts: series.silences(Silence::TimedOut),
-        failures: series.silences(Silence::Failed),
+        timeouts: series.silences(Silence::TimedOut, |_| true),
+        failures: series.silences(Silence::Failed, |_| true),
         seconds: phase.seconds(),
         ..WorkerSummary::default()
     };

@@ -143,13 +143,13 @@ fn missing_telemetry_has_a_reason() {
         errors: [("connection refused".to_owned(), 7)].into(),
         ..GpuRecord::default()
     };
-    let why = unread(&silent, &pods(), &devices(), 1).expect("a reason");
+    let why = unread(&silent, &pods(), &devices(), 1, true).expect("a reason");
     assert_eq!(why, "no page of GPU metrics could be read (7 × connection refused)");
     let mut elsewhere = of([gpu(0), gpu(1)]);
     for gpu in &mut elsewhere.gpus {
         gpu.uuid.push('x');
     }
-    let why = unread(&elsewhere, &pods(), &devices(), 1).expect("a reason");
+    let why = unread(&elsewhere, &pods(), &devices(), 1, true).expect("a reason");
     assert!(why.starts_with("none of the 2 GPUs on the page"), "{why}");
 }
 

@@ -75,10 +75,10 @@ fn healthy_gpus_are_not_blamed_for_their_power_cap() {
     for every in [1, 5, 10, 30] {
         let record = recorded("h200-healthy", every, 21, 37);
         assert_eq!(causes(&record), [], "a page every {every} s");
-        assert_eq!(unread(&record, &pods(), &devices(), 1), None);
+        assert_eq!(unread(&record, &pods(), &devices(), 1, true), None);
     }
     // The whole load came and went between two collections.
-    let why = unread(&recorded("h200-healthy", 60, 21, 37), &pods(), &devices(), 1);
+    let why = unread(&recorded("h200-healthy", 60, 21, 37), &pods(), &devices(), 1, true);
     assert!(
         why.as_ref().is_some_and(|why| why.contains("DCGM_EXPORTER_INTERVAL")),
         "{why:?}"

@@ -145,6 +145,28 @@ fn a_trial_out_of_time_is_invalid_where_no_worker_stalled() {
 }
 
 #[test]
+fn an_engine_that_froze_before_its_first_answer_is_named_with_its_gpu() {
+    let failure = Failure::AllFailed {
+        failed: 44,
+        errors: Vec::new(),
+    };
+    let frozen = WorkerSummary {
+        frozen_seconds: 20,
+        timeouts: 20,
+        ..worker("a", 0, 32)
+    };
+    let verdict = judged(&record(Outcome::Failure(failure), vec![frozen]), &pods());
+    assert_eq!(verdict.outcome, TrialOutcome::Miss);
+    assert_eq!(causes(&verdict), [Cause::WorkerStall, Cause::RequestErrors]);
+    let evidence = &verdict.findings[0].1.evidence;
+    assert!(
+        evidence.starts_with("worker a (GPU n1/a) stood still for 20 s and did not go on"),
+        "{evidence}"
+    );
+    assert_eq!(verdict.workers, [], "it measured no speed");
+}
+
+#[test]
 fn a_worker_that_was_given_nothing_voids_a_trial() {
     let idle = odd_one(worker("c", 0, 0), |name| worker(name, 10, 32));
     let verdict = judged(&sample("success", idle), &pods());

@@ -1,13 +1,16 @@
 //! Evidence of the GPUs beside the other causes of a trial.
 
-use perfval_api::{PerfValidationStatus, TrialOutcome};
+use perfval_api::{Metric, PerfValidationStatus, Statistic, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::Drift;
+use rust_decimal::Decimal;
 
 use super::{
-    balanced, causes, close_next, device, evidence, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker,
+    balanced, causes, close_next, device, evidence, odd_one, peers, pods, report, sample, set, spec, speed,
+    spend_the_latency_in_workers, worker,
 };
 
 /// Worker `c` runs on a GPU that is too hot.
@@ -58,6 +61,55 @@ fn a_hot_gpu_explains_a_worker_that_is_slow() {
     let trial = judged(&hot(sample("success", slow)));
     assert_eq!(trial.outcome, TrialOutcome::Miss);
     assert_eq!(causes(&trial)[..2], [Cause::WorkerStall, Cause::GPUThrottled]);
+
+    // A long trial that became slower leaves no room for all causes.
+    let mut slow = long_with_late_requests();
+    for worker in &mut slow.workers {
+        let percent = if worker.address == "c" { 85 } else { 100 };
+        worker.speed = Some(speed(10, Some(peers(percent, 1))));
+    }
+    assert_eq!(
+        causes(&judged(&slow)),
+        [Cause::SlowWorker, Cause::KneeJitter, Cause::ThroughputDecay]
+    );
+    assert_eq!(
+        causes(&judged(&hot(slow))),
+        [Cause::SlowWorker, Cause::GPUThrottled, Cause::KneeJitter]
+    );
+}
+
+/// Four workers that became slower by a tenth, and first tokens that come a fifth too late.
+fn long_with_late_requests() -> TrialRecord {
+    let mut record = sample("success", balanced());
+    spend_the_latency_in_workers(&mut record);
+    for statistic in [Statistic::P90, Statistic::P99] {
+        set(report(&mut record), Metric::TimeToFirstToken, statistic, 2400);
+    }
+    for worker in &mut record.workers {
+        worker.drift = Some(Drift {
+            first: Decimal::from(1000),
+            last_but_one: Some(Decimal::from(900)),
+            last: Decimal::from(900),
+        });
+    }
+    record
+}
+
+#[test]
+fn a_hot_gpu_of_the_only_worker_replaces_what_all_workers_share() {
+    let instead = |mut record: TrialRecord| {
+        record.workers.retain(|worker| worker.address == "c");
+        let (pods, devices) = (pods(), [device("c")]);
+        let evidence = Evidence {
+            devices: &devices,
+            ..evidence(&record, &pods[2..3])
+        };
+        let trial = judge(evidence, &spec());
+        assert!(causes(&trial).contains(&Cause::KneeJitter), "{:?}", trial.findings);
+        trial.instead_of_jitter.map(|(cause, _)| cause)
+    };
+    assert_eq!(instead(long_with_late_requests()), Some(Cause::BalancedDegradation));
+    assert_eq!(instead(hot(long_with_late_requests())), None);
 }
 
 #[test]
@@ -79,4 +131,29 @@ fn missing_telemetry_is_reported_once_and_not_for_every_trial() {
     assert_eq!(found, [Cause::WorkersNotCompared, Cause::GPUsNotSampled]);
     assert!(status.diagnosis.iter().all(|finding| finding.cause == "NotSampled"));
     assert!(status.state.trials.iter().all(|trial| trial.causes.is_empty()));
+}
+
+#[test]
+fn gpus_without_a_reading_under_load_are_reported_beside_sampled_workers_only() {
+    let mut record = hot(sample("success", balanced()));
+    spend_the_latency_in_workers(&mut record);
+    for gpu in record.gpus.iter_mut().flat_map(|record| &mut record.gpus) {
+        gpu.readings = 0;
+        gpu.slowed = None;
+    }
+    let unseen = |record: &TrialRecord| {
+        let unseen = judged(record).unseen.into_iter();
+        unseen
+            .filter(|(cause, _)| *cause == Cause::GPUsNotSampled)
+            .collect::<Vec<_>>()
+    };
+    let [(_, why)] = &unseen(&record)[..] else {
+        panic!("the gap is not reported");
+    };
+    assert!(why.contains("showed a GPU under load (half busy or more)"), "{why}");
+    // The time under load is not known.
+    for worker in &mut record.workers {
+        worker.samples = 0;
+    }
+    assert_eq!(unseen(&record), []);
 }

@@ -252,6 +252,11 @@ fn a_load_generator_that_reaches_nothing_blames_no_deployment() {
     cut_off.scrape_errors = [("10.0.0.2".to_owned(), 30)].into();
     let verdict = judged(&cut_off, &pods());
     assert_eq!(seen(&verdict), (TrialOutcome::Invalid, Some(Cause::BenchmarkFailed)));
+    let evidence = &verdict.findings[0].1.evidence;
+    assert!(
+        evidence.starts_with("the network keeps the load generator from"),
+        "{evidence}"
+    );
     cut_off.workers = balanced();
     let verdict = judged(&cut_off, &pods());
     assert_eq!(seen(&verdict), (TrialOutcome::Miss, Some(Cause::FrontendLost)));

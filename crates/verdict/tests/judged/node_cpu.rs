@@ -169,9 +169,15 @@ fn a_worker_that_is_gone_on_a_full_node_is_not_yet_a_crash() {
     let workers = odd_one(refuses, |name| worker(name, 17, 32));
     let verdict = judged(&sample("success", workers.clone()), &pods());
     assert_eq!(first_cause(&verdict), Some(Cause::WorkerCrashed));
-    let verdict = judged(&full(sample("success", workers)), &pods());
-    assert_eq!(seen_with_loss(&verdict), STARVED);
-    let evidence = &verdict.findings[0].1.evidence;
-    assert!(evidence.starts_with("worker c refused every connection"), "{evidence}");
-    assert!(evidence.ends_with(WORDS), "{evidence}");
+    let all_failed = Outcome::Failure(Failure::AllFailed {
+        failed: 44,
+        errors: Vec::new(),
+    });
+    for trial in [sample("success", workers.clone()), record(all_failed, workers)] {
+        let verdict = judged(&full(trial), &pods());
+        assert_eq!(seen_with_loss(&verdict), STARVED);
+        let evidence = &verdict.findings[0].1.evidence;
+        assert!(evidence.starts_with("worker c refused every connection"), "{evidence}");
+        assert!(evidence.ends_with(WORDS), "{evidence}");
+    }
 }

@@ -1,7 +1,14 @@
 //! Findings of a run of several trials.
 
-use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialRule};
+use chrono::DateTime;
+use perfval_api::{
+    Finding, GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialRule, Verdict,
+};
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::TrialRecord;
+use perfval_verdict::norms::Norms;
+use perfval_verdict::rejudge::rejudge;
+use perfval_verdict::saved::SavedRun;
 use perfval_verdict::trial::{JudgedTrial, judge};
 use perfval_verdict::workers::WorkerSummary;
 use serde_json::json;
@@ -43,11 +50,7 @@ impl Story {
     }
 
     fn judged_with(&self, workers: Vec<WorkerSummary>, values: &[(Metric, Statistic, i64)]) -> JudgedTrial {
-        let mut record = sample("success", workers);
-        for (metric, statistic, value) in values {
-            set(report(&mut record), *metric, *statistic, *value);
-        }
-        judge(evidence(&record, &pods()), &self.spec)
+        judge(evidence(&measured(workers, values), &pods()), &self.spec)
     }
 
     fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
@@ -68,6 +71,15 @@ impl Story {
         let trials = self.status.state.trials.iter();
         trials.filter_map(|trial| trial.outcome).collect()
     }
+}
+
+/// Record of a trial with these workers and values.
+fn measured(workers: Vec<WorkerSummary>, values: &[(Metric, Statistic, i64)]) -> TrialRecord {
+    let mut record = sample("success", workers);
+    for (metric, statistic, value) in values {
+        set(report(&mut record), *metric, *statistic, *value);
+    }
+    record
 }
 
 fn throughput() -> serde_json::Value {
@@ -113,6 +125,30 @@ fn a_worker_is_slow_by_all_trials_of_the_run_or_not_at_all() {
     assert!(
         evidence.starts_with("worker c (GPU n1/c) decodes at 90 % ± 0.71 % of its peers' speed over 2 trials"),
         "{evidence}"
+    );
+
+    // A trial that did not compare it changes nothing.
+    let mut story = Story::new(throughput());
+    story.throughput(decoding(89), 2000);
+    story.status.state.trials[0].slow_gpus = vec!["GPU-c".to_owned()];
+    let mut hidden = decoding(100);
+    for worker in hidden.iter_mut().filter(|worker| worker.address == "c") {
+        worker.speed = None;
+    }
+    story.throughput(hidden, 2000);
+    assert!(story.found().contains(&"SlowWorker".to_owned()), "{:?}", story.found());
+    assert_eq!(story.status.state.trials[0].slow_gpus, ["GPU-c"]);
+    story.throughput(decoding(91), 2000);
+    let slow = |finding: &&Finding| finding.cause == Cause::SlowWorker.as_str();
+    let evidence = story
+        .status
+        .diagnosis
+        .iter()
+        .find(slow)
+        .map(|finding| &finding.evidence);
+    assert!(
+        evidence.is_some_and(|text| text.contains("90 % ± 0.71 % of its peers' speed over 2 trials")),
+        "{evidence:?}"
     );
 }
 
@@ -160,6 +196,30 @@ fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
     story.trial(decoding(100), Metric::InterTokenLatency, Statistic::Avg, 20);
     story.trial(decoding(100), Metric::InterTokenLatency, Statistic::Avg, 30);
     assert_eq!(story.found(), ["BalancedDegradation"], "a mean has no tail");
+}
+
+#[test]
+fn what_explains_many_misses_goes_with_them_when_the_gate_is_looser() {
+    let mut story = Story::new(tail());
+    let mut saved = SavedRun::default();
+    for (number, value) in (1..).zip([1000, 2400, 2400, 2400, 2400, 2400, 2400, 2400]) {
+        let values = [Statistic::P99, Statistic::P90].map(|statistic| (Metric::TimeToFirstToken, statistic, value));
+        let record = measured(decoding(100), &values);
+        let judged = judge(evidence(&record, &pods()), &story.spec);
+        close_next(&story.spec, &mut story.status, &judged);
+        saved.records.insert(number, record);
+    }
+    assert_eq!(story.found(), ["BalancedDegradation"]);
+    saved.trials.clone_from(&story.status.state.trials);
+    saved.diagnosis.clone_from(&story.status.diagnosis);
+    assert_eq!(saved.trials[1].causes, ["LatencyMissed"], "no trial has it");
+
+    story.spec.gates[0].threshold = "3000".to_owned();
+    let mut status = PerfValidationStatus::default();
+    status.state.worker_pods = pods();
+    let now = DateTime::UNIX_EPOCH;
+    let (verdict, _) = rejudge(&story.spec, &mut status, &saved, &Norms::default(), now).expect("two passes");
+    assert_eq!((verdict, status.diagnosis), (Verdict::Passed, Vec::new()));
 }
 
 /// Four workers; this one was stopped for 8 s.
@@ -217,4 +277,21 @@ fn a_gate_on_the_own_past_is_no_reason_to_void_a_trial() {
     story.throughput(decoding(100), 2000);
     assert_eq!(story.outcomes(), [TrialOutcome::Pass]);
     assert_eq!(story.status.gates[0].result, GateResult::Unmeasured);
+}
+
+#[test]
+fn a_worker_that_is_slow_by_all_trials_is_not_called_alike_in_the_place_of_jitter() {
+    let uneven = || {
+        let mut workers = decoding(100);
+        for worker in &mut workers {
+            let percent = if worker.address == "c" { 91 } else { 100 };
+            worker.speed = Some(speed(10, Some(peers(percent, 5))));
+        }
+        workers
+    };
+    let mut story = Story::new(tail());
+    story.trial(uneven(), Metric::TimeToFirstToken, Statistic::P99, 2400);
+    assert_eq!(story.found(), ["BalancedDegradation"], "one trial is too uneven");
+    story.trial(uneven(), Metric::TimeToFirstToken, Statistic::P99, 2400);
+    assert_eq!(story.found(), ["SlowWorker"]);
 }

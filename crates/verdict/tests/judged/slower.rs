@@ -3,6 +3,7 @@
 use perfval_api::{GateResult, PerfValidationSpec, TrialOutcome};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::speed::{Compared, slower};
+use perfval_verdict::frame::Part;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
 use perfval_verdict::workers::{EngineWork, WorkerSummary};
 use rust_decimal::Decimal;
@@ -110,6 +111,13 @@ fn a_worker_explains_no_more_than_it_can_hold_up() {
         "a gate is missed by 20 %, of which a worker at 85 % ± 3 % of its peers' speed explains 18 % at most: what all \
          workers share is slow too"
     );
+    // A gate that this worker misses too explains no more.
+    let mut both = asked(80);
+    both.gates.extend(with_gate("SlowestWorkerPercent", "90").gates.pop());
+    both.gates[3].name = "slowest".to_owned();
+    let missed = judged(workers(85, 3), &both, None);
+    assert_eq!(causes(&missed), [Cause::SlowWorker, Cause::BalancedDegradation]);
+    assert_eq!(missed.findings[1].1.evidence, more.findings[1].1.evidence);
     let far = judged(workers(85, 3), &asked(40), None);
     assert!(!far.far, "a repetition may show that worker at its own speed");
 }
@@ -173,6 +181,56 @@ fn numbers_that_no_engine_reports_are_unmeasured() {
     }
 }
 
+/// A worker that never answered on its metrics port.
+fn unread(worker: WorkerSummary) -> WorkerSummary {
+    WorkerSummary {
+        address: worker.address,
+        failures: 30,
+        ..WorkerSummary::default()
+    }
+}
+
+#[test]
+fn a_blocked_metrics_port_is_reported_with_the_gate_that_needs_it() {
+    let none = || balanced().into_iter().map(unread).collect::<Vec<_>>();
+    let trial = judged(none(), &with_gate("SlowestWorkerPercent", "90"), None);
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (
+            TrialOutcome::Invalid,
+            vec![Cause::MetricMissing, Cause::WorkersNotSampled]
+        )
+    );
+    let evidence = &trial.findings[0].1.evidence;
+    assert!(evidence.ends_with("answered on its metrics port"), "{evidence}");
+    assert_eq!(trial.unseen, [], "their engines are unknown");
+    let trial = judged(none(), &spec(), None);
+    assert_eq!((causes(&trial), trial.unseen), (vec![Cause::WorkersNotSampled], vec![]));
+
+    let mut some = workers(100, 1);
+    some[3] = unread(balanced().remove(3));
+    let trial = judged(some, &spec(), None);
+    assert_eq!((trial.outcome, causes(&trial)), (TrialOutcome::Pass, vec![]));
+    let [(Cause::WorkersNotSampled, why)] = &trial.unseen[..] else {
+        panic!("not one gap: {:?}", trial.unseen);
+    };
+    assert!(why.contains("not every worker answered on its metrics port"), "{why}");
+}
+
+#[test]
+fn an_export_alone_lacks_the_metrics_of_the_workers() {
+    for metric in ["SlowestWorkerPercent", "MemoryBandwidthPercent"] {
+        let mut record = sample("success", Vec::new());
+        record.abridged = [Part::Workers].into();
+        let trial = judge(evidence(&record, &[]), &with_gate(metric, "10"));
+        assert_eq!(causes(&trial), [Cause::MetricMissing], "{metric}");
+        assert_eq!(
+            trial.findings[0].1.evidence,
+            "gate g needs the workers' metrics, which this record lacks (AIPerf's export alone has none)"
+        );
+    }
+}
+
 #[test]
 fn workers_that_could_not_be_compared_are_reported_and_blamed_for_nothing() {
     let unseen = |workers: Vec<WorkerSummary>| {
@@ -213,7 +271,7 @@ fn three_of_four_that_are_slow_are_named_together() {
         let percent = if worker.address == "a" { 125 } else { 100 };
         worker.speed.as_mut().expect("a speed").peers = Some(peers(percent, 1));
     }
-    let trial = judged(workers, &with_gate("SlowestWorkerPercent", "90"), None);
+    let trial = judged(workers.clone(), &with_gate("SlowestWorkerPercent", "90"), None);
     assert_eq!(
         (trial.outcome, causes(&trial)),
         (TrialOutcome::Miss, vec![Cause::SlowWorker])
@@ -223,6 +281,11 @@ fn three_of_four_that_are_slow_are_named_together() {
         trial.findings[0].1.evidence,
         "3 of 4 workers decode at 80 % of the fastest worker's speed: GPU-b, GPU-c, GPU-d"
     );
+    let trial = judged(workers, &with_gate("OutputTokenThroughput", "8000"), None);
+    assert_eq!(causes(&trial), [Cause::SlowWorker, Cause::BalancedDegradation]);
+    let evidence = &trial.findings[1].1.evidence;
+    let explains = "a worker at 80 % ± 1 % of the fastest worker's speed explains 21 % at most";
+    assert!(evidence.contains(explains), "{evidence}");
 }
 
 #[test]

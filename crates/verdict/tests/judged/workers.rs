@@ -181,6 +181,9 @@ fn a_long_trial_that_ends_slower_than_it_began_is_told() {
     let one = with(Some(870), [1000, 1000, 880, 1000]);
     let text = "4000 tokens a second in the first minute and 3880 at most in each of the last two (3 % less); worker c lost 12 %";
     assert_eq!(explained(&one), [(Cause::ThroughputDecay, text.to_owned())]);
+    let one_of_faster = with(Some(870), [1100, 1100, 880, 1100]);
+    let text = "4000 tokens a second in the first minute and 4180 at most in each of the last two (4.5 % more); worker c lost 12 %";
+    assert_eq!(explained(&one_of_faster), [(Cause::ThroughputDecay, text.to_owned())]);
     // One slow minute is chance: a healthy trial of 300 s on two H200s ended with one, 5.7 % below the first.
     assert_eq!(explained(&with(Some(990), [940, 945, 870, 940])), []);
 }

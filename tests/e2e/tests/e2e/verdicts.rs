@@ -88,7 +88,7 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
         ])
         .await;
     // The phases are in the status.
-    for event in ["Running/Deploying ", "GatesMet/Judge "] {
+    for event in ["Running/Deploying1 ", "GatesMet/Judge1 "] {
         assert!(events.contains(event), "no event {event}in {events}");
     }
     run.delete().await;

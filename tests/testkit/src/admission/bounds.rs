@@ -297,6 +297,11 @@ fn maps() -> Vec<Case> {
     let amount = |value: Value| json!({"benchmark": {"resources": {"limits": {"cpu": value}}}});
     cases.push(accepted("quantity as a number", amount(json!(2))));
     cases.push(out_of_schema(
+        "quantity as a fraction",
+        amount(json!(0.5)),
+        "spec.benchmark.resources.limits.cpu",
+    ));
+    cases.push(out_of_schema(
         "quantity of words",
         amount(json!("two")),
         "spec.benchmark.resources.limits.cpu",

@@ -15,6 +15,7 @@ use super::select::selected;
 /// Group, plural, namespace and name.
 pub(super) type Key = (String, String, String, String);
 
+#[derive(Default)]
 pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     /// Uids of the objects.
@@ -33,30 +34,12 @@ pub(super) struct Store {
     /// Version of the last forgotten change, by group and plural.
     forgotten: HashMap<(String, String), u64>,
     watchers: Vec<Watcher>,
-    clock: Clock,
+    /// `None`: the machine's.
+    clock: Option<Clock>,
 }
 
 /// Seconds since 1970.
 pub(super) type Clock = Box<dyn Fn() -> i64 + Send>;
-
-impl Default for Store {
-    fn default() -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            living: HashSet::new(),
-            has_orphans: false,
-            applied: BTreeMap::new(),
-            version: 0,
-            changed: HashMap::new(),
-            uids: 0,
-            history: VecDeque::new(),
-            kept: None,
-            forgotten: HashMap::new(),
-            watchers: Vec::new(),
-            clock: Box::new(|| Timestamp::now().as_second()),
-        }
-    }
-}
 
 /// One change of an object.
 #[derive(Clone, Debug)]
@@ -177,11 +160,12 @@ impl Store {
     }
 
     pub(super) fn set_clock(&mut self, clock: Clock) {
-        self.clock = clock;
+        self.clock = Some(clock);
     }
 
     pub(super) fn seconds(&self) -> i64 {
-        (self.clock)()
+        let clock = self.clock.as_ref();
+        clock.map_or_else(|| Timestamp::now().as_second(), |clock| clock())
     }
 
     fn now(&self) -> String {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::pending;
-use http::header::{HeaderName, RETRY_AFTER};
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response};
 use kube::client::Body;
 use serde_json::Value;
@@ -249,7 +249,6 @@ impl tower::Service<Request<Body>> for Line {
                 return pending().await;
             };
             let reads = head.method == Method::GET;
-            let mut retry_after = None;
             let date = line.wire.server.date(&head);
             let answer = match strike {
                 Some(Strike::StopBefore) => {
@@ -266,10 +265,7 @@ impl tower::Service<Request<Body>> for Line {
                     line.wire.stop.notify_one();
                     return pending().await;
                 }
-                Some(Strike::Refuse(code)) => {
-                    retry_after = (code == 429).then_some("1");
-                    Answer::Json(code, refusal(code).status())
-                }
+                Some(Strike::Refuse(code)) => Answer::Json(code, refusal(code).status()),
                 Some(Strike::Usurp) if !reads => {
                     let call = line.wire.lock().made[number].call.clone();
                     line.wire.server.usurp_first(&call, &body);
@@ -292,9 +288,10 @@ impl tower::Service<Request<Body>> for Line {
                 _ => {}
             }
             let mut response = dated(respond(answer).await, date);
-            if let Some(after) = retry_after.and_then(|after| after.parse().ok()) {
-                let name: HeaderName = RETRY_AFTER;
-                response.headers_mut().insert(name, after);
+            if let Some(Strike::Refuse(429)) = strike {
+                response
+                    .headers_mut()
+                    .insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             line.wire.answered(number, response.status().as_u16());
             Ok(response)

@@ -22,7 +22,7 @@ pub struct PerfValidationPolicyStatus {
     /// GPU minutes of this policy's validations since midnight (UTC), without deleted ones.
     pub gpu_minutes_today: Option<i64>,
     /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, a due node
-    /// has too few GPUs, or no validation has measured.
+    /// cannot be validated, or no validation has measured.
     pub expected_completion_time: Option<DateTime<Utc>>,
     /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -215,6 +215,11 @@ async fn an_image_is_compared_with_the_nodes_that_its_pods_may_get() {
          → write kubernetes.io/arch in placement.nodeSelector, and benchmark.placement: WorkloadNode"
     );
     assert!(out.contains(&text), "{text}\n{out}");
+    // A frontend without an image has that of the workers.
+    let anywhere = ("    dynamo:\n", "      frontend: {placement: Anywhere}\n".to_owned());
+    let (_, out) = answer_on(&desk, "doctor", &generator, &[anywhere]).await;
+    let text = text.replace("benchmark.placement", "workload.dynamo.frontend.placement");
+    assert!(out.contains(&text), "{text}\n{out}");
     let bound = ("  benchmark:\n", "    placement: WorkloadNode\n".to_owned());
     let (_, out) = answer_on(&desk, "doctor", "127.0.0.1:9/vllm:1", &[benchmark, bound]).await;
     assert!(!out.contains(&format!("{generator} is for")), "{out}");

@@ -16,7 +16,7 @@ pub(crate) struct Versions<'a> {
     waiting: VecDeque<String>,
     tried: Vec<String>,
     crd_was_read: bool,
-    failed: Option<String>,
+    pub(super) failed: Option<String>,
 }
 
 impl Cluster {

@@ -225,6 +225,25 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
         "all is there and ready"
     );
 
+    // The pod of trial 1 may be gone, but that of the open trial is needed.
+    world.edit(|object| {
+        let trial = |number: i64| json!({"number": number, "startedAt": "2026-11-20T00:01:00Z"});
+        object["status"]["operatorState"]["trials"] = json!([trial(1), trial(2)]);
+        object["status"]["operatorState"]["trials"][0]["outcome"] = "Pass".into();
+    });
+    let lacks = world.observe(Need::Workload).await;
+    assert!(lacks.refusals.present().is_some(), "trial 2 has no pod");
+    world.server.delete("pods", NAMESPACE, "benchmark-0");
+    for number in 2..8 {
+        world.server.delete("pods", NAMESPACE, &format!("benchmark-{number}"));
+    }
+    world.server.edit("pods", NAMESPACE, "benchmark-1", |pod| {
+        pod["metadata"]["ownerReferences"][0] = json!({"apiVersion": "batch/v1", "kind": "Job", "controller": true,
+            "name": format!("{deployment}-t2"), "uid": "t2"});
+    });
+    let whole = world.observe(Need::Workload).await;
+    assert_eq!((whole.refusals, whole.node), (Seen::NotAsked, Seen::NotAsked));
+
     // A pod that is not late yet: only an image for another architecture is worth the call.
     let pull_error = async |message: &str| {
         world.server.edit("pods", NAMESPACE, "worker-0", |pod| {

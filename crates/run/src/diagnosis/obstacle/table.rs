@@ -146,7 +146,7 @@ obstacles! {
     OOMKilled {
         reason: OOMKilled, response: GiveUp, patience: 0,
         seen: "`OOMKilled` twice",
-        remedy: "raise workload.dynamo.worker.resources.limits.memory (benchmark.resources of the load generator)",
+        remedy: "raise workload.dynamo.worker.resources.limits.memory (or the frontend's)",
     }
     /// The driver's libraries are not visible in the container.
     NoGPUInContainer {
@@ -188,13 +188,13 @@ obstacles! {
     EngineDead {
         reason: EngineDead, response: GiveUp, patience: 0,
         seen: "`EngineDeadError`",
-        remedy: "read the lines before it (kubectl logs --previous); check the GPU for XID errors",
+        remedy: "check the GPU for XID errors; kubectl perfval keep NAME, rerun, kubectl logs --previous",
     }
     /// A container keeps crashing.
     CrashLoop {
         reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "third crash, or second if the log explains it",
-        remedy: "read the crash log: kubectl logs --previous",
+        remedy: "kubectl perfval keep NAME, rerun, read kubectl logs --previous",
     }
     /// A sidecar outlives its Job.
     SidecarRuns {

@@ -44,7 +44,7 @@ pub fn redact(line: &str, shown: &mut String) {
                 shown.push_str("//");
                 redact_url(&after[2..], shown)
             }
-            None if announces(piece) => hide_value(after, shown),
+            None if announces(piece, after) => hide_value(after, shown),
             _ => after,
         };
     }
@@ -75,10 +75,18 @@ fn separates(letter: char) -> bool {
     ",;&|{}[]()".contains(letter)
 }
 
-/// Returns true if the next word is a secret: `--api-key`, `Bearer`.
-fn announces(piece: &str) -> bool {
+/// Returns true if the next word is a secret: `--api-key`, `Bearer`. After a scheme a short word is text, as in "no basic auth
+/// credentials".
+fn announces(piece: &str, after: &str) -> bool {
     let word = piece.trim_matches(|letter| quotes(letter) || separates(letter));
-    SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme)) || (is_flag(word) && is_secret(word))
+    let is_scheme = SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
+    (is_scheme && begins_with_long_word(after)) || (is_flag(word) && is_secret(word))
+}
+
+fn begins_with_long_word(rest: &str) -> bool {
+    let ends = |letter: char| letter.is_whitespace() || separates(letter);
+    let letters = rest.trim_start_matches(ends).chars();
+    letters.take(SHORTEST).take_while(|letter| !ends(*letter)).count() == SHORTEST
 }
 
 fn quotes(letter: char) -> bool {

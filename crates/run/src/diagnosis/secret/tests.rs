@@ -33,6 +33,8 @@ fn a_saved_trial_has_no_secrets() {
         "{secret}"
     );
     assert!(payload("--streaming").contains(r#"{"command":"--streaming"}"#));
+    let cut = payload("refused plain-old-to…");
+    assert!(cut.contains("refused [hidden]…"), "{cut}");
 }
 
 #[test]
@@ -109,6 +111,7 @@ fn hides_what_may_be_a_secret_and_nothing_else() {
         ("login with correct horse failed", "login with [hidden] failed"),
         ("got open sesame and plain-old-token", "got [hidden] and [hidden]"),
         ("password=[hidden] next", "password=[hidden] next"),
+        ("sent bearer 0123456789 twice", "sent bearer [hidden] twice"),
         // Other texts stay.
         ("max_tokens=16 tokenizer: lab/x", "max_tokens=16 tokenizer: lab/x"),
         ("running in eager mode", "running in eager mode"),
@@ -126,6 +129,8 @@ fn hides_what_may_be_a_secret_and_nothing_else() {
             r#"{"time_to_first_token":{"avg":4}}"#,
         ),
         ("task-1 risk-averse hf_x", "task-1 risk-averse hf_x"),
+        // Amazon's registry.
+        ("no basic auth credentials", "no basic auth credentials"),
         ("http://10.0.0.1:8000/v1/models", "http://10.0.0.1:8000/v1/models"),
     ];
     for (line, shown) in cases {
@@ -240,6 +245,24 @@ fn hides_the_beginning_of_a_value_before_a_cut() {
         "the answer is correct…",
         "a word like any other"
     );
+    assert_eq!(
+        cut("login with correct horse ba…; what to do: log in"),
+        "login with [hidden]…; what to do: log in",
+        "its evidence was cut"
+    );
+    let twice = Redactor::new(&spec(&json!([{"name": "DB_PASSWORD", "value": "changeme-changeme"}])));
+    assert_eq!(
+        twice.redact_cut("login with changeme-changeme…"),
+        "login with [hidden]…"
+    );
+    let begin = "-----BEGIN RSA PRIVATE KEY-----";
+    for body in ["\nb3BlbnNz\naC1r", "\nb3BlbnNz\n-----END RSA PRIV"] {
+        for rest in ["", "; what to do: x"] {
+            let shown = cut(&format!("got {begin}{body}…{rest}"));
+            assert_eq!(shown, format!("got {begin}[hidden]…{rest}"));
+            assert_eq!(cut(&shown), shown, "twice");
+        }
+    }
 }
 
 #[test]

@@ -152,7 +152,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
 }
 
 /// Records a crash since the last trial in a run that ends between two trials.
-pub(super) fn record_last_crash(pass: &mut Pass<'_>) {
+pub(in crate::phase) fn record_last_crash(pass: &mut Pass<'_>) {
     let Some(all) = pass.seen.pods.present() else {
         return;
     };

@@ -65,7 +65,8 @@ pub(super) fn read<'a>(
         }
         Err(missing) => {
             let gone = || "its pod is gone: it was deleted or drained away".to_owned();
-            let removed = trial.pod.as_ref().map_or_else(|| Some(gone()), removed);
+            // The Job controller deletes the pod of a Job whose deadline passed.
+            let removed = trial.pod.as_ref().map_or_else(|| (!timed_out).then(gone), removed);
             let cause = match &removed {
                 _ if timed_out => Cause::BenchmarkTimeout,
                 Some(_) => Cause::LoadGeneratorEvicted,
@@ -113,11 +114,7 @@ fn short_record(trial: &TrialSeen, nonce: &str) -> Option<TrialRecord> {
     let Framed::Complete(record) = message(trial, nonce) else {
         return None;
     };
-    let needed = [frame::Part::Workers, frame::Part::Everything];
-    needed
-        .iter()
-        .all(|part| !record.abridged.contains(part))
-        .then_some(record)
+    (!record.abridged.contains(&frame::Part::Workers)).then_some(record)
 }
 
 fn message(trial: &TrialSeen, nonce: &str) -> Framed<TrialRecord> {

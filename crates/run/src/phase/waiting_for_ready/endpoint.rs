@@ -50,7 +50,7 @@ pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     }
     // While the next probe is under way, the last answer stays the one to show.
     match &pass.status.state.unanswered {
-        Some(last) => Step::wait(Reason::from_name(&last.reason), last.message.clone()),
+        Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
         None => Step::wait(Reason::Running, "asking the frontend for a completion"),
     }
 }
@@ -58,9 +58,10 @@ pub(super) fn probe(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
 /// The endpoint serves.
 fn completed(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     // What kept it from answering, and might pass, is over.
-    let mut waits = Obstacle::ALL.to_vec();
-    waits.retain(|obstacle| obstacle.response() == Response::Wait);
-    let is_over = |finding: &Finding| waits.iter().any(|obstacle| obstacle.as_str() == finding.cause);
+    let is_over = |finding: &Finding| {
+        let mut known = Obstacle::ALL.iter();
+        known.any(|known| known.response() == Response::Wait && known.as_str() == finding.cause)
+    };
     pass.status.diagnosis.retain(|finding| !is_over(finding));
     pass.status.state.unanswered = None;
     benchmarking::begin(pass, pods)
@@ -91,9 +92,10 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
         // The answer of a starting frontend changes with every probe.
         pass.find(trouble.obstacle.finding(&trouble.evidence));
     }
-    match trouble.obstacle.response() {
-        Response::GiveUp => Step::End(perfval_api::Verdict::Error, why),
-        Response::SizeAgain | Response::SizeOnceMore | Response::Wait => Step::Wait(why),
+    if trouble.obstacle.response() == Response::GiveUp {
+        Step::End(perfval_api::Verdict::Error, why)
+    } else {
+        Step::Wait(why)
     }
 }
 
@@ -109,8 +111,10 @@ fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
         evidence: format!("the frontend serves {served}, not {asked}"),
     };
     let why = trouble.why();
+    let last = pass.run.status().state.unanswered.as_ref();
+    let is_first = last.is_none_or(|last| last.reason != why.reason.name());
     record(pass, &why);
-    if silent_for(pass) >= trouble.obstacle.patience() {
+    if !is_first && silent_for(pass) >= trouble.obstacle.patience() {
         return Step::End(perfval_api::Verdict::Error, why);
     }
     Step::Wait(why)

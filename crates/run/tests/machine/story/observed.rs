@@ -89,6 +89,10 @@ impl Story {
                     let frontend = self.frontend_log.map(|text| log("frontend", "main", text));
                     let filler = self.around.filler_log.map(|text| log("filler", "fill", text));
                     seen.pod_logs = frontend.into_iter().chain(filler).collect();
+                    if self.logs_unreadable {
+                        let unread = |log: &mut PodLog| log.text = Seen::Unknown("logs: 500".into());
+                        seen.pod_logs.iter_mut().for_each(unread);
+                    }
                     seen.refusals = Seen::Present(self.around.refusals.clone());
                     seen.node = self.around.node.clone();
                 }
@@ -174,6 +178,9 @@ impl Story {
         }
         let mut inventory = cluster.inventory();
         inventory.naming = self.settings.naming("perf");
+        if self.quotas_unreadable {
+            inventory.quotas = Seen::Unknown("GET resourcequotas: 403".into());
+        }
         Seen::Present(inventory)
     }
 

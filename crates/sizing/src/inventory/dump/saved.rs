@@ -8,6 +8,10 @@ use super::{Dump, DumpError, kinds};
 use crate::inventory::{CacheVolume, Inventory};
 use crate::{Naming, OtherRun, Seen};
 
+/// Note if objects of a namespace are given and the namespace is not.
+const NO_NAMESPACE: &str =
+    "no namespace is given: quotas, limit ranges and the cache's volume are not considered; add -n NAMESPACE";
+
 /// Contents of saved objects.
 #[derive(Debug)]
 pub struct Saved {
@@ -36,6 +40,11 @@ impl Dump {
             });
         }
         let mut notes = kinds::notes(&self.found);
+        let needs_namespace = cache.is_some() || !self.quotas.is_empty() || !self.limit_ranges.is_empty();
+        if namespace.is_empty() && needs_namespace {
+            notes.push(NO_NAMESPACE.to_owned());
+        }
+        let cache = cache.filter(|_| !namespace.is_empty());
         let cache_volume = cache.and_then(|claim| {
             self.cache_volume(claim, namespace).unwrap_or_else(|note| {
                 notes.push(note);

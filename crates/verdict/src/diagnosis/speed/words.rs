@@ -3,7 +3,7 @@
 use rust_decimal::Decimal;
 
 use super::{Compared, Slow, SpeedSpread, any_slow, compared, slow};
-use crate::diagnosis::cause::EVIDENCE;
+use crate::diagnosis::cause::{Cause, EVIDENCE, Explained};
 use crate::diagnosis::peers::{Worker, balanced};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
@@ -27,11 +27,8 @@ pub fn slower(compared: &[Compared]) -> Option<String> {
 }
 
 fn together(slow: &[(&Compared, Slow)], all: usize) -> String {
-    let percents = || slow.iter().map(|(_, slow)| slow.percent);
-    let (least, most) = (
-        percents().min().unwrap_or_default(),
-        percents().max().unwrap_or_default(),
-    );
+    let percent = |one: Option<&(&Compared, Slow)>| one.map_or(Decimal::ZERO, |(_, slow)| slow.percent);
+    let (least, most) = (percent(slow.first()), percent(slow.last()));
     let whose = if slow.iter().any(|(_, slow)| slow.relative_to_fastest) {
         "the fastest worker's"
     } else {
@@ -88,59 +85,74 @@ pub fn unexplained(compared: &[Compared], below: Decimal) -> Option<String> {
     let explains = Decimal::ONE_HUNDRED - slow.percent + worker.peers.within;
     (below > explains).then(|| {
         format!(
-            "a gate is missed by {} %, of which a worker at {} % ± {} % of its peers' speed explains {} % at most: what all \
-             workers share is slow too",
+            "a gate is missed by {} %, of which a worker at {} % ± {} % of {} speed explains {} % at most: what all workers \
+             share is slow too",
             show(below.round_dp(1)),
             show(slow.percent),
             show(worker.peers.within),
+            reference(&slow),
             show(explains)
         )
     })
 }
 
-fn in_words(worker: &Compared, slow: &Slow) -> String {
-    let whose = if slow.relative_to_fastest {
+/// Speed with which a worker's is compared.
+fn reference(slow: &Slow) -> &'static str {
+    if slow.relative_to_fastest {
         "the fastest worker's"
     } else {
         "its peers'"
-    };
+    }
+}
+
+fn in_words(worker: &Compared, slow: &Slow) -> String {
     let trials = match worker.trials {
         1 => String::new(),
         trials => format!(" over {trials} trials"),
     };
     format!(
-        "worker {}{} decodes at {} % ± {} % of {whose} speed{trials}: {} ms from token to token with {} requests at a time",
+        "worker {}{} decodes at {} % ± {} % of {} speed{trials}: {} ms from token to token with {} requests at a time",
         worker.name,
         worker.gpu,
         show(slow.percent),
         show(worker.peers.within),
+        reference(slow),
         show(worker.token_ms),
         show(worker.batch)
     )
 }
 
-/// Reason why several workers are not compared with each other; `None` if they are.
-pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
-    if loads.len() < 2 || SpeedSpread::new(loads).is_some() {
+/// Reason why several workers are not compared with each other; `None` if they are, or if no worker was sampled.
+pub fn uncompared(loads: &[WorkerSummary]) -> Option<Explained> {
+    let (count, silent) = (loads.len(), loads.iter().filter(|load| load.samples == 0).count());
+    if count < 2 || silent == count || SpeedSpread::new(loads).is_some() {
         return None;
     }
-    let count = loads.len();
-    let why = if loads.iter().any(|load| load.speed.is_some()) {
-        "they were seen at work together in fewer than 4 windows of 2 s"
+    let (cause, why) = if silent > 0 {
+        (
+            Cause::WorkersNotSampled,
+            "not every worker answered on its metrics port",
+        )
+    } else if loads.iter().any(|load| load.speed.is_some()) {
+        (
+            Cause::WorkersNotCompared,
+            "they were seen at work together in fewer than 4 windows of 2 s",
+        )
     } else {
-        "their engines do not report the time between tokens"
+        (
+            Cause::WorkersNotCompared,
+            "their engines do not report the time between tokens",
+        )
     };
-    Some(format!(
-        "the speeds of {count} workers were not compared: {why}; a slow GPU would not have been named"
-    ))
+    let text = format!("the speeds of {count} workers were not compared: {why}; a slow GPU would not have been named");
+    Some((cause, text))
 }
 
 /// Evidence that no worker stands out, with its figures; `None` if one does, or without speeds.
 pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
     let count = workers.len();
-    let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
-    match SpeedSpread::new(&loads) {
-        Some(_) if any_slow(&compared(workers, &[], &[])) => None,
+    match SpeedSpread::new(workers.iter().map(|worker| worker.load)) {
+        Some(_) if any_slow(&compared(workers, &[])) => None,
         Some(spread) => {
             let named = spread.detectable.map_or(String::new(), |percent| {
                 format!("; a GPU {} % slower would have been named", show(percent))
@@ -152,9 +164,7 @@ pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
         }
         None if count == 1 => Some("there is one worker, and so none to compare it with".to_owned()),
         None => balanced(workers).then(|| {
-            format!(
-                "all {count} workers served within a factor of 2 of each other; their engines do not report their speed"
-            )
+            format!("all {count} workers served within a factor of 2 of each other; their speeds were not compared")
         }),
     }
 }

@@ -146,6 +146,11 @@ fn revisions() -> Vec<Case> {
             pinned(own(), json!({"args": ["--revision", "main"]})),
             "the revision is given twice",
         ),
+        refused(
+            "revision of the tokenizer with underscores",
+            pinned(own(), json!({"args": ["--tokenizer_revision=main"]})),
+            "the revision is given twice",
+        ),
     ]
 }
 

@@ -64,6 +64,11 @@ pub fn cases() -> Vec<Case> {
             labels(json!({"team": "a b"})),
             "write a label's value",
         ),
+        refused(
+            "label whose name has a blank",
+            labels(json!({"my team": "x"})),
+            "write another name",
+        ),
         accepted(
             "switch of Istio",
             annotations(json!({"sidecar.istio.io/inject": "false"})),

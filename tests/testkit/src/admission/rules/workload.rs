@@ -81,6 +81,11 @@ pub fn cases() -> Vec<Case> {
             worker(json!({"args": ["--served-model-name=x"]})),
             "write model.name instead",
         ),
+        refused(
+            "served name with underscores",
+            worker(json!({"args": ["--served_model_name", "x"]})),
+            "write model.name instead",
+        ),
         accepted(
             "frontend arguments",
             frontend(json!({"args": ["--kv-cache-block-size", "64"]})),
@@ -112,6 +117,11 @@ pub fn cases() -> Vec<Case> {
         refused(
             "tensor parallelism beside the default command",
             worker(json!({"args": ["--tensor-parallel-size=2"]})),
+            "write worker.gpus instead of --tensor-parallel-size",
+        ),
+        refused(
+            "tensor parallelism with underscores",
+            worker(json!({"args": ["--tensor_parallel_size=2"]})),
             "write worker.gpus instead of --tensor-parallel-size",
         ),
         accepted(

@@ -124,6 +124,9 @@ fn hostile(index: usize) -> Outcome<Value> {
     if index.is_multiple_of(50) {
         object["metadata"]["annotations"] = json!({"note": "n".repeat(1 << 20)});
     }
+    if index % 250 == 2 {
+        object["metadata"]["finalizers"] = json!(vec!["a/b"; 200_000]);
+    }
     if index % 100 == 1 {
         object["spec"]["gates"] = json!("none");
     }
