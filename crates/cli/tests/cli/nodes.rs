@@ -143,7 +143,7 @@ async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
         let at = "2026-09-21T12:20:00Z";
         json!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": at}])
     };
-    let waits = "policy gpu-nodes has not validated it yet (running: 1, busy: 0)";
+    let waits = "policy gpu-nodes has not validated it yet (running: 1, busy: 0; its condition Ready shows obstacles)";
     for (field, value, expected) in [
         (
             "/spec/nodeSelector",

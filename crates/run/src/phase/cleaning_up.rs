@@ -58,10 +58,11 @@ fn step(pass: &mut Pass<'_>) -> Step {
 
 /// A run that ended before it had GPUs shows no node: it may have kept that of the run before until now.
 fn forget_placement(pass: &mut Pass<'_>) {
-    let state = &pass.status.state;
-    let had_gpus = state.timeline.iter().any(|entry| entry.phase == Phase::Deploying);
-    if state.judged_run.is_none() && !had_gpus {
-        status::unplace(&mut pass.status);
+    let status = &mut pass.status;
+    let mut entries = status.state.timeline.iter();
+    let had_gpus = !status.workers.is_empty() || entries.any(|entry| entry.phase == Phase::Deploying);
+    if status.state.judged_run.is_none() && !had_gpus {
+        status::unplace(status);
     }
 }
 

@@ -126,7 +126,12 @@ fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
         story
     };
     let (expires, loops) = (starts_again(None), starts_again(Some("CrashLoopBackOff")));
-    for (name, story) in vec![("hangs", hangs), ("open", open), ("expires", expires), ("loops", loops)] {
+    for (name, story) in [
+        ("hangs", &hangs),
+        ("open", &open),
+        ("expires", &expires),
+        ("loops", &loops),
+    ] {
         let message = story.message();
         story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", format!("{name}: {message}"));
     }
