@@ -190,9 +190,20 @@ pub(crate) fn leave(pass: &mut Pass<'_>, leftovers: Leftovers, why: &Why) {
 
 /// Records that nothing is left.
 pub(crate) fn confirm_gone(pass: &mut Pass<'_>) {
+    forget_placement(pass);
     let gone = Why::new(Reason::RunOver, "objects, pods and claims are confirmed gone");
     pass.condition(condition::CLEANED_UP, true, &gone);
     record(pass, None);
+}
+
+/// A run that ended before it had GPUs shows no node: it may have kept that of the run before until now.
+fn forget_placement(pass: &mut Pass<'_>) {
+    let status = &mut pass.status;
+    let mut entries = status.state.timeline.iter();
+    let had_gpus = !status.workers.is_empty() || entries.any(|entry| entry.phase == Phase::Deploying);
+    if status.state.judged_run.is_none() && !had_gpus {
+        status::unplace(status);
+    }
 }
 
 fn record(pass: &mut Pass<'_>, leftovers: Option<Leftovers>) {

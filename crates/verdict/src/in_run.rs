@@ -131,7 +131,9 @@ pub(crate) fn explain_many_misses(status: &mut PerfValidationStatus, judged: &Ju
     let of_jitter = |finding: &Finding| Cause::from_finding(finding) == Some(Cause::KneeJitter);
     let at = status.diagnosis.iter().position(of_jitter)?;
     let instead = judged.instead_of_jitter.clone();
-    if instead.is_some() || status.diagnosis.len() > 1 {
+    let explains = |cause: Cause| cause != Cause::KneeJitter && cause.explains_an_outcome();
+    let mut others = status.diagnosis.iter().filter_map(Cause::from_finding);
+    if instead.is_some() || others.any(explains) {
         status.diagnosis.remove(at);
     }
     let (cause, text) = instead?;

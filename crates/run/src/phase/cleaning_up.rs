@@ -40,7 +40,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let (truth, shown, what) = match teardown::remove(pass) {
         teardown::Removal::Gone => {
             teardown::confirm_gone(pass);
-            forget_placement(pass);
             if pass.run.is_deleting() {
                 pass.act(Effect::ReleaseFinalizer);
                 return Step::Rest;
@@ -54,16 +53,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
     pass.condition(condition::CLEANED_UP, truth, &Why::new(Reason::Running, shown));
     pass.look_again_in(pause(pass));
     Step::wait(Reason::Running, what)
-}
-
-/// A run that ended before it had GPUs shows no node: it may have kept that of the run before until now.
-fn forget_placement(pass: &mut Pass<'_>) {
-    let status = &mut pass.status;
-    let mut entries = status.state.timeline.iter();
-    let had_gpus = !status.workers.is_empty() || entries.any(|entry| entry.phase == Phase::Deploying);
-    if status.state.judged_run.is_none() && !had_gpus {
-        status::unplace(status);
-    }
 }
 
 /// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every five

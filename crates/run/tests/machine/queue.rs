@@ -424,6 +424,17 @@ fn an_unreadable_cluster_ends_no_place_in_the_queue() {
 }
 
 #[test]
+fn a_run_that_ends_before_it_has_gpus_shows_no_node_that_it_took_over() {
+    let mut story = kept();
+    story.annotate(perfval_api::meta::RERUN, Some("again"));
+    story.until(Phase::Pending);
+    assert!(story.status().placement.is_some());
+    story.spec(json!({"suspend": true}));
+    story.until(Phase::Suspended);
+    assert_eq!(story.status().placement, None);
+}
+
+#[test]
 fn a_run_that_follows_an_overdue_removal_holds_no_node_once_it_has_ended() {
     let mut story = Story::new();
     story.until(Phase::Benchmarking);
