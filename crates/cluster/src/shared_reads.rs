@@ -44,7 +44,7 @@ impl<K: Eq + Hash, V: Clone> RecentAnswers<K, V> {
         self.young().get(key).map(|(_, answer)| answer.clone())
     }
 
-    /// The same; given once.
+    /// A known answer, given once.
     pub(crate) fn take(&self, key: &K) -> Option<V> {
         self.young().remove(key).map(|(_, answer)| answer)
     }

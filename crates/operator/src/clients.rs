@@ -134,7 +134,7 @@ mod tests {
         assert!(futures::poll!(&mut write).is_pending());
         // Tasks run in the order in which they are woken: the retries, this one, the connection.
         tokio::spawn(async move { tenure.end() });
-        let refused = write.await.expect_err("nobody listens there");
+        let refused = write.await.expect_err("no server listens there");
         assert!(refused.to_string().contains("not sent"), "{refused}");
     }
 

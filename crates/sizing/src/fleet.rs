@@ -117,7 +117,7 @@ impl<'a> Fleet<'a> {
         )
     }
 
-    /// Number of pods whose name begins with `prefix`, without that which fills the model cache.
+    /// Number of pods whose name begins with `prefix`, without the pod that fills the model cache.
     fn pods_named(&self, prefix: &str) -> usize {
         let pods = self.pods_by_name.get_or_init(|| {
             let mut pods: Vec<&PodUse> = self.all_pods.iter().collect();

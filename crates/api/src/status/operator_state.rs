@@ -61,7 +61,8 @@ pub struct OperatorState {
     pub first_started_at: Option<DateTime<Utc>>,
     /// GPU time of the runs before this one.
     pub earlier_gpu_time: Option<EarlierGpuTime>,
-    /// Time at which the run was last in the queue behind earlier runs. `timeouts.sizing` counts from this time.
+    /// Time at which the run was last in the queue behind earlier runs, or finished the removal before Sizing. `timeouts.sizing`
+    /// counts from this time.
     pub last_in_line: Option<DateTime<Utc>>,
     /// Time at which the operator last looked at the run, written every few minutes while a time-out runs.
     /// Time-outs do not count time in which the operator did not look, so an outage of the operator fails no run.

@@ -94,8 +94,8 @@ pub(crate) fn leave(run: &Run<'_>) -> Step {
     )
 }
 
-/// Remaining time for which the user keeps objects; `None` without a limit, and before the run is over. It counts from the
-/// removal that did not take place: a run that judges saved trials again ends later, and removes nothing.
+/// Remaining time for which the user keeps objects; `None` without a limit, and before the run is over. It counts from
+/// `CleaningUp` of the run that measured: a run that judges saved trials again ends later.
 pub(super) fn kept_for(pass: &Pass<'_>) -> Option<Duration> {
     let lasts = pass.run.spec().kept_seconds_after_finished?;
     let over = pass.status.run.as_ref().and_then(|run| run.completed_at)?;

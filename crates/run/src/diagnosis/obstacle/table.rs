@@ -188,13 +188,13 @@ obstacles! {
     EngineDead {
         reason: EngineDead, response: GiveUp, patience: 0,
         seen: "`EngineDeadError`",
-        remedy: "check the GPU for XID errors; kubectl perfval keep NAME, rerun, kubectl logs --previous",
+        remedy: "check the GPU for XID errors; run kubectl perfval keep NAME, rerun, read kubectl logs --previous",
     }
     /// A container keeps crashing.
     CrashLoop {
         reason: ContainerFailed, response: GiveUp, patience: 0,
         seen: "third crash, or second if the log explains it",
-        remedy: "kubectl perfval keep NAME, rerun, read kubectl logs --previous",
+        remedy: "run kubectl perfval keep NAME, rerun, read kubectl logs --previous",
     }
     /// A sidecar outlives its Job.
     SidecarRuns {
