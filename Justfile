@@ -103,7 +103,7 @@ arm64 *CRATES="api sizing verdict run fleet report":
 worlds COUNT="1000":
     PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
 
-# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds). The same ones each time: PERFVAL_FUZZ_SEED=$RANDOM tries others.
+# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a fixed number of inputs). The same ones each time: PERFVAL_FUZZ_SEED=$RANDOM tries others.
 [parallel]
 fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
 
@@ -471,7 +471,7 @@ races: build-lab binaries
 worlds-lab *FLAGS: build-lab binaries
     @{{suite}} worlds -- {{FLAGS}}
 
-# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has ten).
+# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; `just e2e-all` has ten).
 soak RUNS="200": build-lab binaries
     @{{suite}} soak {{RUNS}}
 

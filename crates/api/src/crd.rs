@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fleet::{NodePerformance, PerfBaseline, PerfValidationPolicy};
 use crate::{PerfValidation, Phase};
@@ -56,7 +56,7 @@ pub fn crds() -> [CustomResourceDefinition; 4] {
 }
 
 /// Adds to a kind that users write what the derive cannot express. `default` is the status of a new object.
-fn finish(crd: &mut CustomResourceDefinition, default: &serde_json::Value) {
+fn finish(crd: &mut CustomResourceDefinition, default: &Value) {
     for (name, schema) in parts(crd) {
         visit(schema, &mut drop_nullable);
         visit(schema, &mut describe_operator);
@@ -88,6 +88,23 @@ fn parts(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = (&String, &
 pub fn crd_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
     let body = serde_saphyr::to_string(crd)?;
     Ok(format!("# Generated from crates/api: run `just generate`.\n{body}"))
+}
+
+/// Value at the JSON path of a printer column: fields, and the last element of a list.
+pub fn printer_cell(object: &Value, path: &str) -> String {
+    let step = |value: &Value, part: &str| match part.strip_suffix("[-1:]") {
+        Some(list) => value[list]
+            .as_array()
+            .and_then(|list| list.last().cloned())
+            .unwrap_or_default(),
+        None => value[part].clone(),
+    };
+    let parts = path.trim_start_matches('.').split('.');
+    match parts.fold(object.clone(), |value, part| step(&value, part)) {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
 }
 
 fn visit(schema: &mut JSONSchemaProps, change: &mut dyn FnMut(&mut JSONSchemaProps)) {
@@ -138,8 +155,8 @@ fn bound(schema: &mut JSONSchemaProps) {
 fn describe_default(schema: &mut JSONSchemaProps) {
     let Some(JSON(value)) = &schema.default else { return };
     let shown = match value {
-        serde_json::Value::String(text) if !text.is_empty() => text.clone(),
-        serde_json::Value::Number(_) | serde_json::Value::Bool(_) => value.to_string(),
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
         _ => return,
     };
     let description = schema.description.get_or_insert_default();

@@ -19,7 +19,7 @@ pub mod meta;
 pub mod quantity;
 pub mod text;
 
-pub use crd::{UNSEEN, baseline_crd, crd, crd_yaml, crds, policy_crd};
+pub use crd::{UNSEEN, baseline_crd, crd, crd_yaml, crds, policy_crd, printer_cell};
 pub use metric::{GateOperator, Latency, Metric, Statistic};
 pub use reason::{Place, Reason, Why, Word};
 pub use spec::*;

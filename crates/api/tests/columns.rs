@@ -1,8 +1,8 @@
-//! `kubectl get` fits into a terminal of 120 characters, whatever a run came to.
+//! `kubectl get` fits into a terminal of 120 characters for every phase and verdict.
 
 use std::fs;
 
-use perfval_api::{Phase, Verdict, crd};
+use perfval_api::{Phase, Verdict, crd, printer_cell};
 use serde_json::{Value, json};
 
 const TERMINAL: usize = 120;
@@ -10,25 +10,6 @@ const TERMINAL: usize = 120;
 const PADDING: usize = 3;
 /// The longest age: `2y364d`.
 const AGE: &str = "2y364d";
-
-/// The value of a column's JSON path: fields, and the last element of a list.
-fn cell(object: &Value, path: &str) -> String {
-    let mut value = object;
-    for part in path.trim_start_matches('.').split('.') {
-        value = match part.strip_suffix("[-1:]") {
-            Some(list) => value[list]
-                .as_array()
-                .and_then(|list| list.last())
-                .unwrap_or(&Value::Null),
-            None => &value[part],
-        };
-    }
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
 
 /// Samples with names of 20 characters: every phase, every verdict, and numbers of the longest form.
 fn rows() -> Vec<Value> {
@@ -74,7 +55,9 @@ fn the_default_columns_fit_into_a_terminal() {
     let rows = rows();
     let widths: Vec<(&str, usize)> = all
         .map(|(name, path)| {
-            let widest = rows.iter().map(|row| cell(row, path).len()).max().unwrap_or_default();
+            let cells = rows.iter().map(|row| printer_cell(row, path).len());
+            let widest = cells.max().unwrap_or_default();
+            assert!(widest > 0, "{name}: no value at {path}");
             (name, widest.max(name.len()))
         })
         .collect();

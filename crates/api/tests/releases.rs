@@ -151,7 +151,7 @@ fn a_damaged_operator_state_is_read_as_an_empty_one() {
 }
 
 #[test]
-fn a_newer_versions_words_are_an_error_and_no_other_word() {
+fn unknown_values_of_an_enum_are_refused() {
     let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").unwrap();
     for pointer in [
         "/status/phase",

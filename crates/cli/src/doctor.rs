@@ -49,16 +49,15 @@ pub async fn run(
     let session = &open().await?;
     let namespace = namespace.unwrap_or_else(|| session.namespace.clone());
     object.metadata.namespace = Some(namespace);
-    let mut checks = Vec::new();
     let asked = Asked {
         session,
         object: &object,
         filename: args.filename.as_deref(),
         operator_namespace: &args.operator_namespace,
     };
-    checks.extend(cluster::checks(&asked).await?);
+    let (mut checks, operator) = cluster::checks(&asked).await?;
     checks.extend(pod_security::check(&asked).await);
-    checks.extend(Box::pin(gpus::checks(&asked)).await);
+    checks.extend(Box::pin(gpus::checks(&asked, operator.as_ref())).await);
     checks.extend(images::checks(&asked).await);
     for check in &mut checks {
         check.next = check.next.take().map(|next| with_flags(&next, &session.flags));

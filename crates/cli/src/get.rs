@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
-use perfval_api::PerfValidation;
-use serde_json::Value;
+use perfval_api::{PerfValidation, printer_cell};
 
 use crate::args::{GetArgs, Output};
 use crate::draw::age;
@@ -57,31 +56,14 @@ fn table(objects: &[PerfValidation], wide: bool, namespaces: bool, now: DateTime
     let mut table = Table::new(own("NAMESPACE", "NAME").into_iter().chain(head));
     for object in objects {
         let value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
-        let cells = shown
-            .iter()
-            .map(|column| match (cell(&value, &column.json_path), &*column.type_) {
+        let cells = shown.iter().map(
+            |column| match (printer_cell(&value, &column.json_path), &*column.type_) {
                 (text, "date") => DateTime::parse_from_rfc3339(&text).map_or(text, |then| age(now - then.to_utc())),
                 (text, _) => text,
-            });
+            },
+        );
         let own = own(&object.namespace().unwrap_or_default(), &object.name_any());
         table.row(own.into_iter().chain(cells));
     }
     Ok(table)
-}
-
-/// The value of a column's JSON path: fields, and the last element of a list.
-fn cell(object: &Value, path: &str) -> String {
-    let step = |value: &Value, part: &str| match part.strip_suffix("[-1:]") {
-        Some(list) => value[list]
-            .as_array()
-            .and_then(|list| list.last().cloned())
-            .unwrap_or_default(),
-        None => value[part].clone(),
-    };
-    let parts = path.trim_start_matches('.').split('.');
-    match parts.fold(object.clone(), |value, part| step(&value, part)) {
-        Value::Null => String::new(),
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
 }

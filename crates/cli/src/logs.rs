@@ -38,11 +38,6 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     // The run may have other pods.
     let is_chosen = !args.parts.is_empty() || !args.gpus.is_empty();
     let none = if is_chosen { "No such pod" } else { "No pod" };
-    let why = if is_chosen && !rests(&object) {
-        ""
-    } else {
-        ": a run removes its own"
-    };
     if is_absent && (!args.follow || rests(&object)) {
         if let Some(saved) = saved(session, &object).await {
             screen.say(&saved)?;
@@ -51,11 +46,16 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
             ));
             return Ok(0);
         }
-        screen.note(&format!(
-            "{none} of {name} is there{why}. {} keeps those of the next run, and {} shows the saved results.",
-            session.command("keep", &name),
-            session.command("describe", &name)
-        ));
+        let describe = session.command("describe", &name);
+        let why = if rests(&object) {
+            let keep = session.command("keep", &name);
+            format!(
+                ": a run removes its own. {keep} keeps those of the next run, and {describe} shows the saved results"
+            )
+        } else {
+            format!(". {describe} shows the phase of the run")
+        };
+        screen.note(&format!("{none} of {name} is there{why}."));
         return Ok(0);
     }
     if is_absent {

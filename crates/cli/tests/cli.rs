@@ -1,6 +1,7 @@
-//! Whole commands against an API server in memory: what is printed, what is changed, and the exit code.
+//! Whole commands, most of them against an API server in memory: what is printed, what is changed, and the exit code.
 
 mod cli {
+    pub mod answer;
     pub mod approve;
     pub mod bad_input;
     pub mod bundle;
@@ -13,6 +14,7 @@ mod cli {
     pub mod doctor;
     pub mod follow;
     pub mod hostile;
+    pub mod judge;
     pub mod logs;
     pub mod narrow;
     pub mod nodes;
@@ -21,6 +23,7 @@ mod cli {
     pub mod report;
     pub mod run;
     pub mod sessions;
+    pub mod size;
     pub mod socket;
     pub mod terminal;
     pub mod unreadable;

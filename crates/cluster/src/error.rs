@@ -159,13 +159,14 @@ impl CallFailure {
         self.is_namespace_missing() || causes.any(|cause| cause.reason == "NamespaceTerminating")
     }
 
-    /// Returns true if the API server refuses every other object of this kind in the namespace too: by a quota, or for a missing right.
+    /// Returns true if the API server refuses every other object of this kind in the namespace too: by a quota, for a missing right,
+    /// or because the namespace goes or is gone.
     pub fn refuses_all(&self) -> bool {
         let refuses_all = |status: &Status| {
             let causes = ["exceeded quota", "\" cannot create resource \""];
             status.code == 403 && causes.iter().any(|cause| status.message.contains(cause))
         };
-        self.is_namespace_missing() || self.refusal().is_some_and(refuses_all)
+        self.is_namespace_leaving() || self.refusal().is_some_and(refuses_all)
     }
 
     /// Response that the failure needs.
@@ -314,7 +315,8 @@ mod tests {
             (404, json!({"name": "e", "kind": "events"}), false),
         ] {
             let refused = refusal(code, "no", &details);
-            assert_eq!(refused.is_namespace_leaving(), leaves, "{details}");
+            let answers = (refused.is_namespace_leaving(), refused.refuses_all());
+            assert_eq!(answers, (leaves, leaves), "{details}");
         }
     }
 

@@ -55,6 +55,7 @@ pub(crate) fn compare<'a>(
         let again = again.map(|again| with_pasts(again, summary));
         let confirmed = again.as_ref().map(|again| level.candidates(at, again, Some(summary)));
         let evidence = NodeEvidence {
+            times: summary.times,
             screened: level.candidates(at, summary, None),
             confirmed: confirmed.unwrap_or_default(),
             node_again: again.as_ref().and_then(|again| level.smallest_difference(at, again)),

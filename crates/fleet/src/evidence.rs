@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calibration::Calibration;
 use crate::candidate::{Reference, SubjectLoss};
+use crate::reading::RunTimes;
 
 /// Part of a node's error that the own past has where there are peers too: a change is more likely a fault.
 const PAST: f64 = 0.8;
@@ -32,6 +33,7 @@ pub(crate) struct DetectionLimits {
 /// Comparisons of one node.
 #[derive(Default)]
 pub(crate) struct NodeEvidence<'a> {
+    pub(crate) times: RunTimes,
     pub(crate) screened: Vec<SubjectLoss<'a>>,
     /// Of its fresh trials. Empty for a node that was not measured again, and for one of few that are noisier than the prior assumes.
     pub(crate) confirmed: Vec<SubjectLoss<'a>>,
@@ -44,6 +46,13 @@ pub(crate) struct NodeEvidence<'a> {
 }
 
 impl<'a> NodeEvidence<'a> {
+    /// Difference (logarithm) of the whole node from its own past in the newest run.
+    pub(crate) fn node_and_past(&self) -> Option<f64> {
+        let is_asked = |candidate: &&SubjectLoss| candidate.gpu.is_none() && candidate.reference == Reference::Past;
+        let newest = self.confirmed.iter().chain(&self.screened).find(is_asked);
+        newest.map(|candidate| candidate.value)
+    }
+
     /// p-value of the screen, with all choices.
     pub(crate) fn screened(&self) -> f64 {
         smallest(self.screened.iter(), 0.0)

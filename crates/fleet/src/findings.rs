@@ -11,6 +11,7 @@ use perfval_api::fleet::{ComparisonRules, OutlierConfidence, OutlierReason};
 use crate::baseline::SpeedNorm;
 use crate::calibration::Calibration;
 use crate::candidate::SubjectLoss;
+use crate::centre::median;
 use crate::comparison::{KnownStratum, compare};
 use crate::detectable::DetectableLoss;
 use crate::discovery::adjust;
@@ -39,6 +40,10 @@ const SCREEN_SHARE: f64 = 0.085;
 const SCREEN_MOST: f64 = 0.6;
 /// Share of the nodes (0 to 1), or two nodes, above which the cause of slow nodes is likely shared, and none is acted on.
 const MOST_SLOW: f64 = 0.05;
+
+/// Fewest nodes that show, by runs since then, that a loss of a whole node is not one of all nodes: a policy with small budgets
+/// measures the first slow nodes three times before it measures another one.
+const WITNESSES: usize = 3;
 
 /// Loss of a node, or of one GPU of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,14 +94,15 @@ pub struct Assessment {
 }
 
 /// Assesses the nodes of one stratum by name. `spread` is the prior of the product ([`crate::prior::prior`]), `norm` the approved
-/// one. `screen` is the pass of all nodes, `fresh` has the newest deployment of each suspicious one. Equal arguments give equal
-/// results.
+/// one. `screen` is the pass of all nodes, `fresh` has the newest deployment of each suspicious one. The policy measures the nodes that
+/// `is_selected` accepts. Equal arguments give equal results.
 pub fn assess(
     rules: &ComparisonRules,
     spread: &PriorSpread,
     norm: Option<&SpeedNorm>,
     screen: &BTreeMap<String, NodePass>,
     fresh: &BTreeMap<String, NodePass>,
+    is_selected: impl Fn(&str) -> bool,
 ) -> Assessment {
     let known = KnownStratum {
         spread,
@@ -153,13 +159,14 @@ pub fn assess(
         let evidence = &nodes[at];
         let found = if is_slow(at) {
             let acts = may_act && act[at] <= act_rate;
-            let confidence = if acts {
-                OutlierConfidence::Actionable
-            } else {
-                OutlierConfidence::Confirmed
-            };
-            let slowest = evidence.slowest(effect, acts);
-            slowest.map(|slowest| NodeLoss::new(slowest, confidence))
+            evidence.slowest(effect, acts).map(|slowest| {
+                let confidence = if acts && !may_be_shared((&names, &nodes), at, slowest, &is_selected) {
+                    OutlierConfidence::Actionable
+                } else {
+                    OutlierConfidence::Confirmed
+                };
+                NodeLoss::new(slowest, confidence)
+            })
         } else {
             drift(at).map(|drift| NodeLoss::new(drift, OutlierConfidence::Confirmed))
         };
@@ -202,6 +209,31 @@ fn adjusted(fresh: &[Option<f64>], is_noise_assumed: bool) -> Vec<f64> {
         adjusted[*at] = q;
     }
     adjusted
+}
+
+/// Returns true if all nodes may have a loss: too few others were measured since it began, or half of these lost half as much. A
+/// GPU is compared with the other ones of its node, which would share it.
+fn may_be_shared(
+    (names, nodes): (&[&str], &[NodeEvidence<'_>]),
+    at: usize,
+    loss: &SubjectLoss,
+    is_selected: impl Fn(&str) -> bool,
+) -> bool {
+    if loss.gpu.is_some() {
+        return false;
+    }
+    let began_at = nodes[at].times.began_at;
+    let others = names.iter().zip(nodes).enumerate().filter(|(other, _)| *other != at);
+    let known = others.filter_map(|(_, (name, node))| Some((*name, node.times.ended_at, node.node_and_past()?)));
+    // Nodes that are not selected may never be measured again.
+    let needed = known
+        .clone()
+        .filter(|(name, ..)| is_selected(name))
+        .take(WITNESSES)
+        .count();
+    let since = known.filter(|(_, ended_at, _)| *ended_at >= began_at);
+    let since: Vec<f64> = since.map(|(.., value)| value).collect();
+    since.len() < needed || median(&since).is_some_and(|value| value < loss.value / 2.0)
 }
 
 /// Returns true if the run that decides has measured a node. The first new deployment only chooses the nodes for it: with one

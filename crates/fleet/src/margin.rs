@@ -12,8 +12,8 @@ use crate::tail::student_beyond;
 /// Probability beyond each end of the interval.
 const TAIL: f64 = 0.025;
 
-/// Margin (percentage points) of [`NodePerformanceStatus::percent_of_own_past`]: in about 95 of 100 runs the slowest GPU of a healthy
-/// node is within it of 100 %. It is wide for one run, because it contains the noise of the deployment and of the past. `None` without
+/// Margin (percentage points) of [`NodePerformanceStatus::percent_of_own_past`]: in at least 95 of 100 runs of two trials, which vary by up to 2 %,
+/// the slowest GPU of a healthy node is within it of 100 %. It is wide for one run, because it contains the noise of the deployment and of the past. `None` without
 /// a known past.
 pub fn own_past_margin(status: &NodePerformanceStatus) -> Option<f64> {
     let known = status.gpus.iter().filter(|gpu| gpu.percent_of_own_past.is_some());

@@ -263,6 +263,7 @@ fn add(
     let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
     if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
         node.confirm(&residuals(&gpus));
+        node.set_times(measured.began_at, measured.ended_at);
         return confirmed;
     }
     let deviations = Deviations::new(measured.product.as_deref().unwrap_or_default(), gpus.len());
@@ -270,12 +271,16 @@ fn add(
         // Some of these GPUs ran beside other ones.
         node.skip();
     }
+    if !is_same || gpus.iter().any(|(gpu, _)| gpu.is_cold()) {
+        node.forget_begin();
+    }
     let mut next = learn_run(gpus, node, common(), deviations);
     if is_cold {
         node.skip();
     } else {
         node.add(&residuals(&next));
     }
+    node.set_times(measured.began_at, measured.ended_at);
     add_run(&mut next, is_cold);
     next
 }

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use chrono::serde::ts_seconds_option;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
 use crate::centre::{mean, median, trimmed_mean};
 use crate::numbers::count;
 use crate::past::Past;
@@ -9,6 +13,8 @@ use crate::past::Past;
 /// One node in one run: everything that was measured in one deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodePass {
+    /// Times of the runs of the node, as far as they are known.
+    pub times: RunTimes,
     /// True for the first run of a machine since its boot or in its environment: on real GPUs it is 5 to 9 % slower.
     pub is_cold: bool,
     /// Number of new deployments that measured the node again up to this one; 0 for a screen.
@@ -21,6 +27,27 @@ pub struct NodePass {
     pub shared: Past,
     /// Decode speeds by GPU UUID.
     pub gpus: BTreeMap<String, Speeds>,
+}
+
+/// Times of the runs of a node.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunTimes {
+    /// Begin of the newest run that confirms none. While confirmed losses are in a row, that of the first of them.
+    #[serde(
+        default,
+        rename = "b",
+        with = "ts_seconds_option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub began_at: Option<DateTime<Utc>>,
+    /// End of the newest run, which may be a confirmation.
+    #[serde(
+        default,
+        rename = "t",
+        with = "ts_seconds_option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// Speeds of one GPU, one per trial of the deployment, and its own past in this stratum.
@@ -48,6 +75,7 @@ pub(crate) enum Average {
 /// Logarithms of one node, averaged over the trials.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeSummary<'a> {
+    pub(crate) times: RunTimes,
     pub(crate) whole: MeanSpeed,
     /// Residuals of the runs before, in the part that the GPUs share.
     pub(crate) shared: Past,
@@ -106,6 +134,7 @@ impl<'a> NodeSummary<'a> {
     pub(crate) fn with_trials(self, trials: usize, average: Average) -> Self {
         let gpus = self.gpus.into_iter();
         Self {
+            times: self.times,
             whole: self.whole.with_trials(trials, average),
             shared: self.shared,
             gpus: gpus
@@ -128,6 +157,7 @@ impl<'a> NodeSummary<'a> {
             past: pass.past,
         };
         Some(Self {
+            times: pass.times,
             whole,
             shared: pass.shared,
             gpus,

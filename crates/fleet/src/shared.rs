@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::centre::{median, trimmed_mean};
 use crate::numbers::loss;
 use crate::past::{NODE_IN_CONTROL, Past, REFUTED};
+use crate::reading::RunTimes;
 use crate::scale::Scale;
 
 /// Number of runs of nodes beside which a run is learned: their median is certain enough, and older ones may be of another time.
@@ -30,6 +31,9 @@ pub(crate) struct SharedPast {
     /// Sum of the residuals that are not learned while a drift is suspected.
     #[serde(default, rename = "w", skip_serializing_if = "Option::is_none")]
     withheld: Option<f64>,
+    /// Times of the runs.
+    #[serde(flatten)]
+    times: RunTimes,
 }
 
 impl SharedPast {
@@ -46,6 +50,22 @@ impl SharedPast {
     /// Residuals of the runs before the newest one.
     pub(crate) fn past(&self) -> Past {
         self.past
+    }
+
+    /// Times of the runs.
+    pub(crate) fn times(&self) -> RunTimes {
+        self.times
+    }
+
+    /// Sets the times of a run. A confirmation, and a run after a confirmed loss, keep the begin.
+    pub(crate) fn set_times(&mut self, began_at: DateTime<Utc>, ended_at: DateTime<Utc>) {
+        self.times.began_at.get_or_insert(began_at);
+        self.times.ended_at = Some(ended_at);
+    }
+
+    /// Forgets the begin: the newest run shows no loss that may go on.
+    pub(crate) fn forget_begin(&mut self) {
+        self.times.began_at = None;
     }
 
     /// Adds a run by the differences of the GPUs from their pasts. GPUs without a past have none.
@@ -69,6 +89,7 @@ impl SharedPast {
     /// one run by the prior. Returns the part of the run that is not to be learned as normal if the node may drift and this run
     /// `withholds` it. It has the other sign once the node did not.
     pub(crate) fn learn(&mut self, common: Option<f64>, variance: f64, withholds: bool) -> f64 {
+        self.forget_begin();
         let Some(newest) = self.newest.take() else { return 0.0 };
         let (shift, deviation) = (common.unwrap_or_default(), self.past.deviation(variance));
         let residual = newest - shift;

@@ -76,7 +76,8 @@ pub(crate) fn read(status: &NodePerformanceStatus, environment: &str) -> Option<
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
     screen.past = node_past(&pasts);
-    screen.shared = SharedPast::read(status.operator_state.as_ref(), Some(environment)).past();
+    let shared = SharedPast::read(status.operator_state.as_ref(), Some(environment));
+    (screen.shared, screen.times) = (shared.past(), shared.times());
     screen.is_unsound = status.verdict != Verdict::Passed;
     let fresh = (!fresh.gpus.is_empty()).then_some(fresh);
     (!screen.gpus.is_empty()).then_some((screen, fresh))

@@ -55,7 +55,7 @@ fn name(at: usize) -> String {
 
 fn assessed(screen: &BTreeMap<String, NodePass>, fresh: &BTreeMap<String, NodePass>) -> Assessment {
     let spread = prior("NVIDIA-H100-80GB-HBM3");
-    assess(&ComparisonRules::default(), &spread, None, screen, fresh)
+    assess(&ComparisonRules::default(), &spread, None, screen, fresh, |_| true)
 }
 
 fn count(fresh: &mut BTreeMap<String, NodePass>, confirmations: u32) {

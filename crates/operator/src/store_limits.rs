@@ -161,6 +161,7 @@ fn rests(object: &Stored) -> bool {
 mod tests {
     use std::fmt::Write as _;
 
+    use perfval_testkit::random::random_numbers;
     use serde_json::{Value, json};
 
     use super::*;
@@ -173,12 +174,9 @@ mod tests {
 
     fn with_status(namespace: &str, number: u32, status: &Value) -> Stored {
         let mut noise = String::new();
-        let mut state = u64::from(number) + 1;
+        let mut random = random_numbers(u64::from(number) + 1);
         while noise.len() < 14_000 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let _ = write!(noise, "{:x}", state >> 16);
+            let _ = write!(noise, "{:x}", random() >> 16);
         }
         let uid = format!("{namespace}-{number}");
         let metadata = json!({"name": number.to_string(), "namespace": namespace, "uid": uid});

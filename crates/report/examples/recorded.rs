@@ -9,17 +9,7 @@ use perfval_report::RunReport;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write into");
-    for run in [
-        recorded::healthy,
-        recorded::slow,
-        recorded::shared,
-        recorded::broken,
-        recorded::frozen,
-        recorded::starved,
-        recorded::with_requests,
-        recorded::large,
-    ] {
-        let run = run();
+    for run in recorded::all().into_iter().chain([recorded::large()]) {
         let folder = Path::new(&folder).join(run.object.metadata.name.clone().unwrap_or_default());
         std::fs::create_dir_all(&folder).expect("a folder");
         for file in RunReport::new(&run.object, Some(&run.results))

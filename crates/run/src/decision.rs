@@ -161,6 +161,7 @@ mod tests {
     use perfval_api::{TrialProgress, TrialState};
 
     use super::*;
+    use crate::observed::Need;
 
     #[test]
     fn a_heartbeat_progress_with_the_uid_of_a_job_and_a_probe_may_rest_on_copies() {
@@ -194,9 +195,17 @@ mod tests {
         };
         let acts = Decision {
             effects: vec![Effect::EnsureFinalizer],
+            ..decision.clone()
+        };
+        let tells = Decision {
+            events: vec![Event::normal(Reason::Running, "Judge", "a note")],
+            ..decision.clone()
+        };
+        let reads = Decision {
+            reads: Needs::new([Need::Workload]),
             ..decision
         };
-        for other in [changed, acts] {
+        for other in [changed, acts, tells, reads] {
             assert!(!other.may_rest_on_copies(&current), "{other:?}");
         }
     }

@@ -132,6 +132,10 @@ fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let measured = pass.status.state.trials.iter().any(|trial| trial.outcome.is_some());
     match step {
         Step::End(Verdict::Error, why) if is_measuring && measured => {
+            // On a GPU that others may use, a crash proves nothing against the node.
+            if !matches!(why.reason, Reason::MixedAllocation | Reason::PlacementBroken) {
+                phase::record_last_crash(pass);
+            }
             let (reason, message) = (why.reason.name().to_owned(), text::bounded(&why.message));
             pass.status.state.failure = Some(RunFailure { reason, message });
             let trials = &mut pass.status.state.trials;

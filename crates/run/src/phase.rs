@@ -15,6 +15,7 @@ mod waiting_for_ready;
 
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 
+pub(crate) use benchmarking::record_last_crash;
 pub(crate) use completed::leave;
 pub(crate) use definition::Definition;
 pub use pending::not_allowed;

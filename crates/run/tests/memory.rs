@@ -8,6 +8,7 @@ use perfval_run::build::PackedTrial;
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::{Run, Settings, build};
 use perfval_testkit::memory::Growth;
+use perfval_testkit::random::random_numbers;
 use perfval_testkit::trial;
 use perfval_verdict::frame::{self, FRAME_BYTES, Outcome, Payload};
 use serde_json::json;
@@ -21,13 +22,8 @@ const OUTPUT: usize = 4 << 20;
 
 /// A log with an export of which a quarter hardly packs, so that a trial just fits, behind AIPerf's output.
 fn log(number: u64) -> String {
-    let mut state = number;
-    let noise = (0..EXPORT / 4).map(|_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        char::from(b'0' + u8::try_from(state >> 58).expect("six bits") % 64)
-    });
+    let mut random = random_numbers(number);
+    let noise = (0..EXPORT / 4).map(|_| char::from(b'0' + u8::try_from(random() >> 58).expect("six bits") % 64));
     let noise: String = noise
         .filter(|c| *c != '\\')
         .chain(repeat_n('x', EXPORT / 4 * 3))
@@ -41,7 +37,7 @@ fn log(number: u64) -> String {
 }
 
 #[test]
-fn twenty_trials_of_four_megabytes_are_saved_in_half_of_the_operators_memory() {
+fn twenty_trials_of_four_megabytes_are_packed_in_half_of_the_operators_memory() {
     let object: PerfValidation = serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": "h100-baseline", "namespace": "perf", "uid": "00000000-0000-4000-8000-000000000000"},

@@ -17,7 +17,7 @@ use serde_json::{Value, from_value, json};
 fn mutated_clusters_never_break_a_promise() {
     let corpus = corpus();
     let mut tally = Tally::default();
-    fuzz::rounds(500, |rng| {
+    fuzz::rounds(1300, |rng| {
         for objects in &corpus {
             let mut mutated = objects.clone();
             for _ in 0..rng.usize(1..5) {

@@ -181,7 +181,7 @@ mod tests {
             .lines()
             .for_each(|line| tally.add(line));
         let progress = tally.progress();
-        assert!(progress.requests > 0 && progress.errors > 0, "{progress:?}");
+        assert_eq!((progress.requests, progress.errors), (4, 2));
         assert!(
             progress.tokens_per_second.is_some() && progress.ttft_ms.is_some(),
             "{progress:?}"

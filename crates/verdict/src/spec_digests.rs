@@ -124,10 +124,4 @@ mod tests {
         let settings = status.state.environment.unwrap().settings;
         assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
     }
-
-    #[test]
-    fn a_trial_of_counted_requests_sends_as_many_as_it_has_slots_for() {
-        let counted = spec(&json!({"benchmark": {"requestsPerConcurrency": 8, "minRequests": 1000}}));
-        assert_eq!(counted.benchmark.requests(2048), Some(16_384));
-    }
 }

@@ -1,7 +1,7 @@
 //! Agreement of the API server and the operator: it can read every object that passes, and the trial rule cannot
 //! decide the refused ones.
 
-use perfval_api::{PerfValidation, TrialOutcome, TrialRule, quantity};
+use perfval_api::{PerfValidation, Timeouts, TrialOutcome, TrialRule, quantity};
 use perfval_testkit::admission::{Rejected, cases};
 use perfval_verdict::trials::{Finished, Ruling, rule};
 
@@ -18,20 +18,30 @@ fn every_accepted_number_and_duration_can_be_read() {
                 case.name
             );
         }
-        let waits = spec.timeouts;
-        for text in [
-            waits.prerequisites,
-            waits.sizing,
-            waits.model_cache,
-            waits.workload_ready,
-            waits.endpoint_ready,
-            waits.endpoint_probe,
-            waits.benchmark,
-            waits.cleanup,
+        let Timeouts {
+            prerequisites,
+            sizing,
+            model_cache,
+            workload_ready,
+            endpoint_ready,
+            endpoint_probe,
+            benchmark,
+            cleanup,
+            total,
+        } = spec.timeouts;
+        let always = [
+            prerequisites,
+            sizing,
+            model_cache,
+            workload_ready,
+            endpoint_ready,
+            endpoint_probe,
+            benchmark,
+            cleanup,
             spec.benchmark.request_timeout,
-            spec.benchmark.duration.unwrap_or_else(|| "60s".to_owned()),
-            spec.benchmark.soak.unwrap_or_else(|| "5m".to_owned()),
-        ] {
+        ];
+        let others = [total, spec.benchmark.duration, spec.benchmark.soak];
+        for text in always.into_iter().chain(others.into_iter().flatten()) {
             assert!(text.parse::<kube::core::Duration>().is_ok(), "{}: {text:?}", case.name);
         }
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const SECOND: i64 = 1_000_000_000;
-/// When the requests of these tests begin (ns): the middle of a second, as any.
+/// Begin of the requests of these tests (ns): a whole second.
 const ZERO: i64 = 1_795_167_922_000_000_000;
 
 fn line(phase: &str, began_ns: i64, latency: f64) -> String {

@@ -6,7 +6,7 @@ use perfval_testkit::memory::Growth;
 use perfval_verdict::requests::RequestTimes;
 
 const REQUESTS: u32 = 300_000;
-/// As if each were held, it would take 17 MB of numbers, or 600 MB of text.
+/// Holding every request would take 17 MB of numbers, or 600 MB of text.
 const MOST: u64 = 12 << 20;
 /// Bytes that a trial of that many adds to the log, and to the ConfigMap.
 const MOST_BYTES: usize = 16 << 10;

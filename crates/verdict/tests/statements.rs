@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::DateTime;
 use perfval_api::{
-    EarlierRun, Environment, GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason,
-    Statistic, TrialOutcome, TrialState, Verdict,
+    EarlierRun, GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason, Statistic,
+    TrialOutcome, TrialState, Verdict,
 };
+use perfval_testkit::environment::known;
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::environment;
@@ -108,18 +109,7 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
 
 /// After as many earlier runs as status keeps, with a noise of about 4 %.
 fn after_earlier_runs(mut status: PerfValidationStatus) -> PerfValidationStatus {
-    let known = || Some("known".to_owned());
-    let environment = Environment {
-        model: "m".into(),
-        image: "i:1".into(),
-        image_digest: known(),
-        settings: known(),
-        gpu_product: known(),
-        gpus: Some(8),
-        gpu_driver: known(),
-        aiperf: known(),
-        ..Environment::default()
-    };
+    let environment = known();
     let means = [1300, 1370, 1340, 1310, 1350, 1290, 1330, 1360, 1320];
     let entries = means.iter().zip(1..).map(|(mean, run)| EarlierRun {
         run,

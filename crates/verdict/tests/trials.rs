@@ -129,7 +129,7 @@ fn plain(outcome: TrialOutcome) -> Finished {
     }
 }
 
-/// Every spec that the API server lets through.
+/// Specs of every rule without `trials.min`; some have too few trials to be admitted.
 fn any_spec() -> impl Strategy<Value = TrialsSpec> {
     let rule = select(vec![TrialRule::Sequential, TrialRule::All, TrialRule::Single]);
     (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_bound_percent, max)| TrialsSpec {

@@ -35,18 +35,30 @@ pub fn id(object: &Value) -> String {
     )
 }
 
+/// Objects by their ids.
+///
+/// # Panics
+/// If two have the same id: an installation of both fails.
+pub fn by_id(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for object in objects {
+        let id = id(&object);
+        let before = all.insert(id.clone(), object);
+        assert!(before.is_none(), "{id} is rendered twice");
+    }
+    all
+}
+
 /// The objects of an installation by their names, without what Helm and kustomize differ in by their nature: labels of the
 /// tool, the annotation that keeps the CRD, hooks, and the namespace, which Helm is given.
 pub fn comparable(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let is_installed =
         |object: &Value| object["kind"] != "Namespace" && object["metadata"]["annotations"]["helm.sh/hook"].is_null();
     let installed = objects.into_iter().filter(is_installed);
-    installed
-        .map(|mut object| {
-            strip(&mut object);
-            (id(&object), object)
-        })
-        .collect()
+    by_id(installed.map(|mut object| {
+        strip(&mut object);
+        object
+    }))
 }
 
 fn strip(value: &mut Value) {

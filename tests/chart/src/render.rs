@@ -52,6 +52,15 @@ pub fn with_set(value: &str) -> Result<Vec<Value>, String> {
     template(&chart, RELEASE, NAMESPACE, &["--set", value], &json!({}))
 }
 
+/// The objects of the chart for a cluster of this version of Kubernetes.
+///
+/// # Errors
+/// If helm refuses the version.
+pub fn for_kubernetes(version: &str) -> Result<Vec<Value>, String> {
+    let chart = repository().join(CHART);
+    template(&chart, RELEASE, NAMESPACE, &["--kube-version", version], &json!({}))
+}
+
 /// The objects of a published chart, whose list of images contains this digest for each of them.
 ///
 /// # Errors
@@ -97,7 +106,9 @@ pub fn parent(values: &Value) -> Result<Vec<Value>, String> {
 fn template(chart: &Path, name: &str, namespace: &str, flags: &[&str], values: &Value) -> Result<Vec<Value>, String> {
     let chart = chart.to_string_lossy();
     let arguments = ["template", name, &chart, "--namespace", namespace, "--values", "-"];
-    helm(&[&arguments, flags].concat(), values).map(|text| parsed(&text))
+    // Of two versions the last one counts.
+    let version = ["--kube-version", KUBERNETES];
+    helm(&[&arguments[..], &version, flags].concat(), values).map(|text| parsed(&text))
 }
 
 /// A temporary folder with a copy of the chart in `chart`.
@@ -121,7 +132,9 @@ fn copied() -> TempDir {
 /// If there is no helm.
 pub fn lint(values: &Value) -> Result<String, String> {
     let chart = repository().join(CHART);
-    helm(&["lint", &chart.to_string_lossy(), "--strict", "--values", "-"], values)
+    let chart = chart.to_string_lossy();
+    let arguments = ["lint", &chart, "--strict", "--values", "-"];
+    helm(&[&arguments[..], &["--kube-version", KUBERNETES]].concat(), values)
 }
 
 /// The notes that an installation ends with. Helm prints them after a real one only: here they become a field of an object.
@@ -190,7 +203,6 @@ pub fn with_components(components: &[&str]) -> Vec<Value> {
 fn helm(arguments: &[&str], values: &Value) -> Result<String, String> {
     let mut child = Command::new(program(&HELM))
         .args(arguments)
-        .args(["--kube-version", KUBERNETES])
         .env("KUBECONFIG", "/dev/null")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

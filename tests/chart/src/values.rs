@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Described {
     /// Its keys, outermost first.
     pub path: Vec<String>,
-    /// What the comment says.
+    /// Text of the comment.
     pub text: String,
 }
 

@@ -17,14 +17,13 @@ mod chart {
 
 use std::collections::BTreeMap;
 
-use perfval_chart::object::id;
+use perfval_chart::object::by_id;
 use perfval_chart::render;
 use serde_json::Value;
 
 /// The objects of the chart by their names.
 fn objects(values: &Value) -> BTreeMap<String, Value> {
-    let objects = render::chart(values).unwrap_or_else(|error| panic!("{error}"));
-    objects.into_iter().map(|object| (id(&object), object)).collect()
+    by_id(render::chart(values).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// The operator's Deployment.

@@ -95,18 +95,21 @@ fn is_write(verb: &str) -> bool {
     matches!(verb, "create" | "update" | "patch" | "delete")
 }
 
+/// A line of the log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
-    verb: String,
+pub(crate) struct Entry {
+    pub(crate) verb: String,
     stage: String,
     #[serde(default, rename = "requestURI")]
     uri: String,
-    user: User,
+    pub(crate) user: User,
     #[serde(default)]
     impersonated_user: Option<User>,
     #[serde(default)]
-    object_ref: Option<ObjectRef>,
+    pub(crate) object_ref: Option<ObjectRef>,
+    #[serde(default)]
+    pub(crate) annotations: Annotations,
     #[serde(default)]
     response_status: ResponseStatus,
     stage_timestamp: DateTime<Utc>,
@@ -120,17 +123,27 @@ struct ResponseStatus {
 }
 
 #[derive(Deserialize)]
-struct User {
-    username: String,
+pub(crate) struct User {
+    pub(crate) username: String,
+}
+
+/// What the request is about.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ObjectRef {
+    pub(crate) api_group: String,
+    pub(crate) resource: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    subresource: String,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ObjectRef {
-    resource: String,
-    namespace: String,
-    name: String,
-    subresource: String,
+#[serde(default)]
+pub(crate) struct Annotations {
+    /// The authoriser's: `allow` or `forbid`.
+    #[serde(rename = "authorization.k8s.io/decision")]
+    pub(crate) decision: String,
 }
 
 /// The event whose answer is timed: the Job controller writes that a trial has started or ended. Most changes of pods have no answer,
@@ -282,7 +295,8 @@ async fn log(lab: &Lab, since: DateTime<Utc>) -> String {
     moved.iter().map(|path| read(path)).collect()
 }
 
-fn entries(log: &str) -> impl Iterator<Item = Entry> {
+/// The lines of a log. One that was cut off by the end of the API server is left out.
+pub(crate) fn entries(log: &str) -> impl Iterator<Item = Entry> {
     log.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
@@ -305,7 +319,7 @@ impl From<Entry> for Call {
 
 impl ObjectRef {
     /// Resource and subresource.
-    fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
         } else {

@@ -35,7 +35,6 @@ impl Lab {
     /// # Panics
     /// If `KUBECONFIG` does not name its cluster.
     pub async fn at(program: PathBuf) -> Self {
-        // Two TLS users in one process would otherwise not agree on a provider.
         let client = Client::try_default()
             .await
             .expect("KUBECONFIG names the lab's cluster: run this by `lab exec`");
@@ -91,6 +90,17 @@ impl Lab {
             Err(said) if said.trim().is_empty() => false,
             Err(said) => panic!("kubectl auth can-i {arguments:?}: {said}"),
         }
+    }
+
+    /// Name of the first pod of this component of a run.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn first_pod(&self, namespace: &str, component: &str) -> String {
+        let component = format!("perfvalidation.dev/component={component}");
+        let name = "jsonpath={.items[0].metadata.name}";
+        self.kubectl(&["get", "pod", "-n", namespace, "-l", &component, "-o", name])
+            .await
     }
 
     /// Applies a manifest.

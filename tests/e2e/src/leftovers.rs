@@ -9,10 +9,11 @@ use kube::api::ListParams;
 use crate::lab::Lab;
 
 /// Kinds that a run creates. The results ConfigMap and the model cache are meant to stay.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "jobs.batch",
     "dynamographdeployments.nvidia.com",
     "services",
+    "networkpolicies.networking.k8s.io",
     "resourceclaimtemplates.resource.k8s.io",
     "pods",
     "resourceclaims.resource.k8s.io",

@@ -34,7 +34,8 @@ impl Process {
     /// If `/proc` cannot be read.
     pub fn operator(pod_uid: &str) -> io::Result<Option<Self>> {
         find(|process| {
-            fs::read_to_string(process.join("cgroup")).is_ok_and(|groups| groups.contains(pod_uid))
+            // systemd writes the uid with underscores.
+            fs::read_to_string(process.join("cgroup")).is_ok_and(|groups| groups.replace('_', "-").contains(pod_uid))
                 && fs::read(process.join("cmdline"))
                     .is_ok_and(|line| String::from_utf8_lossy(&line).contains("perfvalidation-operator"))
         })
@@ -58,9 +59,20 @@ impl Process {
         Some(uptime - field(&self.stat()?, 22)? / TICKS)
     }
 
+    /// Open files and connections.
+    pub fn descriptors(&self) -> Option<usize> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.0)).ok()?;
+        Some(open.count())
+    }
+
     /// Resident memory now (MiB).
     pub fn resident(&self) -> Option<f64> {
         self.memory("VmRSS:")
+    }
+
+    /// Resident memory now (KiB).
+    pub fn resident_kib(&self) -> Option<u64> {
+        self.kib("VmRSS:")?.parse().ok()
     }
 
     /// The most resident memory so far (MiB).
@@ -74,10 +86,14 @@ impl Process {
     }
 
     fn memory(&self, line: &str) -> Option<f64> {
+        let kib: f64 = self.kib(line)?.parse().ok()?;
+        Some(kib / 1024.0)
+    }
+
+    fn kib(&self, line: &str) -> Option<String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
         let value = status.lines().find_map(|found| found.strip_prefix(line))?;
-        let kib: f64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib / 1024.0)
+        Some(value.trim().strip_suffix("kB")?.trim().to_owned())
     }
 
     fn stat(&self) -> Option<String> {

@@ -1,10 +1,9 @@
 //! Runs in a row, and what they cost the operator and the cluster.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use perfval_api::Verdict;
 use serde_json::json;
@@ -12,6 +11,7 @@ use serde_json::json;
 use crate::install::Operator;
 use crate::lab::{Lab, eventually};
 use crate::leftovers::Gpus;
+use crate::process::Process;
 use crate::spec::short;
 use crate::validation::Validation;
 
@@ -20,7 +20,7 @@ const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "leases.coordinat
 
 /// What was measured after a run.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct AfterRun {
     /// How long the run took, from its creation until it was gone (s).
     pub seconds: u64,
     /// Memory of the operator (KB).
@@ -35,20 +35,20 @@ pub struct Reading {
 ///
 /// # Panics
 /// If a run does not pass, something stays, or the operator is another process in the end.
-pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) -> Vec<Reading> {
+pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) -> Vec<AfterRun> {
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let kinds = kinds(lab).await;
-    let process = Process::of(&operator.pod().await);
+    let process = process_of(operator).await;
     let (mut readings, mut before) = (Vec::new(), Vec::new());
     for number in 1..=runs {
         let began = Instant::now();
         let run = Validation::create(lab, short(&format!("soak-{number}"), namespace)).await;
         run.ends(Verdict::Passed).await;
         run.delete().await;
-        let reading = Reading {
+        let reading = AfterRun {
             seconds: began.elapsed().as_secs(),
-            resident_kb: process.resident_kb(),
-            descriptors: process.descriptors(),
+            resident_kb: process.resident_kib().expect("it runs"),
+            descriptors: process.descriptors().expect("it runs"),
             etcd_kb: etcd_kb().await,
         };
         println!("{number}/{runs}: {reading:?}");
@@ -70,7 +70,7 @@ pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) 
     })
     .await;
     assert_eq!(Gpus::count(lab).await.free(), 8);
-    assert_eq!(process, Process::of(&operator.pod().await), "the operator restarted");
+    assert_eq!(process, process_of(operator).await, "the operator restarted");
     readings
 }
 
@@ -90,37 +90,10 @@ async fn objects(lab: &Lab, kinds: &str, namespace: &str) -> Vec<String> {
     named.lines().map(str::to_owned).collect()
 }
 
-/// The operator's process: this test is outside of the lab's process namespace, and sees into it.
-#[derive(Debug, PartialEq, Eq)]
-struct Process(u32);
-
-impl Process {
-    fn of(pod: &Pod) -> Self {
-        let uid = pod.uid().expect("a pod has a uid");
-        let processes = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
-        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let is_ours = |number: &u32| {
-            let read = |file: &str| fs::read_to_string(format!("/proc/{number}/{file}")).unwrap_or_default();
-            // v2 and v1 write the uid as it is, systemd with underscores.
-            read("cgroup").replace('_', "-").contains(&uid) && read("comm").starts_with("perfvalidation")
-        };
-        Self(
-            numbers
-                .find(is_ours)
-                .expect("the operator's process is on this machine"),
-        )
-    }
-
-    fn resident_kb(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let number = line.and_then(|line| line.split_whitespace().next());
-        number.and_then(|number| number.parse().ok()).expect("a number of KB")
-    }
-
-    fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.0)).expect("it runs").count()
-    }
+async fn process_of(operator: &Operator) -> Process {
+    let uid = operator.pod().await.uid().expect("a pod has a uid");
+    let process = Process::operator(&uid).expect("/proc can be read");
+    process.expect("the operator's process is on this machine")
 }
 
 /// etcd's own figure, of what is live: each run writes half a megabyte of history, which is compacted every five minutes only.
@@ -165,16 +138,16 @@ async fn etcd(method: &str, path: &str, body: &str) -> io::Result<String> {
 ///
 /// # Panics
 /// If they grew.
-pub fn is_flat(readings: &[Reading]) {
+pub fn is_flat(readings: &[AfterRun]) {
     assert!(readings.len() >= 5, "too few runs show nothing");
     let part = readings.len() / 5;
     let (early, late) = (&readings[part..2 * part], &readings[readings.len() - part..]);
-    let median = |part: &[Reading], of: fn(&Reading) -> u64| {
+    let median = |part: &[AfterRun], of: fn(&AfterRun) -> u64| {
         let mut values: Vec<u64> = part.iter().map(of).collect();
         values.sort_unstable();
         values[values.len() / 2]
     };
-    let grown = |of: fn(&Reading) -> u64| {
+    let grown = |of: fn(&AfterRun) -> u64| {
         let (early, late) = (median(early, of), median(late, of));
         println!("{early} → {late}");
         late.saturating_sub(early)
@@ -201,8 +174,8 @@ mod tests {
     use super::*;
 
     /// Thirty runs after which each figure grew by so much a run.
-    fn runs(resident_kb: u64, descriptors: usize, etcd_kb: u64) -> Vec<Reading> {
-        let after = |run: usize| Reading {
+    fn runs(resident_kb: u64, descriptors: usize, etcd_kb: u64) -> Vec<AfterRun> {
+        let after = |run: usize| AfterRun {
             seconds: 25,
             resident_kb: 27_000 + resident_kb * run as u64,
             descriptors: 28 + descriptors * run,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use serde_json::{Value, json};
@@ -10,9 +10,6 @@ use tempfile::NamedTempFile;
 
 use crate::audit::Call;
 use crate::lab::{Lab, eventually};
-
-/// Longest time without a leader.
-pub const LONGEST: TimeDelta = TimeDelta::seconds(20);
 
 /// Waits until somebody holds the lease.
 ///

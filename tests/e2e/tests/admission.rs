@@ -10,11 +10,12 @@ mod admission {
 }
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use perfval_api::PerfValidation;
+use perfval_e2e::eventually;
 use perfval_testkit::admission::{Case, Rejected, cases, with, with_spec};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -43,7 +44,7 @@ async fn cluster() -> Client {
                 "crd/perfbaselines.perfvalidation.dev",
             ];
             // A definition without any condition yet is an error to `kubectl wait`.
-            eventually("the definition is established", async || {
+            eventually("the definition is established", NOTICED, async || {
                 try_kubectl(&established, "").await.map(drop)
             })
             .await;
@@ -84,17 +85,9 @@ async fn try_kubectl(args: &[&str], input: &str) -> Result<(String, String), Str
     }
 }
 
-async fn namespace(name: &str, labels: Value) {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+async fn namespace(name: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     kubectl(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).await;
-}
-
-async fn eventually<F: Future<Output = Result<(), String>>>(what: &str, ask: impl Fn() -> F) {
-    let began = Instant::now();
-    while let Err(answer) = ask().await {
-        assert!(began.elapsed() < NOTICED, "{what}: {answer}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
 }
 
 /// Creates without storing: what is stored if it were, or the words of the refusal.
@@ -145,11 +138,7 @@ async fn every_case_is_answered_as_the_table_says() {
 async fn every_sample_is_accepted() {
     cluster().await;
     let samples = "config/samples";
-    kubectl(
-        &["apply", "--server-side", "-f", "-"],
-        "{apiVersion: v1, kind: Namespace, metadata: {name: perf}}",
-    )
-    .await;
+    namespace("perf").await;
     let (accepted, warnings) = kubectl(&["create", "--dry-run=server", "-o=name", "-f", samples], "").await;
     assert_eq!(accepted.lines().count(), std::fs::read_dir(samples).unwrap().count());
     assert_eq!(warnings, "");
@@ -210,11 +199,7 @@ async fn explain_prints_units_and_defaults() {
 #[ignore = "needs the lab: just admission"]
 async fn columns_and_field_selectors_show_the_status() {
     let client = cluster().await;
-    kubectl(
-        &["apply", "--server-side", "-f", "-"],
-        "{apiVersion: v1, kind: Namespace, metadata: {name: columns}}",
-    )
-    .await;
+    namespace("columns").await;
     let api = Api::<PerfValidation>::namespaced(client, "columns");
     let mut manifest = with_spec(json!({"suspend": true})); // no operator starts it
     manifest["metadata"]["namespace"] = json!("columns");

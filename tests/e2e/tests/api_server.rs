@@ -13,13 +13,13 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, Pat
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::fleet::{PerfBaseline, PerfValidationPolicy};
+use perfval_e2e::eventually;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
 const MANAGER: &str = "claims";
 
 #[tokio::test]
-#[ignore = "needs the lab: just admission"]
 async fn in_memory() {
     let server = ApiServer::new();
     server.keep_changes(1);
@@ -68,6 +68,7 @@ async fn hold(client: Client, namespace: &str) {
     claims.a_delete_holds_its_uid_and_waits_for_finalizers().await;
     claims.a_delete_holds_its_version().await;
     claims.lists_have_pages_and_selectors().await;
+    claims.lists_select_by_the_fields_of_their_kind().await;
     claims.an_object_that_stops_matching_is_deleted_for_a_watch().await;
     claims.a_watch_from_a_forgotten_version_expires().await;
     claims.events_are_found_by_the_uid_of_their_pod().await;
@@ -298,9 +299,52 @@ impl Claims<'_> {
         assert_eq!(self.config_maps().list(&one).await.expect("a list").items.len(), 1);
         let none = ListParams::default().labels("of=others");
         assert_eq!(self.config_maps().list(&none).await.expect("a list").items.len(), 0);
+    }
+
+    async fn lists_select_by_the_fields_of_their_kind(&self) {
+        let by = |field: &str| ListParams::default().fields(field);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), self.namespace);
-        let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
-        assert_eq!(pods.list(&running).await.expect("a list").items.len(), 0);
+        for name in ["pending", "succeeded"] {
+            let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+            let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+            // Pods are refused until the namespace has its service account.
+            eventually("a pod", Duration::from_secs(30), || async {
+                pods.create(&PostParams::default(), &pod).await
+            })
+            .await;
+        }
+        let over = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+        pods.patch_status("succeeded", &PatchParams::default(), &over)
+            .await
+            .expect("there");
+        let found = pods.list(&by("status.phase!=Succeeded,status.phase!=Failed")).await;
+        let found = found.expect("a list").items;
+        let names: Vec<String> = found.iter().map(kube::ResourceExt::name_any).collect();
+        assert_eq!(names, ["pending"]);
+
+        for (name, status) in [
+            ("settled-absent", json!({"observedGeneration": 1})),
+            (
+                "settled-false",
+                json!({"observedGeneration": 1, "operatorState": {"settled": false}}),
+            ),
+            (
+                "settled-true",
+                json!({"observedGeneration": 1, "operatorState": {"settled": true}}),
+            ),
+        ] {
+            let object = self.validation(name).await;
+            self.apply_status(&object, status).await.expect("current");
+        }
+        let found = self.validations().list(&by("status.operatorState.settled!=true")).await;
+        let found = found.expect("a list").items;
+        let mut names: Vec<String> = found.iter().map(kube::ResourceExt::name_any).collect();
+        names.retain(|name| name.starts_with("settled-"));
+        names.sort();
+        assert_eq!(names, ["settled-absent", "settled-false"]);
+
+        assert_eq!(refused(pods.list(&by("spec.priority=1")).await).0, 400);
+        assert_eq!(refused(self.validations().list(&by("spec.suspend=true")).await).0, 400);
     }
 
     async fn events_are_found_by_the_uid_of_their_pod(&self) {

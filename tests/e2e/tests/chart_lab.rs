@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use perfval_api::{PerfValidationStatus, Phase, Verdict};
 use perfval_e2e::release::{Helm, NAMESPACE, RELEASE};
-use perfval_e2e::{Lab, Operator, Validation, eventually, quick};
+use perfval_e2e::{Lab, Operator, Validation, config, eventually, quick};
 use tempfile::TempDir;
 
 const CRD: &str = "perfvalidations.perfvalidation.dev";
@@ -15,8 +15,7 @@ const CRD: &str = "perfvalidations.perfvalidation.dev";
 const COLUMN: (&str, &str) = ("TOK/S", "TOKENS/S");
 
 fn project(folder: &str) -> PathBuf {
-    let config = std::env::var_os("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
-    PathBuf::from(config).with_file_name(folder)
+    PathBuf::from(config()).with_file_name(folder)
 }
 
 fn chart() -> PathBuf {
@@ -169,7 +168,8 @@ async fn works_only_in(lab: &Lab, namespace: &str) {
     here.delete().await;
     // It has no finalizer.
     eventually("the ignored one goes at once", Duration::from_secs(30), || async {
-        lab.try_kubectl(&["delete", "perfval", "-n", &elsewhere, "ignored", "--ignore-not-found"])
+        let named = ["perfval", "-n", &elsewhere, "ignored"];
+        lab.try_kubectl(&[&["delete", "--ignore-not-found", "--timeout=30s"], &named[..]].concat())
             .await
     })
     .await;

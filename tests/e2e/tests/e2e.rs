@@ -16,17 +16,4 @@ mod e2e {
 
 mod more;
 
-use perfval_e2e::{Lab, Operator};
-
-/// The lab with the operator installed in the cluster and without a fault.
-async fn ready() -> (Lab, Operator) {
-    let lab = Lab::connect().await;
-    // What an earlier test that failed left behind.
-    lab.run(&["fault", "clear"]).await;
-    if !e2e::dynamo_missing::serves_both(&lab).await {
-        e2e::dynamo_missing::install(&lab, "both").await;
-    }
-    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
-    let operator = Operator::install(&lab, &config).await;
-    (lab, operator)
-}
+use perfval_e2e::ready;

@@ -11,16 +11,14 @@ mod failures {
     pub mod webhook;
 }
 
+use perfval_api::PerfValidationStatus;
 use perfval_e2e::failures::{TABLE, install_world, remove_world};
-use perfval_e2e::{Lab, Operator};
+use perfval_e2e::ready;
 
-/// The lab with the operator and without a fault.
-async fn ready() -> (Lab, Operator) {
-    let lab = Lab::connect().await;
-    lab.run(&["fault", "clear"]).await;
-    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
-    let operator = Operator::install(&lab, &config).await;
-    (lab, operator)
+/// Returns true if a status has this reason, and these words in its message.
+fn says(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
+    let message = status.message.as_deref().unwrap_or_default();
+    status.reason.as_deref() == Some(reason) && message.contains(words)
 }
 
 #[tokio::test]

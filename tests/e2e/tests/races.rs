@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use kube::ResourceExt as _;
 use perfval_api::{Phase, TimelineEntry, Verdict};
-use perfval_e2e::{Gpus, Lab, Operator, Validation, quick};
+use perfval_e2e::{Gpus, Validation, quick, ready};
 use serde_json::json;
 
 const RUNS: usize = 10;
@@ -24,9 +24,7 @@ fn held(timeline: &[TimelineEntry]) -> (DateTime<Utc>, DateTime<Utc>) {
 #[tokio::test]
 #[ignore = "needs the lab: just races"]
 async fn ten_runs_at_once_are_served_one_by_one_in_their_order() {
-    let lab = Lab::connect().await;
-    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
-    let _operator = Operator::install(&lab, &config).await;
+    let (lab, _operator) = ready().await;
     let namespace = lab.namespace("races").await;
     let create = |number: usize| {
         let mut manifest = quick(&format!("run-{number}"), &namespace);

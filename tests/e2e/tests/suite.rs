@@ -1,5 +1,5 @@
-//! `suite` with programs that only say what they were asked: which lab is brought up and taken down when, which tests run
-//! again, and what the exit code is.
+//! `suite` with programs that only say what they were asked: which lab is brought up and taken down when, which tests run,
+//! and what the exit code is.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,6 +15,7 @@ echo "${PERFVAL_LAB_DIR:-usual} $*" >> "$FAKE/asked"
 case "$1" in
   image) echo "$FAKE/operator.tar" ;;
   up) [ ! -e "$FAKE/broken" ] ;;
+  down) [ ! -e "$FAKE/stays" ] || ! grep -q "^${PERFVAL_LAB_DIR:-usual} up" "$FAKE/asked" ;;
   exec) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;;
 esac
 "#;
@@ -65,8 +66,8 @@ impl Fakes {
         self.0.path().join(name)
     }
 
-    fn failing(self, name: &str, times: usize) -> Self {
-        fs::write(self.path(name), "fails\n".repeat(times)).expect("write a file");
+    fn failing(self, name: &str) -> Self {
+        fs::write(self.path(name), "fails\n").expect("write a file");
         self
     }
 
@@ -163,7 +164,7 @@ fn tests_for_maintainers_run_only_when_they_are_asked_for() {
 #[test]
 fn one_test_needs_one_lab() {
     let fakes = Fakes::new(&["one", "two"]);
-    let output = fakes.suite(&["runs", "on"]);
+    let output = fakes.suite(&["runs", "on", "--labs", "2"]);
     assert_eq!(
         (output.status.code(), lines(&output.stdout)),
         (Some(0), vec!["one ... ok".to_owned()])
@@ -173,7 +174,7 @@ fn one_test_needs_one_lab() {
 
 #[test]
 fn a_test_that_fails_is_named_last_and_runs_once() {
-    let fakes = Fakes::new(&["one", "two"]).failing("one", 1);
+    let fakes = Fakes::new(&["one", "two"]).failing("one");
     let output = fakes.suite(&["runs", "--labs", "2"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let lines = lines(&output.stdout);
@@ -206,6 +207,16 @@ fn a_lab_that_does_not_come_up_is_taken_down() {
         );
         assert_eq!(runs(&asked), [""; 0], "{what}");
     }
+}
+
+#[test]
+fn a_lab_that_does_not_go_down_keeps_no_other_one_up() {
+    let fakes = Fakes::new(&["one", "two"]);
+    fs::write(fakes.path("stays"), "").expect("write a file");
+    let output = fakes.suite(&["runs", "--labs", "2"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let asked = fakes.asked();
+    assert_eq!(asked[asked.len() - 2..], downs());
 }
 
 #[test]

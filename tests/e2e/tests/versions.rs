@@ -37,11 +37,8 @@ async fn restarted(lab: &Lab, namespace: &str, pod: &str) -> Option<DateTime<Utc
 }
 
 async fn ready() -> (Lab, String, Operator) {
-    let lab = Lab::connect().await;
-    lab.run(&["fault", "clear"]).await;
-    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
+    let (lab, operator) = perfval_e2e::ready().await;
     let version = std::env::var("PERFVAL_DYNAMO").expect("PERFVAL_DYNAMO names the release");
-    let operator = Operator::install(&lab, &config).await;
     (lab, version, operator)
 }
 
@@ -98,18 +95,7 @@ async fn a_worker_that_freezes_is_told_as_what_it_is() {
     manifest["spec"]["timeouts"]["benchmark"] = json!("3m");
     let run = Validation::create(&lab, manifest).await;
     run.phase(perfval_api::Phase::Benchmarking).await;
-    let selector = "perfvalidation.dev/component=worker";
-    let named = [
-        "get",
-        "pod",
-        "-n",
-        &namespace,
-        "-l",
-        selector,
-        "-o",
-        "jsonpath={.items[0].metadata.name}",
-    ];
-    let pod = lab.kubectl(&named).await;
+    let pod = lab.first_pod(&namespace, "worker").await;
     lab.run(&["fault", "freeze", &format!("{namespace}/{pod}")]).await;
     let status = run.phase(perfval_api::Phase::Completed).await;
     println!(
@@ -127,12 +113,12 @@ async fn a_worker_that_freezes_is_told_as_what_it_is() {
         let (began, ended) = (trial.started_at, trial.completed_at.expect("the run is over"));
         let has = |cause: &str| trial.causes.iter().any(|known| known == cause);
         match restarted {
-            // The count of restarts in the pod's status is seconds behind.
             // An earlier trial has it.
             Some(at) if at < began => {}
             Some(at) if at + SETTLED < ended => {
                 assert!(has("WorkerCrashed"), "restarted, and told as {:?}", trial.causes);
             }
+            // The count of restarts in the pod's status is seconds behind.
             Some(at) if at <= ended => {}
             _ => {
                 assert!(has("WorkerStall"), "stood still, and is told as {:?}", trial.causes);

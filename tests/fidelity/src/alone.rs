@@ -26,7 +26,7 @@ struct Compared {
     named: bool,
 }
 
-/// How often a worker is named that is slower than it was, and one that is not.
+/// Numbers of named workers that are slower than they were, and of those that are not.
 pub(super) fn table(page: &mut String, runs: &[LabRun]) {
     page.push_str(
         "\n### One worker against its own past\n\n\
@@ -119,15 +119,12 @@ fn alone(
     };
     let devices: Vec<_> = hardware.devices.iter().filter(held).cloned().collect();
     let pods = [worker.clone()];
-    let share = Share { gpus: 1, node_gpus: 1 };
     let evidence = Evidence {
-        record: &record,
         before: &pods,
         after: &pods,
-        share,
         devices: &devices,
         product: Some(&hardware.product),
-        norm: None,
+        ..Evidence::new(&record, Share { gpus: 1, node_gpus: 1 })
     };
     let mut spec = run.spec.clone();
     spec.gates.clear();
@@ -179,7 +176,7 @@ mod tests {
     use crate::corpus;
 
     #[test]
-    fn a_worker_that_is_as_fast_as_before_is_not_named_and_a_much_slower_one_is() {
+    fn a_worker_that_is_as_fast_as_before_is_not_named_and_at_least_one_much_slower_one_is() {
         let runs = corpus::read(Path::new("recorded.jsonl.gz")).expect("the recorded runs");
         let found = compared(&runs);
         let healthy: Vec<&Compared> = found.iter().filter(|compared| compared.share.is_none()).collect();

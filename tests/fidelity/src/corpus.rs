@@ -22,29 +22,29 @@ use crate::setting::{Conditions, Hardware, Place};
 #[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct LabRun {
-    /// What the engines ran on.
+    /// Place of the engines.
     pub place: Place,
-    /// When it began; what is older than this field has none.
+    /// Begin; runs older than this field have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<DateTime<Utc>>,
-    /// Which start of the engines it is of: trials of one differ by chance only.
+    /// Start of the engines: trials of one differ by chance only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
     /// The machine, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Hardware>,
-    /// How hard the fault struck.
+    /// Strength of the fault.
     #[serde(default)]
     pub conditions: Conditions,
-    /// How the frontend routed.
+    /// Router of the frontend.
     pub router: RouterMode,
-    /// What was wrong.
+    /// Injected fault.
     pub fault: Fault,
-    /// What was asked.
+    /// Spec of the run.
     pub spec: PerfValidationSpec,
     /// GPUs in use, and of the node.
     pub gpus: (i64, i64),
-    /// What the operator said then; absent without one.
+    /// Result of the operator at that time; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
     /// Its trials, in order.
@@ -56,7 +56,7 @@ pub struct LabRun {
     pub load: Option<f64>,
 }
 
-/// What the operator itself said of a run.
+/// The operator's own result of a run.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Live {
@@ -76,7 +76,7 @@ pub struct Live {
 #[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct LabTrial {
-    /// What the runner handed over.
+    /// Record of the runner.
     pub record: TrialRecord,
     /// The workers' samples.
     pub series: Vec<WorkerSeries>,
@@ -120,7 +120,7 @@ impl LabRun {
 }
 
 impl LabRun {
-    /// Whether both are the same recording, brought back twice.
+    /// True if both are the same recording, brought back twice.
     pub fn same_as(&self, other: &Self) -> bool {
         let identity = |run: &Self| (run.place, run.recorded, run.deployment.clone(), run.router, run.fault);
         // A run may have had a fault of its own in each trial.
@@ -129,7 +129,7 @@ impl LabRun {
 }
 
 impl LabTrial {
-    /// What each worker did, summed up by the code of today.
+    /// Work of each worker, summed up by the code of today.
     pub fn workers(&self) -> Vec<WorkerSummary> {
         if self.series.is_empty() {
             return self.record.workers.clone();

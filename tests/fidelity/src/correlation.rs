@@ -1,4 +1,4 @@
-//! How much a trial resembles the one before it: the trial rule reckons with a correlation of up to 0.4.
+//! Correlation of a trial with the one before it: the trial rule reckons with a correlation of up to 0.4.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub struct Correlation {
     pub pairs: usize,
     /// The estimate; each deployment is compared with its own mean.
     pub found: f64,
-    /// What independent trials would show: few trials lie on both sides of their own mean, so it is below zero.
+    /// Estimate for independent trials: few trials lie on both sides of their own mean, so it is below zero.
     pub expected: f64,
     /// Standard error of the estimate for independent trials.
     pub error: f64,

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a run of the lab.
+/// Fault of a run of the lab.
 #[derive(Serialize, Deserialize, ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// Nothing.
@@ -50,7 +50,7 @@ pub enum Fault {
     Unschedulable,
 }
 
-/// What a verdict should be.
+/// Right verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// The deployment is good: failing it is wrong.
@@ -64,7 +64,7 @@ pub enum Truth {
 }
 
 impl Fault {
-    /// What it looks like in a table.
+    /// Words in a table.
     pub fn title(self) -> &'static str {
         match self {
             Self::Healthy => "none",
@@ -91,7 +91,7 @@ impl Fault {
         }
     }
 
-    /// What a verdict should be.
+    /// Right verdict.
     pub fn truth(self) -> Truth {
         match self {
             Self::Healthy | Self::ColdStart => Truth::Healthy,
@@ -145,7 +145,7 @@ impl Fault {
         }
     }
 
-    /// Whether it strikes while a trial is under load.
+    /// True if it strikes while a trial is under load.
     pub fn strikes_under_load(self) -> bool {
         matches!(
             self,
@@ -153,7 +153,7 @@ impl Fault {
         )
     }
 
-    /// Whether it ends a run before any trial.
+    /// True if it ends a run before any trial.
     pub fn before_any_trial(self) -> bool {
         self.truth() == Truth::Broken
     }

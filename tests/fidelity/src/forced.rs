@@ -35,7 +35,7 @@ impl Forced {
     }
 }
 
-/// What a healthy trial blames once this gate is missed, with its evidence.
+/// Causes of each healthy trial once this gate is missed, with their evidence.
 fn blamed(run: &LabRun, forced: Forced) -> Vec<Vec<String>> {
     let trials = run.judge(&forced.gates()).into_iter();
     let blamed = trials.map(|trial| {
@@ -47,7 +47,7 @@ fn blamed(run: &LabRun, forced: Forced) -> Vec<Vec<String>> {
     blamed.collect()
 }
 
-/// How many healthy trials blame anybody under either gate, of how many.
+/// Number of healthy trials that blame a part under either gate, and of all.
 pub(super) fn counted(runs: &[LabRun]) -> (usize, usize) {
     let healthy = || runs.iter().filter(|run| run.fault == Fault::Healthy);
     let blames = healthy().map(|run| {

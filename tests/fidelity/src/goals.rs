@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
+use perfval_fleet::tail::binomial;
 use perfval_testkit::odds::correlated_odds;
 
 use crate::corpus::LabRun;
@@ -108,7 +109,7 @@ fn named_faults(page: &mut String, seen: &[&Seen<'_>], ended: &[&LabRun]) {
     );
 }
 
-/// How often each fault was named, of how many times.
+/// Number of times each fault was named, and of all.
 #[derive(Default)]
 struct Named(BTreeMap<Fault, (usize, usize)>);
 
@@ -199,26 +200,13 @@ fn found(part: usize, all: usize, sure: impl Fn(usize) -> String) -> String {
     }
 }
 
-/// The smallest share under which so many of so many are still seen in 5 of 100 cases (Clopper and Pearson's bound).
+/// Smallest share with which `part` or more of `all` is still found in 5 of 100 cases (Clopper and Pearson's bound).
 pub(crate) fn at_least(part: usize, all: usize) -> f64 {
-    let of = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    // Probability of `part` or more: each term of the binomial from the one before, as a logarithm, because the first of many
-    // is too small for a number.
-    let tail = |share: f64| {
-        let term = |from: f64, at: usize| from + (of(all - at) / of(at + 1) * share / (1.0 - share)).ln();
-        let first = of(all) * (1.0 - share).ln();
-        let terms = std::iter::successors(Some((0, first)), |(at, from)| {
-            (*at < all).then(|| (at + 1, term(*from, *at)))
-        });
-        terms
-            .filter(|(at, _)| *at >= part)
-            .map(|(_, term)| term.exp())
-            .sum::<f64>()
-    };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
-        *if tail(middle) < 0.05 { &mut low } else { &mut high } = middle;
+        let is_below = binomial(part, all, middle) < 0.05;
+        *if is_below { &mut low } else { &mut high } = middle;
     }
     low
 }

@@ -21,7 +21,7 @@ use crate::setting::{Conditions, Place};
 
 const LIMIT: Duration = Duration::from_mins(8);
 const LOOK: Duration = Duration::from_millis(300);
-/// How often where the moment to strike, between the final plan and the binding of its pods, is a third of a second long.
+/// Interval where the moment to strike, between the final plan and the binding of its pods, is a third of a second long.
 const GLANCE: Duration = Duration::from_millis(30);
 /// The lab's one real node.
 const NODE: &str = "gpu-node-1";
@@ -42,7 +42,7 @@ struct Around {
 /// # Panics
 /// If the lab refuses, or a run does not end.
 pub async fn run(lab: &Lab, case: &Case, gates: &Value) -> Vec<LabRun> {
-    let namespace = lab.namespace(&format!("fidelity-{}", case.name())).await;
+    let namespace = lab.namespace(&namespace(case)).await;
     let mut slow = switch_on(lab, case).await;
     let validation = Validation::create(lab, case.manifest(&namespace, gates)).await;
     let mut runs: Vec<LabRun> = Vec::new();
@@ -86,8 +86,28 @@ fn holder(device: &str, workers: &[WorkerPod]) -> Option<String> {
     workers.iter().find(holds).map(|worker| worker.pod.clone())
 }
 
+/// Undoes a case that panicked. Its validation holds the GPUs that the next case needs.
+pub async fn clean_up(lab: &Lab, case: &Case) {
+    switch_off(lab, case).await;
+    let namespace = namespace(case);
+    let command = [
+        "delete",
+        "namespace",
+        &namespace,
+        "--ignore-not-found",
+        "--timeout=120s",
+    ];
+    if let Err(error) = lab.try_kubectl(&command).await {
+        println!("{namespace} stays: {error}");
+    }
+}
+
+fn namespace(case: &Case) -> String {
+    format!("fidelity-{}", case.name())
+}
+
 /// Undoes what outlives a run. The workers' patience stays, as Dynamo 1.5 and later have it.
-pub async fn switch_off(lab: &Lab, case: &Case) {
+async fn switch_off(lab: &Lab, case: &Case) {
     match case.fault {
         Fault::SlowWorker | Fault::StaleDraPlugin => {
             lab.run(&["fault", "clear"]).await;
@@ -248,7 +268,7 @@ fn load() -> Option<f64> {
     averages.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the runner handed over, by trial, from the results ConfigMap.
+/// Records of the runner, by trial, from the results ConfigMap.
 async fn payloads(lab: &Lab, validation: &Validation, status: &PerfValidationStatus) -> BTreeMap<i64, Payload> {
     let Some(results) = &status.results_ref else {
         return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How often the verdict is right: recorded runs of others, and runs of the lab under every fault, judged by the operator's
+//! Share of right verdicts: recorded runs of others, and runs of the lab under every fault, judged by the operator's
 //! own code next to what one trial with a plain gate says.
 
 mod alone;

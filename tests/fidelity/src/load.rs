@@ -16,7 +16,7 @@ use crate::fault::Fault;
 
 /// Longest a trial may take to come under load: AIPerf starts in 6 s on two idle cores.
 const UNDER_LOAD: Duration = Duration::from_mins(2);
-/// How long a worker stands still.
+/// Time for which a worker stands still.
 const FREEZE: Duration = Duration::from_secs(10);
 
 /// The workers of a run, as the operator sees them.

@@ -133,7 +133,7 @@ async fn matrix(cli: &Cli, lab: &Path, config: &Path, record: &Path) -> Result<b
             Err(error) => {
                 println!("{:>5} s  {}: {error}", began.elapsed().as_secs(), case.name());
                 complete = false;
-                lab_run::switch_off(&lab, &case).await;
+                lab_run::clean_up(&lab, &case).await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is run on the lab: every router under every fault of the engines, and every other fault under one router.
+//! Cases of the lab: every router under every fault of the engines, and every other fault under one router.
 
 use perfval_api::RouterMode;
 use perfval_e2e::quick;
@@ -46,7 +46,7 @@ const CONCURRENCY_PER_GPU: i64 = 8;
 const OUTPUT_TOKENS: i64 = 16;
 /// Requests of a trial: twelve seconds on healthy workers.
 const REQUESTS: i64 = 448;
-/// How often every fault is injected.
+/// Number of times every fault is injected.
 const REPEATS: usize = 3;
 /// Healthy trials of each router: twenty in all.
 const HEALTHY_REPEATS: usize = 4;
@@ -54,9 +54,9 @@ const HEALTHY_REPEATS: usize = 4;
 /// One router under one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// How the frontend routes.
+    /// Router of the frontend.
     pub router: RouterMode,
-    /// What is wrong.
+    /// Injected fault.
     pub fault: Fault,
     /// Trials that are wanted; runs, where the fault lets nothing be measured.
     pub repeats: usize,
@@ -116,7 +116,7 @@ impl Case {
         format!("{}-{:?}", self.router.flag(), self.fault).to_lowercase()
     }
 
-    /// How often these runs repeat the case on the lab.
+    /// Number of times that these runs repeat the case on the lab.
     pub fn repeats_in<'a>(&self, runs: impl IntoIterator<Item = &'a LabRun>) -> usize {
         let of_case = runs
             .into_iter()
@@ -141,7 +141,7 @@ impl Case {
         GPUS * CONCURRENCY_PER_GPU + REQUESTS / 5
     }
 
-    /// What is asked of the operator.
+    /// Manifest for the operator.
     pub fn manifest(&self, namespace: &str, gates: &Value) -> Value {
         let mut manifest = quick(&self.name(), namespace);
         let spec = &mut manifest["spec"];

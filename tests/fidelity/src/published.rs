@@ -43,7 +43,7 @@ pub struct Row {
     /// Highest requests in flight on one worker.
     peak: Option<i64>,
     gate: (String, String),
-    /// What the published gate says of the published numbers: `P`, `F`, or `E` for a run that measured nothing.
+    /// Result of the published gate for the published numbers: `P`, `F`, or `E` for a run that measured nothing.
     pub published: char,
 }
 
@@ -162,15 +162,7 @@ impl Row {
             "model": {"name": "Qwen/Qwen3-8B"}, "workload": {"dynamo": {"image": "vllm-runtime:1.2.1"}}, "gates": gates,
         }))
         .unwrap_or_else(|error| panic!("run {}: {error}", self.id));
-        let evidence = Evidence {
-            record: &record,
-            before: &[],
-            after: &[],
-            share: Share { gpus: 8, node_gpus: 8 },
-            devices: &[],
-            product: None,
-            norm: None,
-        };
+        let evidence = Evidence::new(&record, Share { gpus: 8, node_gpus: 8 });
         let verdict = trial::judge(evidence, &spec);
         Finished {
             outcome: verdict.outcome,
@@ -208,11 +200,11 @@ impl Row {
 /// Runs of one deployment in one stretch of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// What it is called.
+    /// Name in the table.
     pub name: &'static str,
     /// First and last run.
     pub runs: (u32, u32),
-    /// Whether the deployment was healthy, by what its users found out afterwards.
+    /// True if the deployment was healthy, as its users found out afterwards.
     pub healthy: bool,
 }
 
@@ -260,14 +252,14 @@ pub const WINDOWS: [Window; 8] = [
     },
 ];
 
-/// What a window says of the rule.
+/// Window under the rule.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Which.
+    /// Runs and their truth.
     pub window: Window,
     /// Its runs as trials, in order.
     pub trials: Vec<Finished>,
-    /// How a run of the operator ends if each trial is drawn from this window, exactly.
+    /// Ends of a run of the operator whose trials are drawn from this window, exactly.
     pub odds: Odds,
 }
 
@@ -310,7 +302,7 @@ pub fn sequences(rows: &[Row]) -> Vec<Sequence> {
     healthy.map(of).collect()
 }
 
-/// Whether a trial missed by so much that repeating it is no use.
+/// True for a trial that missed by so much that repeating it is no use.
 pub fn far_below(verdict: &trial::JudgedTrial) -> bool {
     verdict.findings.iter().any(|(cause, _)| *cause == Cause::FarBelowGate)
 }
@@ -346,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_recorded_window_is_judged_wrongly_more_often_than_the_goal() {
+    fn no_window_is_judged_wrongly_under_the_published_gates_with_at_most_a_third_of_misses() {
         for window in WINDOWS {
             let replayed = replay(window, &rows(), Gates::Published);
             if !window.healthy {

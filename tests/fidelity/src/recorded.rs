@@ -110,7 +110,7 @@ pub(super) fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
     );
 }
 
-/// What no recording shows, so that silence is not taken for success.
+/// Cases without a recording, so that silence is not taken for success.
 pub(super) fn missing(page: &mut String, runs: &[LabRun]) {
     let mut missing: BTreeMap<Fault, Vec<&str>> = BTreeMap::new();
     for case in cases() {

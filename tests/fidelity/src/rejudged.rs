@@ -29,7 +29,7 @@ pub struct Seen<'a> {
     pub run: &'a LabRun,
     /// The trial as it was recorded.
     pub trial: &'a LabTrial,
-    /// What it says.
+    /// Outcome today.
     pub outcome: TrialOutcome,
     far: bool,
     margins: Vec<f64>,
@@ -42,12 +42,12 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether a cause, or what the operator said of the run, names the fault.
+    /// True if a cause of the trial, or of the operator's result of the run, names the fault.
     pub fn named(&self) -> bool {
         self.words().any(|cause| self.names(cause))
     }
 
-    /// Whether the first cause names the fault, and the first worker that its evidence mentions is the one that was struck,
+    /// True if the first cause names the fault, and the first worker that its evidence mentions is the one that was struck,
     /// or one that has the same GPU.
     pub fn first_is_right(&self) -> bool {
         let right = self.words().next().is_some_and(|first| self.names(first));
@@ -55,7 +55,7 @@ impl Seen<'_> {
         right && victim.is_none_or(|victim| self.accused().is_some_and(|accused| self.same_gpu(accused, victim)))
     }
 
-    /// Whether a cause accuses a part of the deployment.
+    /// True if a cause accuses a part of the deployment.
     pub fn accuses(&self) -> bool {
         let of_nobody = |cause: &String| OF_NOBODY.iter().any(|known| known.name() == cause);
         self.causes.iter().any(|cause| !of_nobody(cause))
@@ -127,7 +127,7 @@ impl Seen<'_> {
     }
 }
 
-/// Where a text mentions a name as a whole word.
+/// Position at which a text mentions a name as a whole word.
 fn mention(text: &str, name: &str) -> Option<usize> {
     let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '-');
     let mut found = text.match_indices(name);
@@ -165,9 +165,9 @@ pub fn calibrate<'a>(runs: impl Iterator<Item = &'a LabRun>) -> Option<Calibrati
 
 /// The trials of one setting, under the gates of its healthy ones.
 pub struct Group<'a> {
-    /// What they have in common.
+    /// Their common setting.
     pub setting: Setting,
-    /// What healthy trials measured there.
+    /// Medians of the healthy trials there.
     pub calibration: Option<Calibration>,
     /// All trials.
     pub trials: Vec<Seen<'a>>,
@@ -238,7 +238,7 @@ fn plain(trial: &LabTrial, gates: &[Gate], (gpus, node_gpus): (i64, i64)) -> cha
     if met { 'P' } else { 'F' }
 }
 
-/// How a run of the default rule ends if its trials are drawn from these; invalid ones are repeated.
+/// Ends of runs of the default rule whose trials are drawn from these; invalid ones are repeated.
 pub fn drawn(seen: &[&Seen<'_>]) -> Odds {
     let valid = seen.iter().filter(|seen| seen.outcome != TrialOutcome::Invalid);
     let trials: Vec<Finished> = valid

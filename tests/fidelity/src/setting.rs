@@ -1,4 +1,4 @@
-//! Where and when trials were recorded, and under what.
+//! Place, time and conditions of recorded trials.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub fn freeze() -> DateTime<Utc> {
     DateTime::from_timestamp(FREEZE, 0).unwrap_or(DateTime::UNIX_EPOCH)
 }
 
-/// What the engines ran on.
+/// Place of the engines.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -47,7 +47,7 @@ impl Place {
 pub struct Hardware {
     /// Product name of its GPUs.
     pub product: String,
-    /// How many of them are used.
+    /// Number of them that are used.
     pub gpus: i64,
     /// Version of their driver.
     pub driver: String,
@@ -57,20 +57,20 @@ pub struct Hardware {
     pub devices: Vec<DeviceStatus>,
 }
 
-/// How hard a fault struck.
+/// Strength of a fault.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Conditions {
     /// Share of the time in which a foreign process computes on the GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// What that process says of itself.
+    /// Report of that process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burner: Option<Burner>,
-    /// How many times slower a worker is.
+    /// Factor by which a worker is slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// How long a worker stands still (s).
+    /// Time for which a worker stands still (s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// CPUs of the load generator.
@@ -82,7 +82,7 @@ pub struct Conditions {
     /// Workers, where they are not as many as GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<i64>,
-    /// Whether the machine had other work: ten processes and more wanted each of its CPUs.
+    /// True if the machine had other work: ten processes and more wanted each of its CPUs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub busy_machine: bool,
 }
@@ -91,7 +91,7 @@ pub struct Conditions {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Burner {
-    /// When its first product was done (seconds since 1970).
+    /// End of its first product (seconds since 1970).
     pub began: f64,
     /// Share of the time in which it had work on the GPU.
     pub busy: f64,
@@ -102,9 +102,9 @@ pub struct Burner {
 /// Trials that may be compared: the same place, router and load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
-    /// Where.
+    /// Place of the engines.
     pub place: Place,
-    /// Whether the machine had other work.
+    /// True if the machine had other work.
     pub busy_machine: bool,
     router: usize,
     /// Product and number of GPUs, requests in flight for each, tokens in and out; the lab and the rig have one load each.
@@ -151,7 +151,7 @@ impl fmt::Display for Setting {
 }
 
 impl LabRun {
-    /// Whether thresholds may have been fixed on it.
+    /// True if thresholds may have been fixed on it.
     pub fn training(&self) -> bool {
         self.recorded.is_none_or(|at| at < freeze())
     }

@@ -13,7 +13,7 @@ use crate::frontend::range;
 use crate::rejudged::Seen;
 use crate::setting::Place;
 
-/// What a foreign load costs a GPU. A router of another kind piles requests up on a slow GPU, and its own trials exaggerate;
+/// Cost of a foreign load for a GPU. A router of another kind piles requests up on a slow GPU, and its own trials exaggerate;
 /// so the loss is what trials under least-loaded with the same share of the time show.
 pub(super) struct ForeignLoad {
     /// By share (per mille): how much longer a request took (median, percent).
@@ -49,7 +49,7 @@ impl ForeignLoad {
         self.of_the_gpu(seen).is_some_and(|loss| loss >= least)
     }
 
-    /// How much longer a request takes on the GPU that was struck (percent); `None` without a foreign load.
+    /// Time that a request takes longer on the GPU that was struck (percent); `None` without a foreign load.
     fn of_the_gpu(&self, seen: &Seen<'_>) -> Option<f64> {
         self.longer.get(&per_mille(seen)?).copied()
     }
@@ -62,7 +62,7 @@ fn per_mille(seen: &Seen<'_>) -> Option<u32> {
     Some((share * 1000.0).round() as u32)
 }
 
-/// What is recorded there by which commands, slow GPUs by their load, and how much healthy trials differ.
+/// Section on real GPUs: commands, slow GPUs by their load, and differences between healthy trials.
 pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n## On real GPUs\n\n\
@@ -139,7 +139,7 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
     }
 }
 
-/// How much healthy trials of one start of the engines differ, and how much starts differ.
+/// Differences between healthy trials of one start of the engines, and between starts.
 fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
         "\n### Healthy trials, start by start\n\n256 requests in flight per GPU, 128/128 tokens, least-loaded. The prefix cache held nine of ten prompt tokens. *Tokens/s*: means of\n\

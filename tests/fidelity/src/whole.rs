@@ -5,7 +5,7 @@
 mod blame;
 mod cases;
 mod claims;
-mod deployment;
+pub(crate) mod deployment;
 mod page;
 mod run;
 
@@ -46,7 +46,7 @@ impl Wrong {
         crate::published::share(self.runs, self.of)
     }
 
-    /// Whether a goal is met beyond doubt, not refuted, or missed.
+    /// Result for a goal: met beyond doubt, not refuted, or missed.
     fn against(self, goal: f64) -> &'static str {
         if self.at_most() <= goal {
             "met"

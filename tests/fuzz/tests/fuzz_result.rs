@@ -1,4 +1,4 @@
-//! Mutates real exports, logs and metrics for a while: every target keeps its promises, whosever input it is given.
+//! Mutates real exports, logs and metrics: every target keeps its promises, whosever input it is given.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ fn mutated_results_never_break_a_promise() {
     // Inputs that were understood, and that were refused.
     let mut tally: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     let mut tried = 0;
-    fuzz::rounds(1000, |rng| {
+    fuzz::rounds(2000, |rng| {
         for input in &corpus {
             let mutated = mutate(rng, input, &corpus);
             tried += 1;

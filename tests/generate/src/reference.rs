@@ -144,23 +144,3 @@ fn metadata() -> impl Iterator<Item = [String; 3]> {
     .into_iter()
     .map(|(name, kind, meaning)| [format!("`{name}`"), kind.to_owned(), meaning.to_owned()])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_variable_follows_from_its_flag() {
-        let cli = Cli::command();
-        for flag in cli
-            .find_subcommand("run")
-            .into_iter()
-            .flat_map(clap::Command::get_arguments)
-        {
-            if let (Some(long), Some(variable)) = (flag.get_long(), flag.get_env()) {
-                let expected = format!("PERFVAL_{}", long.replace('-', "_").to_uppercase());
-                assert_eq!(variable.to_str(), Some(expected.as_str()), "--{long}");
-            }
-        }
-    }
-}

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray};
+use perfval_chart::render::repository;
 use perfval_generate::{ROLES, files};
-
-/// From the folder of the package, where `cargo test` runs a test. Not `env!`: one target folder serves many checkouts.
-fn repository() -> PathBuf {
-    PathBuf::from("../..")
-}
 
 #[test]
 fn generated_files_are_up_to_date() {

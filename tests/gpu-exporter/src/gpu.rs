@@ -1,4 +1,4 @@
-//! What NVML says of one GPU. What a driver or a product does not know is left out.
+//! Values that NVML reports for one GPU. Values that a driver or a product does not know are left out.
 
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, PerformancePolicy, TemperatureSensor};

@@ -1,7 +1,7 @@
 //! What is wrong with which GPU: a JSON file next to the configuration, read anew for every answer that depends on it.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde::Deserialize;
@@ -32,10 +32,11 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Packets that its NVLinks sent again: a counter that grows with the time.
+    /// Packets that its NVLinks sent again: a counter that begins with the last change of the file.
     pub(crate) fn nvlink_replays(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.as_secs() * self.nvlink_replays_per_second
+        let changed = file().and_then(|file| fs::metadata(file).ok()?.modified().ok());
+        let since = changed.and_then(|changed| changed.elapsed().ok()).unwrap_or_default();
+        (since.as_secs() + 1) * self.nvlink_replays_per_second
     }
 
     /// Those of a GPU, by its index. Without a readable file there are none.
@@ -44,8 +45,11 @@ impl Faults {
     }
 }
 
-fn read() -> Option<BTreeMap<u32, Faults>> {
+fn file() -> Option<PathBuf> {
     let config = env::var_os(CONFIG_ENV)?;
-    let file = std::path::Path::new(&config).with_file_name(FILE);
-    serde_json::from_slice(&fs::read(file).ok()?).ok()
+    Some(Path::new(&config).with_file_name(FILE))
+}
+
+fn read() -> Option<BTreeMap<u32, Faults>> {
+    serde_json::from_slice(&fs::read(file()?).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! What an operator asked of the API server, from the audit log.
+//! Requests of an operator to the API server, from the audit log.
 
 use std::collections::BTreeMap;
 
@@ -42,17 +42,17 @@ impl Calls {
     }
 }
 
-/// What is created to be answered, and is not kept.
+/// True for objects that are created to be answered, and are not kept.
 fn is_question(kind: &str) -> bool {
     kind.ends_with("reviews")
 }
 
-/// How soon an operator said something about an object.
+/// Delays of an operator's first change and first status of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reaction {
     /// From the answer to its creation to the operator's first change of it (s).
     pub first: Option<f64>,
-    /// From there to its first status (s).
+    /// From the answer to its creation to its first status (s).
     pub status: Option<f64>,
 }
 

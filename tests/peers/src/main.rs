@@ -78,13 +78,18 @@ async fn bench(cli: &Cli) -> Outcome<()> {
     let gpus = Gpus::count(&lab).await.all;
     let holder = Holder::by_claim(&lab, &holders, "holder", gpus).await.holding().await;
 
-    let ours = measure::of(&lab, &Subject::ours(&cli.operator, gpus), cli.objects).await?;
+    let measured = measure_all(&lab, cli, gpus).await;
+    holder.leave().await;
+    println!("\n{}", table::of(&measured?, cli.objects));
+    Ok(())
+}
+
+async fn measure_all(lab: &Lab, cli: &Cli, gpus: usize) -> Outcome<Vec<Measured>> {
+    let ours = measure::of(lab, &Subject::ours(&cli.operator, gpus), cli.objects).await?;
     let writes = Writes::of(&ours);
     let mut all: Vec<Measured> = vec![ours];
     for subject in [Subject::bare(&cli.bare, writes), Subject::aiperf(&cli.aiperf)] {
-        all.push(measure::of(&lab, &subject, cli.objects).await?);
+        all.push(measure::of(lab, &subject, cli.objects).await?);
     }
-    holder.leave().await;
-    println!("\n{}", table::of(&all, cli.objects));
-    Ok(())
+    Ok(all)
 }

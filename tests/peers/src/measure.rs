@@ -20,9 +20,9 @@ use crate::subject::Subject;
 
 /// The longest any wait takes.
 const LIMIT: Duration = Duration::from_mins(5);
-/// How often a starting operator is asked.
+/// Interval at which a starting operator is asked.
 const POLL: Duration = Duration::from_millis(20);
-/// What an operator does by itself after something changed is over once it wrote nothing for so long.
+/// Time without a write after which the reaction of an operator to a change is over.
 const QUIET: Duration = Duration::from_secs(15);
 /// Over which it is measured without an object.
 const IDLE: Duration = Duration::from_secs(30);
@@ -33,12 +33,12 @@ const SINGLE: usize = 15;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What an operator showed.
+/// Figures of an operator.
 #[derive(Default)]
 pub struct Measured {
     /// Its column.
     pub title: &'static str,
-    /// What is shipped to run it (MiB).
+    /// Size of the files that are shipped to run it (MiB).
     pub mebibytes: u64,
     /// From the start of its process until it says that it is ready (s).
     pub ready: f64,
@@ -50,7 +50,7 @@ pub struct Measured {
     pub objects: usize,
     /// The same for these: medians.
     pub at_once: Reaction,
-    /// What it asked for from the first of these to its rest.
+    /// Requests from the first of these to its rest.
     pub creation: Calls,
     /// With all objects waiting.
     pub waiting: Rest,
@@ -62,7 +62,7 @@ pub struct Measured {
     pub peak: Option<f64>,
 }
 
-/// What it costs while nothing happens.
+/// Cost while nothing happens.
 #[derive(Default)]
 pub struct Rest {
     /// Of a core (%).
@@ -77,6 +77,14 @@ pub struct Rest {
 
 /// Measures one.
 pub async fn of(lab: &Lab, subject: &Subject, count: usize) -> Outcome<Measured> {
+    let measured = measure(lab, subject, count).await;
+    // The binding gives every right, and outlives the namespace of its account.
+    lab.kubectl(&["delete", "clusterrolebinding", subject.name, "--ignore-not-found"])
+        .await;
+    measured
+}
+
+async fn measure(lab: &Lab, subject: &Subject, count: usize) -> Outcome<Measured> {
     let say = |what: &str| println!("{:<26} {what}", subject.title);
     lab.namespace(subject.name).await;
     let place = Place::make(lab, subject).await?;
@@ -155,7 +163,7 @@ fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     one.into_iter().chain(other).reduce(f64::max)
 }
 
-/// Where it runs: its account, its files.
+/// Account and files of an operator.
 struct Place {
     folder: TempDir,
     user: String,

@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 
 use crate::measure::Measured;
 
-/// Where each says that it is ready.
+/// Address at which each reports that it is ready.
 const READY: &str = "127.0.0.1:18099";
 
 /// An operator.
@@ -27,7 +27,7 @@ pub struct Subject {
     pub ready: String,
     /// An object without a name.
     pub object: Value,
-    /// What has to be shipped to run it.
+    /// Files that have to be shipped to run it.
     pub files: Vec<PathBuf>,
 }
 
@@ -137,7 +137,7 @@ impl Subject {
         object
     }
 
-    /// What has to be shipped to run it (MiB).
+    /// Size of these files (MiB).
     pub fn mebibytes(&self) -> u64 {
         let files = self.files.iter().flat_map(WalkDir::new).filter_map(Result::ok);
         let bytes: u64 = files

@@ -56,7 +56,7 @@ pub fn of(all: &[Measured], objects: usize) -> String {
     text
 }
 
-/// How many of something each object caused.
+/// Count for each object.
 fn each(count: usize, one: &Measured) -> Option<f64> {
     let number = |count: usize| u32::try_from(count).map(f64::from).ok();
     Some(number(count)? / number(one.objects.max(1))?)

@@ -140,10 +140,14 @@ mod tests {
 
     use super::*;
 
+    fn read_workflow(name: &str) -> Value {
+        let text = fs::read_to_string(format!("../../.github/workflows/{name}.yaml")).expect("a workflow");
+        serde_saphyr::from_str(&text).expect("YAML")
+    }
+
     /// The steps of each job of a workflow.
     fn jobs(workflow: &str) -> Vec<(String, Vec<Value>)> {
-        let text = fs::read_to_string(format!("../../.github/workflows/{workflow}.yaml")).expect("a workflow");
-        let workflow: Value = serde_saphyr::from_str(&text).expect("YAML");
+        let workflow = read_workflow(workflow);
         let jobs = workflow["jobs"].as_object().expect("jobs").iter();
         jobs.map(|(name, job)| (name.clone(), job["steps"].as_array().cloned().unwrap_or_default()))
             .collect()
@@ -228,6 +232,7 @@ mod tests {
         };
         assert!(position_in("image", "uses", "anchore/scan-action@").is_some());
         assert!(position_in("image", "run", "--tag").is_none());
+        assert_eq!(read_workflow("release")["jobs"]["list"]["needs"], "image");
         assert!(position_in("list", "run", "--tag \"$IMAGE:$tag\"").is_some());
     }
 

@@ -131,6 +131,21 @@ mod tests {
         fs::read_to_string(root.join(path)).expect("a file")
     }
 
+    /// Checks that a write changed the version and left longer numbers alone.
+    fn assert_changed(path: &str, root: &Path, from: &str, to: &str) {
+        let (before, after) = (read(Path::new("../.."), path), read(root, path));
+        assert_eq!(before.lines().count(), after.lines().count(), "{path}");
+        for (line, next) in before.lines().zip(after.lines()).filter(|(line, next)| line != next) {
+            assert_eq!(line.replace(from, to), next, "{path}");
+            let parts: Vec<&str> = line.split(from).collect();
+            let is_longer = |around: &[&str]| {
+                let digit = |letter: char| letter.is_ascii_digit();
+                around[0].ends_with(|letter: char| digit(letter) || letter == '.') || around[1].starts_with(digit)
+            };
+            assert!(!parts.windows(2).any(is_longer), "{path}: {line}");
+        }
+    }
+
     /// A copy of the files that have the version.
     fn copy() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
@@ -170,7 +185,13 @@ mod tests {
         assert!(read(root, "Cargo.lock").contains("name = \"perfval-release\"\nversion = \"7.8.9\""));
         assert!(read(root, "README.md").contains("--version 7.8.9"));
         assert!(read(root, "config/flux/examples/operator.yaml").contains("semver: \"~7.8.9\""));
-        // The next version in development, and back: nothing else was touched.
+        for path in MANIFESTS.iter().map(|(path, _)| *path).chain(LOCKS) {
+            assert_changed(path, root, VERSION, "7.8.9");
+        }
+        for path in PAGES {
+            assert_changed(path, root, release_of(VERSION), "7.8.9");
+        }
+        // The next version in development, and back.
         write(root, "7.8.9", "8.0.0-dev").expect("each file has the version");
         assert!(read(root, "README.md").contains("--version 8.0.0 "));
         write(root, "8.0.0-dev", VERSION).expect("each file has the version");

@@ -6,6 +6,7 @@
 mod call;
 mod fault;
 mod kind;
+mod log;
 mod patch;
 mod refusal;
 mod route;
@@ -138,22 +139,27 @@ impl ApiServer {
         self.put(crd);
     }
 
-    /// Creates or replaces an object as another client would: unrecorded, status included.
+    /// Creates or replaces an object as another client would: unrecorded, status included. A new object keeps its
+    /// generation.
     ///
     /// # Panics
     /// If its kind is not served, or it has no name.
     pub fn put(&self, object: Value) -> Value {
         let mut state = self.lock();
         let (kind, key) = state.key_of(&object);
-        let object = match state.store.get(&key) {
-            Some(current) => {
-                let mut object = object;
-                for field in ["uid", "creationTimestamp", "generation"] {
-                    object["metadata"][field] = current["metadata"][field].clone();
-                }
-                object
+        let object = if let Some(current) = state.store.get(&key) {
+            let mut object = object;
+            for field in ["uid", "creationTimestamp", "generation"] {
+                object["metadata"][field] = current["metadata"][field].clone();
             }
-            None => state.store.newborn(object, &kind),
+            object
+        } else {
+            let generation = object["metadata"]["generation"].clone();
+            let mut object = state.store.newborn(object, &kind);
+            if !generation.is_null() {
+                object["metadata"]["generation"] = generation;
+            }
+            object
         };
         state.store.put(&key, object)
     }
@@ -304,6 +310,12 @@ impl ApiServer {
         self.lock().calls.clone()
     }
 
+    /// Number of requests since the last [`Self::forget_calls`]. The verb `*` stands for any.
+    pub fn count_calls(&self, verb: &str, resource: &str) -> usize {
+        let counts = |call: &&Call| (verb == "*" || call.verb == verb) && call.resource == resource;
+        self.lock().calls.iter().filter(counts).count()
+    }
+
     /// Every request since the last call, as [`Self::calls`].
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().calls)
@@ -365,3 +377,6 @@ impl State {
         (found, key)
     }
 }
+
+#[cfg(test)]
+mod tests;

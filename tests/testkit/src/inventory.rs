@@ -48,17 +48,20 @@ impl Cluster {
 
     /// One node `n1` with this many GPUs in its pool `n1`.
     pub fn of_gpus(count: usize) -> Self {
-        Self::empty()
-            .node(NodeBuilder::named("n1"))
-            .slice(SliceBuilder::of("n1").gpus(count))
+        Self::of_nodes_with(&["n1"], count)
     }
 
     /// Nodes with four GPUs each.
     pub fn of_nodes(names: &[&str]) -> Self {
+        Self::of_nodes_with(names, 4)
+    }
+
+    /// Nodes with this many GPUs each.
+    pub fn of_nodes_with(names: &[&str], gpus: usize) -> Self {
         names.iter().fold(Self::empty(), |cluster, name| {
             cluster
                 .node(NodeBuilder::named(name))
-                .slice(SliceBuilder::of(name).gpus(4))
+                .slice(SliceBuilder::of(name).gpus(gpus))
         })
     }
 
@@ -242,7 +245,8 @@ impl Cluster {
         }
     }
 
-    /// The objects themselves, as an API server holds them.
+    /// The objects themselves, as an API server holds them. Quotas, limit ranges and promises are not among them: they need a
+    /// namespace, or a kind of KAI.
     pub fn objects(&self) -> Vec<Value> {
         let rules = self.taint_rules.iter().map(|rule| {
             let mut rule = rule.clone();

@@ -6,6 +6,7 @@ use perfval_verdict::aiperf::Report;
 use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame};
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
+use serde_json::Value;
 
 /// A recorded report, with another throughput, and of a load generator that could or could not keep up.
 ///
@@ -52,6 +53,20 @@ pub fn record(nonce: String, outcome: Outcome, workers: impl IntoIterator<Item =
         workers: workers.into_iter().map(worker).collect(),
         ..TrialRecord::new(outcome)
     }
+}
+
+/// Nonce of the trial of a pod, which the runner repeats.
+pub fn nonce(pod: &Value) -> Option<String> {
+    let arguments = pod["spec"]["containers"][0]["args"].as_array()?;
+    let mut rest = arguments.iter().skip_while(|word| *word != "--nonce");
+    rest.nth(1)?.as_str().map(str::to_owned)
+}
+
+/// The same text with numbers at the ends of their types.
+pub fn absurd(text: &str) -> String {
+    text.replace(":10,", ":9223372036854775807,")
+        .replace("\"5\"", "\"79228162514264337593543950335\"")
+        .replace("\"1\"", "\"0.0000000000000000000000000001\"")
 }
 
 /// The log that holds a record.

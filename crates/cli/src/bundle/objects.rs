@@ -144,7 +144,7 @@ pub async fn saved_results(session: &Session, object: &PerfValidation) -> Result
     let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
     // Without their content: all of them may have more than fits into memory. The newest first, as the archive has a limit.
     let listed = api.list_metadata(&ListParams::default().labels(&labels)).await;
-    let listed = listed.map_err(|error| Error::from_call("list ConfigMaps", error).to_string())?;
+    let listed = listed.map_err(|error| Error::from_call("read ConfigMaps", error).to_string())?;
     let mut found = listed.items;
     found.sort_by_key(|found| cmp::Reverse(found.metadata.creation_timestamp.clone()));
     Ok(found.into_iter().filter_map(|found| found.metadata.name).collect())

@@ -11,7 +11,7 @@ use perfval_cluster::own_right;
 
 use super::asked::Asked;
 use super::check::Check;
-use super::operator;
+use super::operator::{self, FoundOperator};
 use crate::error::{Error, INSTALL, is_missing_kind};
 
 /// The first version with `resource.k8s.io/v1`.
@@ -30,14 +30,15 @@ const RIGHTS: [(&str, &str, &str, &str); 6] = [
     ("get", "", "pods/log", "read logs"),
 ];
 
-/// API server, definition, operator, rights.
-pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
+/// API server, definition, operator, rights; and the operator, if there is one.
+pub async fn checks(asked: &Asked<'_>) -> Result<(Vec<Check>, Option<FoundOperator>), Error> {
     let mut checks = vec![server(asked).await?];
     checks.push(definition(asked).await);
-    let (of_operator, name) = operator::checks(asked).await;
+    let (of_operator, found) = operator::checks(asked).await;
     checks.extend(of_operator);
-    checks.push(rights(asked, name.as_deref().unwrap_or(OPERATOR)).await);
-    Ok(checks)
+    let name = found.as_ref().map_or(OPERATOR, |found| found.name.as_str());
+    checks.push(rights(asked, name).await);
+    Ok((checks, found))
 }
 
 /// Without an answer to this, no other question makes sense.

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::ListParams;
-use perfval_api::{ModelCache, Reason};
+use perfval_api::{GpuTelemetry, ModelCache, Reason};
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::build::{ARCHITECTURE_LABEL, has_storage_class};
 use perfval_run::dynamo::compatibility::{self, SUPPORTED};
@@ -16,6 +16,7 @@ use super::architecture;
 use super::asked::Asked;
 use super::check::Check;
 use super::dra;
+use super::operator::{EXPORTER_NAMESPACES, FoundOperator};
 use crate::error::Error;
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
@@ -24,7 +25,7 @@ const EXPORTERS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/nam
 const NAMED: usize = 3;
 
 /// Dynamo, the GPUs and what gives them out, storage and the exporter, at this moment.
-pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
+pub async fn checks(asked: &Asked<'_>, operator: Option<&FoundOperator>) -> Vec<Check> {
     let client = asked.session.client.clone();
     let (cluster, _) = Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, String::new());
     let settings = Settings::default();
@@ -41,7 +42,11 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks.extend(architectures(asked, inventory, reports).await);
     checks.extend(inventory.map(|inventory| dra::check(asked, inventory)));
     checks.extend(storage(asked, &seen).await);
-    checks.push(exporter(asked).await);
+    let telemetry = &asked.object.spec.telemetry;
+    if telemetry.gpus == GpuTelemetry::Auto && telemetry.endpoint.is_none() {
+        let namespaces = operator.and_then(|operator| operator.exporter_namespaces.as_deref());
+        checks.push(exporter(asked, namespaces).await);
+    }
     checks
 }
 
@@ -179,27 +184,53 @@ async fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
     ))
 }
 
-async fn exporter(asked: &Asked<'_>) -> Check {
-    let api: Api<Pod> = Api::all(asked.session.client.clone());
-    for label in EXPORTERS {
-        match api.list(&ListParams::default().labels(label).limit(1)).await {
-            Ok(pods) if !pods.items.is_empty() => {
-                return Check::good("a DCGM exporter runs: temperatures, clocks and power explain slow GPUs");
-            }
-            Ok(_) => {}
-            Err(error) => {
-                return Check::unknown(
-                    format!(
-                        "it is not known whether a DCGM exporter runs: {}",
-                        Error::from_call("read Pods of all namespaces", error)
-                    ),
-                    format!("kubectl get pods -A -l {label}"),
-                );
-            }
+/// Looks for an exporter in the operator's `namespaces`, if they are known, then in all.
+async fn exporter(asked: &Asked<'_>, namespaces: Option<&[String]>) -> Check {
+    let good = || Check::good("a DCGM exporter runs: temperatures, clocks and power explain slow GPUs");
+    for namespace in namespaces.unwrap_or_default() {
+        match find_exporter(asked, Some(namespace.as_str())).await {
+            Ok(Some(_)) => return good(),
+            Ok(None) => {}
+            Err(unknown) => return unknown,
         }
     }
-    Check::worse(
-        "no DCGM exporter runs: a slow GPU is found, but not whether it is hot or throttled",
-        "docs/telemetry.md (a run goes without)",
-    )
+    match find_exporter(asked, None).await {
+        Ok(Some(other)) if namespaces.is_some() => Check::worse(
+            format!("a DCGM exporter runs in {other}, where the operator does not look: a run goes without"),
+            format!("add {other} to the operator's {EXPORTER_NAMESPACES}, or to the chart's dcgmExporterNamespaces"),
+        ),
+        Ok(Some(_)) => good(),
+        Ok(None) => Check::worse(
+            "no DCGM exporter runs: a slow GPU is found, but not whether it is hot or throttled",
+            "docs/telemetry.md (a run goes without)",
+        ),
+        Err(unknown) => unknown,
+    }
+}
+
+/// Namespace of an exporter, in this or in any namespace; the check without an answer if pods cannot be read.
+async fn find_exporter(asked: &Asked<'_>, namespace: Option<&str>) -> Result<Option<String>, Check> {
+    let client = asked.session.client.clone();
+    let (api, place, flag): (Api<Pod>, _, _) = match namespace {
+        Some(name) => (
+            Api::namespaced(client, name),
+            format!("in {name}"),
+            format!("-n {name}"),
+        ),
+        None => (Api::all(client), "of all namespaces".to_owned(), "-A".to_owned()),
+    };
+    for label in EXPORTERS {
+        let pods = api.list(&ListParams::default().labels(label).limit(1)).await;
+        let pods = pods.map_err(|error| {
+            let why = Error::from_call(&format!("read Pods {place}"), error);
+            Check::unknown(
+                format!("it is not known whether a DCGM exporter runs: {why}"),
+                format!("kubectl get pods {flag} -l {label}"),
+            )
+        })?;
+        if let Some(pod) = pods.items.into_iter().next() {
+            return Ok(pod.metadata.namespace);
+        }
+    }
+    Ok(None)
 }

@@ -17,9 +17,19 @@ const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");
 /// The operator's container. A service mesh may put its own before it.
 const CONTAINER: &str = "operator";
+/// Variable with the namespaces of DCGM exporters, comma-separated; the default ones when it is not set.
+pub const EXPORTER_NAMESPACES: &str = "PERFVAL_DCGM_EXPORTER_NAMESPACES";
 
-/// Checks if the operator runs, and its version. If it is there, also returns the name with which its roles' names begin.
-pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<String>) {
+/// An operator that is there.
+pub struct FoundOperator {
+    /// Text with which the names of its roles begin.
+    pub name: String,
+    /// Namespaces in which it looks for DCGM exporters; `None` if they are unknown.
+    pub exporter_namespaces: Option<Vec<String>>,
+}
+
+/// Checks if the operator runs, and its version.
+pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<FoundOperator>) {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::namespaced(asked.session.client.clone(), namespace);
     let pods = match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
@@ -36,13 +46,16 @@ pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<String>) {
     let Some(first) = pods.first() else {
         return (vec![look_elsewhere(asked).await], None);
     };
-    let name = deployment(first);
+    let found = FoundOperator {
+        name: deployment(first),
+        exporter_namespaces: exporter_namespaces(first),
+    };
     let Some(ready) = pods.iter().find(|pod| is_ready(pod)) else {
         let check = Check::missing(
             format!("the operator in {namespace} is not ready"),
-            format!("kubectl logs -n {namespace} deployment/{name}"),
+            format!("kubectl logs -n {namespace} deployment/{}", found.name),
         );
-        return (vec![check], Some(name));
+        return (vec![check], Some(found));
     };
     let version = version(ready);
     let text = match &version {
@@ -59,7 +72,7 @@ pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<String>) {
             format!("install kubectl-perfval {version}, or upgrade the operator to {OWN}"),
         ));
     }
-    (checks, Some(name))
+    (checks, Some(found))
 }
 
 /// Gap of a namespace without an operator. If another namespace has one, a second one could look after the same objects.
@@ -96,6 +109,15 @@ fn refusals(pod: &Pod, namespace: &str) -> Settings {
         benchmark_images: list(settings::BENCHMARK_IMAGES).unwrap_or_default(),
         ..Settings::default()
     }
+}
+
+/// Namespaces in which the operator in a pod looks for DCGM exporters; `None` if another object or a flag sets them.
+fn exporter_namespaces(pod: &Pod) -> Option<Vec<String>> {
+    if is_set_elsewhere(pod, EXPORTER_NAMESPACES) {
+        return None;
+    }
+    let set = variable(pod, EXPORTER_NAMESPACES).map(|value| settings::names(value.split(',')));
+    Some(set.unwrap_or_else(|| settings::names(settings::DCGM_EXPORTER_NAMESPACES)))
 }
 
 /// Gap of a manifest whose AIPerf image the operator does not permit.

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialProgress};
+use perfval_verdict::history::run_end;
 
 use crate::draw::span;
 
@@ -30,7 +31,8 @@ impl Lines {
         let run = status.and_then(|status| status.run.as_ref());
         let began = run.map(|run| run.started_at).or(self.began).unwrap_or(now);
         self.began = Some(began);
-        let text = format!("{:>7}  {line}\n", span((now - began).num_seconds().max(0)));
+        let end = status.and_then(run_end).unwrap_or(now);
+        let text = format!("{:>7}  {line}\n", span((end - began).num_seconds().max(0)));
         self.last = Some(line);
         text
     }

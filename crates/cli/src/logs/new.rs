@@ -115,8 +115,33 @@ fn key(source: &Source) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::line::lines;
     use super::*;
+
+    #[test]
+    fn a_log_is_read_again_from_before_the_last_look() {
+        let source = Source {
+            label: "worker".to_owned(),
+            shared: false,
+            namespace: "perf".to_owned(),
+            pod: "w0".to_owned(),
+            container: "main".to_owned(),
+            previous: false,
+        };
+        let predecessor = Source {
+            previous: true,
+            ..source.clone()
+        };
+        let mut new = New::default();
+        new.take(&source, Vec::new());
+        new.looked = Instant::now().checked_sub(Duration::from_secs(2));
+        let again = new.extent(&source, 100);
+        assert!(matches!(again, Extent::Seconds(7..)), "{again:?}");
+        let first = new.extent(&predecessor, 100);
+        assert!(matches!(first, Extent::Last(100)), "{first:?}");
+    }
 
     #[test]
     fn last_words_that_are_read_after_the_next_containers_first_are_printed_once() {

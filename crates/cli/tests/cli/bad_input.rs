@@ -1,14 +1,15 @@
-//! Whatever is wrong: one sentence, and an exit code.
+//! Each error has one sentence and an exit code.
 
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use perfval_testkit::api_server::Fault;
 
-use super::desk::Desk;
+use super::desk::{Desk, PATIENCE};
 use super::socket::{PROGRAM, closed, of_address, program};
 
 #[tokio::test]
@@ -180,27 +181,20 @@ fn a_name_that_no_object_can_have_needs_no_cluster() {
 fn ctrl_c_ends_a_command_that_waits_for_its_cluster() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let file = of_address(listener.local_addr().expect("an address"));
-    let path = file.path().to_str().expect("text");
-    for words in [
-        &["get"][..],
-        &["watch", "run"],
-        &["run", "--preset", "h200", "--name", "a"],
-    ] {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || listener.incoming().try_for_each(|connection| tell.send(connection)));
+    for words in ["get", "watch run", "run --preset h200 --name a"] {
         // Whoever runs the tests in the background has Ctrl-C ignored, and so would their children.
-        let mut child = Command::new("env")
-            .args(["--default-signal=INT", PROGRAM])
-            .args(words)
-            .env("KUBECONFIG", path)
-            .spawn()
-            .expect("it starts");
-        let connection = listener.accept().expect("it asks");
+        let words = format!("--default-signal=INT {PROGRAM} {words}");
+        let mut child = program("env", &words, file.path()).spawn().expect("it starts");
+        let connection = told.recv_timeout(PATIENCE).expect("it asks");
         let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(killed.expect("kill").success());
         let began = Instant::now();
         let ended = loop {
             match child.try_wait().expect("its end") {
                 Some(ended) => break ended,
-                None if began.elapsed() > Duration::from_mins(1) => {
+                None if began.elapsed() > PATIENCE => {
                     child.kill().expect("killed");
                     panic!("{words:?} does not end");
                 }

@@ -8,6 +8,7 @@ use std::thread;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use k8s_openapi::ByteString;
 use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 use tar::Archive;
@@ -15,16 +16,10 @@ use tar::Archive;
 use super::desk::{Desk, stored};
 use super::logs::{crash, under_way};
 
-fn packed(text: &str) -> String {
-    use k8s_openapi::ByteString;
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(text.as_bytes()).expect("memory");
-    let bytes = ByteString(gzip.finish().expect("memory"));
-    serde_json::to_value(bytes)
-        .expect("base64")
-        .as_str()
-        .expect("text")
-        .to_owned()
+pub fn gzip(text: &str) -> ByteString {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).expect("memory");
+    ByteString(encoder.finish().expect("memory"))
 }
 
 pub async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
@@ -117,7 +112,7 @@ async fn everything_is_in_it_and_no_secret() {
             "trial-1.log": "==> w0, container main <==\nAuthorization: Bearer abcdefgh\n",
             "thinned.txt": "trial 1: its samples are left out\n",
         },
-        "binaryData": {"trial-1.json.gz": packed("{\"record\":{\"tail\":\"nvapi-0123456789abcdef\",\"api_key\":\"plain-secret\"}}")},
+        "binaryData": {"trial-1.json.gz": gzip("{\"record\":{\"tail\":\"nvapi-0123456789abcdef\",\"api_key\":\"plain-secret\"}}")},
     }));
     // A pod of someone else, whose settings and last words are nobody's business.
     let ended = json!([{
@@ -228,10 +223,11 @@ async fn results_of_runs_that_the_history_does_not_list_are_in_it_too() {
     let files = bundle(&desk).await;
     assert!(files.contains_key("results/29/summary.json"), "{:?}", files.keys());
     let contents = &files["CONTENTS.txt"];
-    assert!(
-        contents.contains("results of runs that the status does not list: "),
-        "{contents}"
-    );
+    // The role for editing has no rights on ConfigMaps.
+    let why = "you may not read ConfigMaps: configmaps is forbidden: User \"operator\" cannot list resource \"configmaps\"; \
+               ask for a role with this right\n";
+    let missing = format!("results of runs that the status does not list: {why}");
+    assert!(contents.contains(&missing), "{contents}");
 }
 
 #[tokio::test]
@@ -241,7 +237,7 @@ async fn results_that_are_too_large_are_left_out() {
     let large = format!("[{}]", " ".repeat(65 << 20));
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "perf"},
-        "binaryData": {"trial-1.json.gz": packed(&large), "trial-2.json.gz": packed("{}")},
+        "binaryData": {"trial-1.json.gz": gzip(&large), "trial-2.json.gz": gzip("{}")},
     }));
     let files = bundle(&desk).await;
     let contents = &files["CONTENTS.txt"];

@@ -1,11 +1,14 @@
 //! `calibrate`: the load is raised until the throughput stops to grow, and the manifest has gates from it.
 
+use std::time::Duration;
+
 use perfval_api::PerfValidation;
 use perfval_api::admission::Admission;
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
-use super::desk::{Desk, Typed, stored};
+use super::desk::{Desk, PATIENCE, Typed, stored};
 
 const MANIFEST: &str = "../../config/samples/gpu-h200.yaml";
 /// Requests in flight per GPU from which the engine has its full throughput.
@@ -16,41 +19,50 @@ fn probe(desk: &Desk) -> Option<Value> {
     desk.server.get("perfvalidations", "perf", "gpu-h200-calibrate")
 }
 
-/// Plays the operator: each requested run ends at once, on an engine with a largest batch. The API server would take each
-/// change of the object.
-async fn operate(desk: &Desk, run: &Typed, verdict: &str) {
+/// Plays the operator until the command ends: each requested run ends at once, on an engine with a largest batch. The API
+/// server would take each change of the object. Returns the number of runs.
+async fn operate(desk: &Desk, run: &Typed, verdict: &str) -> usize {
     let admission = Admission::new().expect("a schema");
-    let mut seen = (0, Value::Null);
-    while !run.is_over() {
-        let object = probe(desk);
-        let asked = |object: &Value| {
-            let token = object["metadata"]["annotations"]["perfvalidation.dev/rerun"].clone();
-            (object["metadata"]["generation"].as_i64().unwrap_or_default(), token)
-        };
-        if let Some(object) = object.filter(|object| asked(object) != seen) {
-            seen = asked(&object);
-            let manifest = json!({
-                "apiVersion": object["apiVersion"], "kind": object["kind"],
-                "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"],
-            });
-            let refusals = admission.list_refusals(&manifest);
-            assert!(refusals.is_empty(), "{refusals:?} of {manifest}");
-            let load = object["spec"]["benchmark"]["concurrencyPerGPU"]
-                .as_i64()
-                .expect("a load");
-            let trials = if object["spec"]["trials"]["rule"] == "Single" {
-                1
-            } else {
-                2
+    let (mut seen, mut runs) = ((0, Value::Null), 0);
+    let operating = async {
+        while !run.is_over() {
+            let asked = |object: &Value| {
+                let token = object["metadata"]["annotations"]["perfvalidation.dev/rerun"].clone();
+                (object["metadata"]["generation"].as_i64().unwrap_or_default(), token)
             };
-            let status = status(&seen, load, trials, verdict);
-            desk.server
-                .edit("perfvalidations", "perf", "gpu-h200-calibrate", |object| {
-                    object["status"] = status;
-                });
+            if let Some(object) = probe(desk).filter(|object| asked(object) != seen) {
+                seen = asked(&object);
+                runs += 1;
+                end_run(desk, &object, &seen, verdict, &admission);
+            }
+            sleep(Duration::from_millis(5)).await;
         }
-        tokio::task::yield_now().await;
-    }
+    };
+    let operated = timeout(PATIENCE, operating).await;
+    assert!(operated.is_ok(), "it does not end: {}", run.out.get());
+    runs
+}
+
+fn end_run(desk: &Desk, object: &Value, asked: &(i64, Value), verdict: &str, admission: &Admission) {
+    let manifest = json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"],
+        "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"],
+    });
+    let refusals = admission.list_refusals(&manifest);
+    assert!(refusals.is_empty(), "{refusals:?} of {manifest}");
+    let load = object["spec"]["benchmark"]["concurrencyPerGPU"]
+        .as_i64()
+        .expect("a load");
+    let trials = if object["spec"]["trials"]["rule"] == "Single" {
+        1
+    } else {
+        2
+    };
+    let status = status(asked, load, trials, verdict);
+    desk.server
+        .edit("perfvalidations", "perf", "gpu-h200-calibrate", |object| {
+            object["status"] = status;
+        });
 }
 
 fn status(asked: &(i64, Value), load: i64, trials: usize, verdict: &str) -> Value {
@@ -78,9 +90,12 @@ async fn the_manifest_has_a_load_below_the_knee_and_gates_from_the_slowest_run()
     let desk = Desk::new();
     let typed = format!("calibrate -f {MANIFEST} --output {} --context prod", file.display());
     let run = desk.start(&typed);
-    operate(&desk, &run, "Passed").await;
+    let runs = operate(&desk, &run, "Passed").await;
     let answer = run.ends().await;
     assert_eq!(answer.code, 0, "{answer:?}");
+    let is_measured = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_digit());
+    let measured = answer.out.lines().filter(is_measured).count();
+    assert_eq!(measured, runs, "each line is of a run of its own: {answer:?}");
     answer.prints(&format!(
         "run it with `kubectl perfval run -f {} -n perf --context prod`",
         file.display()

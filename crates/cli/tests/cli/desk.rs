@@ -1,12 +1,13 @@
 //! A command, typed.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, PipeReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::Parser as _;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use perfval_cli::args::{Cli, Target};
@@ -18,8 +19,10 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::sync::oneshot;
 
+use super::answer::Answer;
+
 /// Long enough for a machine that is busy with everything else.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Somebody is there, and answers nothing.
 pub const SILENCE: &str = "(silence)";
@@ -28,44 +31,6 @@ fn silence() -> PipeReader {
     let (reader, writer) = io::pipe().expect("a pipe");
     std::mem::forget(writer);
     reader
-}
-
-/// What came of a command.
-#[derive(Debug)]
-pub struct Answer {
-    /// The command.
-    words: String,
-    pub code: u8,
-    pub out: String,
-    pub err: String,
-}
-
-impl Answer {
-    /// Checks that standard output contains a text.
-    #[track_caller]
-    pub fn prints(&self, text: &str) {
-        let Self { words, out, err, .. } = self;
-        assert!(out.contains(text), "{words} prints no {text:?}:\n{out}{err}");
-    }
-
-    /// Checks that standard error contains a text.
-    #[track_caller]
-    pub fn notes(&self, text: &str) {
-        let Self { words, out, err, .. } = self;
-        assert!(err.contains(text), "{words} notes no {text:?}:\n{out}{err}");
-    }
-
-    /// Checks the exit code, and that standard error contains a text.
-    #[track_caller]
-    pub fn exits(&self, code: u8, text: &str) {
-        assert_eq!(self.code, code, "{self:?}");
-        self.notes(text);
-    }
-
-    /// What a script reads of it.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
-    }
 }
 
 /// A text that is written while it is read.
@@ -106,15 +71,24 @@ impl Write for Left {
     }
 }
 
-/// The moment of every command: minutes after the recorded runs.
-pub fn now() -> DateTime<Utc> {
-    "2026-09-21T14:20:00Z".parse().expect("well-formed")
+thread_local! {
+    /// Time of day of the command in this thread.
+    static CLOCK: Cell<DateTime<Utc>> = const { Cell::new(DateTime::<Utc>::UNIX_EPOCH) };
+}
+
+/// Clock of a command. It moves by a millisecond at each look.
+fn tick() -> DateTime<Utc> {
+    let now = CLOCK.get();
+    CLOCK.set(now + TimeDelta::milliseconds(1));
+    now
 }
 
 /// A cluster, and a person in front of it.
 pub struct Desk {
     pub server: ApiServer,
     pub namespace: &'static str,
+    /// Time of day at which the next command begins: minutes after the recorded runs.
+    pub moment: DateTime<Utc>,
     /// What the person answers, line by line; `None`: nobody is there.
     pub answers: Option<&'static str>,
     pub columns: Option<usize>,
@@ -130,6 +104,7 @@ impl Desk {
         Self {
             server: ApiServer::new(),
             namespace: "perf",
+            moment: "2026-09-21T14:20:00Z".parse().expect("well-formed"),
             answers: None,
             columns: None,
             rows: Arc::new(AtomicUsize::new(50)),
@@ -187,13 +162,14 @@ impl Desk {
             unicode: self.unicode,
             interrupts,
             interrupt: None,
-            clock: now,
+            clock: tick,
         };
         let (server, namespace) = (self.server.clone(), self.namespace.to_owned());
-        let has_cluster = self.has_cluster;
+        let (has_cluster, moment) = (self.has_cluster, self.moment);
         let (done, task) = oneshot::channel();
         // As in the program: a runtime of its own.
         std::thread::spawn(move || {
+            CLOCK.set(moment);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let code = runtime.expect("a runtime").block_on(async {
                 let open = async |target: &Target| {

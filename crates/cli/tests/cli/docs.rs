@@ -1,6 +1,6 @@
 //! Every command that a page shows is one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser as _};
 use perfval_cli::args::Cli;
@@ -8,11 +8,21 @@ use perfval_cli::args::Cli;
 const PROGRAM: &str = "kubectl perfval";
 
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new("../..");
-    let docs = std::fs::read_dir(root.join("docs")).expect("pages");
-    let docs = docs.map(|entry| entry.expect("a page").path());
-    let pages = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    pages.chain([root.join("README.md")]).collect()
+    let (mut pages, mut folders) = (
+        vec![PathBuf::from("../../README.md")],
+        vec![PathBuf::from("../../docs")],
+    );
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("pages") {
+            let path = entry.expect("a page").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
 }
 
 /// Commands in blocks and in the middle of a text, where a verb with what follows it may stand alone.
@@ -47,8 +57,8 @@ fn every_command_of_a_page_is_understood() {
                 .split_whitespace()
                 .take_while(|word| !["|", ">", "&&", "#", "…"].contains(word));
             let words: Vec<_> = words.map(|word| word.trim_matches(['\'', '"'])).collect();
-            // The program alone, or a verb of which a text speaks.
-            if words.len() < 2 {
+            // A text may mention the program alone, or a verb.
+            if words.is_empty() || matches!(words[..], [verb] if verbs.iter().any(|known| known == verb)) {
                 continue;
             }
             found += 1;

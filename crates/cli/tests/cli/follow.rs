@@ -109,7 +109,7 @@ fn waiting() -> Desk {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_says_how_many_are_ahead_behind_whom_it_waits_and_for_how_long() {
+async fn a_waiting_run_shows_its_place_in_the_queue() {
     let mut desk = waiting();
     golden("describe-waiting", &desk.types("describe run").await.out);
     desk.columns = Some(100);

@@ -128,6 +128,14 @@ async fn a_part_or_a_gpu_is_chosen() {
 async fn a_run_without_pods_says_why() {
     let answer = Desk::with("passed").types("logs run").await;
     answer.exits(0, "a run removes its own");
+    let early = Desk::with("sizing").types("logs run").await;
+    assert_eq!(
+        (early.code, early.err.as_str()),
+        (
+            0,
+            "No pod of run is there. `kubectl perfval describe run -n perf` shows the phase of the run.\n"
+        )
+    );
 }
 
 #[tokio::test]

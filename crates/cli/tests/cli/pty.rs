@@ -14,10 +14,9 @@ use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use tempfile::NamedTempFile;
 use vt100::Parser;
 
-use super::socket::{PROGRAM, kubeconfig};
+use super::desk::PATIENCE;
+use super::socket::{PROGRAM, kubeconfig, leave_surroundings};
 
-/// Long enough for a machine that is busy with everything else.
-const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(10);
 const ROWS: u16 = 50;
 /// Rows that left the screen at its upper end.
@@ -64,6 +63,7 @@ impl Terminal {
         let settings = settings(&tcgetattr(&line).expect("settings"));
         let end = || line.try_clone().expect("the same terminal");
         let mut shell = Command::new("setsid");
+        leave_surroundings(&mut shell);
         if let Some(kubeconfig) = &kubeconfig {
             shell.env("KUBECONFIG", kubeconfig.path());
         }
@@ -72,7 +72,6 @@ impl Terminal {
             .args(words)
             .env("TERM", term)
             .env("LC_ALL", "C.UTF-8")
-            .env_remove("KUBERNETES_SERVICE_HOST")
             .stdin(end())
             .stdout(end())
             .stderr(end())

@@ -42,19 +42,23 @@ async fn pass_on(State(client): State<kube::Client>, request: Request<Answer>) -
     }
 }
 
-/// Address at which no server listens.
+/// Address at which no server listens: the port of the discard protocol. A port that the system gives may get a server.
 pub fn closed() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
+    SocketAddr::from(([127, 0, 0, 1], 9))
+}
+
+/// Removes the variables that lead a program to another cluster than its kubeconfig does.
+pub fn leave_surroundings(command: &mut Command) {
+    for name in ["KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"] {
+        command.env_remove(name);
+    }
 }
 
 /// The program at a path, with a kubeconfig.
 pub fn program(path: &str, words: &str, kubeconfig: &Path) -> Command {
     let mut command = Command::new(path);
-    command
-        .args(words.split(' '))
-        .env("KUBECONFIG", kubeconfig)
-        .env_remove("KUBERNETES_SERVICE_HOST");
+    command.args(words.split(' ')).env("KUBECONFIG", kubeconfig);
+    leave_surroundings(&mut command);
     command
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::desk::{Answer, Desk, stored};
+use super::answer::Answer;
+use super::desk::{Desk, stored};
 use super::nodes::{fleet, measured, node, policy};
 
 /// No verdict. Somebody typed a token into it.

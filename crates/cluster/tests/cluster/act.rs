@@ -82,6 +82,19 @@ pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
     ]
 }
 
+/// Kind of the objects that creations create.
+fn kind_of(plural: &str) -> &'static str {
+    match plural {
+        "resourceclaimtemplates" => "ResourceClaimTemplate",
+        "persistentvolumeclaims" => "PersistentVolumeClaim",
+        "jobs" => "Job",
+        "services" => "Service",
+        "networkpolicies" => "NetworkPolicy",
+        "dynamographdeployments" => "DynamoGraphDeployment",
+        other => panic!("{other}"),
+    }
+}
+
 pub fn save_results(run: &Run<'_>) -> Effect {
     save_payloads(run, &[(1, "payload".to_owned())].into())
 }
@@ -247,13 +260,13 @@ async fn a_cache_claim_of_an_earlier_spec_is_refused_by_what_it_lacks() {
 
 #[tokio::test]
 async fn a_refused_create_names_the_object_and_the_next_step() {
-    for (code, class) in [
-        (403, Class::Permanent),
-        (404, Class::Permanent),
-        (409, Class::Conflict),
-        (422, Class::Permanent),
-        (429, Class::Transient),
-        (500, Class::Transient),
+    for (code, class, next) in [
+        (403, Class::Permanent, "give the operator this right"),
+        (404, Class::Permanent, "check that the namespace exists"),
+        (409, Class::Conflict, "it is read and decided again"),
+        (422, Class::Permanent, "correct what the answer names"),
+        (429, Class::Transient, "it is tried again"),
+        (500, Class::Transient, "it is tried again"),
     ] {
         let world = World::new();
         let object = world.object();
@@ -261,7 +274,9 @@ async fn a_refused_create_names_the_object_and_the_next_step() {
             world.server.fail(Fault::refuse("create", plural, code));
             let error = world.act(&[effect]).await.unwrap_err();
             assert_failed(&error, "Create", class);
-            assert!(error.to_string().contains(&code.to_string()), "{error}");
+            let text = error.to_string();
+            let call = format!("create {} {NAMESPACE}/", kind_of(plural));
+            assert!(text.starts_with(&call) && text.contains(next), "{text}");
             world.server.heal();
         }
         assert_eq!(world.objects().len(), 1);

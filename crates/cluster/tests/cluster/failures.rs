@@ -1,11 +1,14 @@
 //! Every failed read is unknown; only "not found" is absent.
 
+use std::time::Duration;
+
 use perfval_run::Observed;
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{Fault, Kind};
+use perfval_testkit::api_server::{Fault, KUBERNETES, Strike};
+use serde_json::json;
 
-use crate::world::World;
+use crate::world::{NEEDS, World};
 
 /// A read: its need, its call, and the place of its answer.
 struct Read {
@@ -52,6 +55,19 @@ const READS: &[Read] = &[
     read!(Dynamo, "get", "customresourcedefinitions", dynamo),
     read!(StorageClasses, "list", "storageclasses", storage_classes),
     read!(Holders, "list", "perfvalidations", holders),
+    read!(
+        Devices,
+        "list",
+        "resourceslices",
+        devices.present().expect("the devices").slices
+    ),
+    read!(
+        Devices,
+        "list",
+        "resourceclaims",
+        devices.present().expect("the devices").claims
+    ),
+    read!(Devices, "get", "nodes", devices.present().expect("the devices").nodes),
     inventory!("get", "deviceclasses", device_class),
     inventory!("list", "resourceslices", slices),
     inventory!("list", "devicetaintrules", taint_rules),
@@ -60,6 +76,8 @@ const READS: &[Read] = &[
     inventory!("get", "persistentvolumeclaims", cache_volume),
     inventory!("get", "persistentvolumes", cache_volume),
     inventory!("list", "resourceclaims", claims),
+    inventory!("list", "resourcequotas", quotas),
+    inventory!("list", "limitranges", limit_ranges),
     read!(Children, "list", "jobs", children),
     read!(Children, "list", "dynamographdeployments", children),
     read!(Children, "list", "services", children),
@@ -72,9 +90,12 @@ const READS: &[Read] = &[
     read!(Trial, "get", "jobs", trial),
     read!(Trial, "list", "pods", trial),
     read!(Trial, "get", "pods/log", trial.present().expect("a trial").record),
+    read!(GpuExporter, "list", "pods", gpu_exporter),
     read!(Results, "get", "configmaps", results),
     read!(Results, "list", "pods", packed_trials[&1]),
     read!(Results, "get", "pods/log", packed_trials[&1]),
+    read!(SavedRun, "get", "configmaps", saved_run),
+    read!(SavedResults, "list", "configmaps", saved_results),
     read!(CacheJob, "get", "jobs", cache_job),
     read!(Baselines, "list", "perfbaselines", baselines),
 ];
@@ -83,7 +104,16 @@ fn world() -> World {
     let world = World::new();
     world.put_result(1);
     world.put_cache();
+    world.edit(|object| object["status"]["resultsRef"] = json!({"name": "demo-earlier", "sha256": "s"}));
     world
+}
+
+#[test]
+fn every_need_has_a_read() {
+    // A probe's answer is in memory.
+    for need in NEEDS.iter().filter(|need| **need != Need::Probe) {
+        assert!(READS.iter().any(|read| read.need == *need), "{need:?}");
+    }
 }
 
 #[tokio::test]
@@ -137,10 +167,23 @@ async fn not_found_is_never_unknown() {
 
 #[tokio::test]
 async fn a_broken_discovery_does_not_mean_that_dynamo_is_missing() {
-    let world = World::new();
-    world.server.withdraw("dynamographdeployments");
-    world
-        .server
-        .serve(Kind::new("nvidia.com", "v1beta1", "others", "Other", true));
-    assert!(matches!(world.observe(Need::Dynamo).await.dynamo, Seen::Unknown(_)));
+    for code in [403, 500] {
+        let (world, wire) = World::wired();
+        wire.strike_next(Strike::Refuse(code));
+        let why = word(&world.cluster.served_dynamo().await);
+        let call = format!("unknown: discover nvidia.com/v1beta1: {code}");
+        assert!(why.starts_with(&call), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_version_of_the_api_server_stays_while_it_does_not_answer() {
+    let (world, wire) = World::wired();
+    wire.strike_next(Strike::Refuse(500));
+    world.cluster.version().await.expect_err("no version is known yet");
+    assert_eq!(world.cluster.version().await.expect("an answer"), KUBERNETES);
+    tokio::time::advance(Duration::from_mins(11)).await;
+    wire.strike_next(Strike::Refuse(500));
+    assert_eq!(world.cluster.version().await.expect("the last one"), KUBERNETES);
+    assert_eq!(wire.count(), 3, "it was asked again");
 }

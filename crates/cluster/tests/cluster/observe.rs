@@ -24,7 +24,7 @@ async fn later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_runs_ask_once_whether_dynamo_is_installed() {
+async fn looks_that_follow_each_other_ask_once_whether_dynamo_is_installed() {
     let world = World::new();
     let asked = || world.count_calls("customresourcedefinitions");
     for _ in 0..3 {

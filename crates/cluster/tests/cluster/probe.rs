@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use http::Method;
 use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
@@ -11,7 +10,7 @@ use perfval_run::{Effect, Run};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
-use crate::world::{NAME, NAMESPACE, World};
+use crate::world::{NAME, NAMESPACE, World, woken};
 
 fn request(world: &World) -> ProbeRequest {
     ProbeRequest {
@@ -43,7 +42,7 @@ impl World {
         let request = request(self);
         self.send(&request).await;
         assert!(!self.has_completion(), "no answer yet");
-        assert_eq!(self.wakeups.next().await.expect("a wake-up").name, NAME);
+        assert_eq!(woken(&mut self.wakeups).await, NAME);
         let has_completion = self.has_completion();
         let answer = self.observe(Need::Probe).await.probe;
         let is_completion = matches!(answer, Probe::Answered(ProbeAnswer::Completion));
@@ -65,7 +64,7 @@ impl World {
     }
 }
 
-fn says(text: &str) -> (u16, String) {
+fn completion(text: &str) -> (u16, String) {
     (200, json!({"choices": [{"message": {"content": text}}]}).to_string())
 }
 
@@ -76,7 +75,7 @@ async fn one_completion_is_requested_and_returned() {
         assert_eq!(asked["model"], "lab/tiny-qwen3");
         assert_eq!(asked["max_tokens"], 16);
         assert_eq!(asked["messages"].as_array().unwrap().len(), 1);
-        says("Hello")
+        completion("Hello")
     });
     assert_eq!(world.observe(Need::Probe).await.probe, Probe::Idle);
     let answer = world.answer().await;
@@ -87,7 +86,7 @@ async fn one_completion_is_requested_and_returned() {
 #[tokio::test]
 async fn an_old_dynamo_without_readiness_gets_a_completion_request() {
     let mut world = World::new();
-    world.set_frontend(404, |_| says("Hello"));
+    world.set_frontend(404, |_| completion("Hello"));
     assert_eq!(world.answer().await, Probe::Answered(ProbeAnswer::Completion));
 }
 
@@ -114,7 +113,7 @@ async fn refusals_and_missing_endpoints_are_answers() {
         world.answer().await,
         Probe::Answered(ProbeAnswer::Refused(529, "overloaded".into()))
     );
-    world.set_frontend(200, |_| says(""));
+    world.set_frontend(200, |_| completion(""));
     assert_eq!(world.answer().await, Probe::Answered(ProbeAnswer::Empty));
 }
 
@@ -128,7 +127,7 @@ async fn one_probe_is_under_way_at_a_time_and_ends_at_its_deadline() {
     tokio::task::yield_now().await;
     assert!(matches!(world.observe(Need::Probe).await.probe, Probe::InFlight(_)));
     world.send(&request).await;
-    world.wakeups.next().await.unwrap();
+    woken(&mut world.wakeups).await;
     let answer = world.observe(Need::Probe).await.probe;
     assert_eq!(
         answer,
@@ -143,15 +142,15 @@ async fn the_answer_of_an_earlier_run_is_not_taken_for_this_one() {
     let service = frontend_service("00000000");
     world
         .server
-        .set_backend(NAMESPACE, &service, FRONTEND_PORT, |_, _, _| says("from before"));
+        .set_backend(NAMESPACE, &service, FRONTEND_PORT, |_, _, _| completion("from before"));
     let earlier = ProbeRequest {
         service,
         ..request(&world)
     };
     world.send(&earlier).await;
-    world.wakeups.next().await.unwrap();
+    woken(&mut world.wakeups).await;
     assert_eq!(world.observe(Need::Probe).await.probe, Probe::Idle);
-    world.set_frontend(200, |_| says("now"));
+    world.set_frontend(200, |_| completion("now"));
     assert_eq!(world.answer().await, Probe::Answered(ProbeAnswer::Completion));
 }
 

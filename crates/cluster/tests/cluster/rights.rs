@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use kube::core::Resource as _;
 use perfval_api::{PerfValidationStatus, Word};
 use perfval_cluster::{PERMISSIONS, Permission, Scope, cache_of};
 use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
-use perfval_run::observed::Need;
 use perfval_run::{Effect, Event, Run};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Call;
@@ -17,31 +15,10 @@ use serde_json::json;
 
 use crate::act::{children, creations, save_results};
 use crate::node_performance::row;
-use crate::world::{NAMESPACE, World, validation};
+use crate::world::{NAMESPACE, NEEDS, World, validation, woken};
 
 /// A namespace that another operator looks after.
 const OTHER: &str = "other";
-
-const NEEDS: [Need; 18] = [
-    Need::Permission,
-    Need::Dynamo,
-    Need::StorageClasses,
-    Need::Holders,
-    Need::Inventory,
-    Need::Children,
-    Need::Deployment,
-    Need::DryRun,
-    Need::Workload,
-    Need::Claims,
-    Need::Probe,
-    Need::Trial,
-    Need::GpuExporter,
-    Need::Results,
-    Need::SavedRun,
-    Need::SavedResults,
-    Need::CacheJob,
-    Need::Baselines,
-];
 
 /// Every call of every need and every effect, with and without a namesake in the way.
 async fn every_call() -> BTreeSet<Call> {
@@ -52,7 +29,7 @@ async fn every_call() -> BTreeSet<Call> {
     world.put_cache();
     world.server.forget_calls();
     for need in NEEDS {
-        world.observe(need).await;
+        world.observe(*need).await;
     }
     look_for_a_run_of_another_namespace(&world).await;
     let object = world.object();
@@ -77,7 +54,7 @@ async fn every_call() -> BTreeSet<Call> {
     for _ in 0..2 {
         world.cluster.act(&run, &effects[1..]).await.expect("all goes well");
     }
-    world.wakeups.next().await.expect("a wake-up");
+    woken(&mut world.wakeups).await;
     let notice = Event {
         warning: false,
         reason: Word::Running,

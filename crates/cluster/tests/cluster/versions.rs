@@ -4,7 +4,7 @@ use kube::core::ResourceExt as _;
 use perfval_run::observed::{ChildKind, Need};
 use perfval_run::{Effect, Run, build};
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{Fault, Kind};
+use perfval_testkit::api_server::Kind;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::json;
 
@@ -46,17 +46,6 @@ async fn devices_and_claims_are_read() {
     assert_eq!(slices[0].devices.len(), 8);
     assert!(slices[0].devices[0].attribute("uuid").is_some());
     assert_eq!(inventory.claims.present().unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn a_refused_list_is_unknown() {
-    let world = serving(Some("v1"));
-    world.server.fail(Fault::refuse("list", "resourceslices", 403).times(1));
-    let slices = world.inventory().await.slices;
-    assert!(
-        matches!(&slices, Seen::Unknown(why) if why.starts_with("list ResourceSlices: 403")),
-        "{slices:?}"
-    );
 }
 
 #[tokio::test]

@@ -1,17 +1,55 @@
 //! One object in a cluster, as a pass finds it.
 
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::Client;
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
 use perfval_run::{Needs, Observed, Run, Settings, build, dynamo, names};
 use perfval_sizing::inventory::Inventory;
-use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::api_server::{ApiServer, Wire};
 use perfval_testkit::trial;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use serde_json::{Value, json};
 
 pub const NAMESPACE: &str = "perf";
 pub const NAME: &str = "demo";
+
+macro_rules! needs {
+    ($($need:ident),+ $(,)?) => {
+        /// Every need.
+        pub const NEEDS: &[Need] = &[$(Need::$need),+];
+        // A new one does not compile without its place among them.
+        const _: fn(Need) = |need| match need {
+            $(Need::$need)|+ => {}
+        };
+    };
+}
+
+needs!(
+    Permission,
+    Dynamo,
+    StorageClasses,
+    Holders,
+    // Before the inventory, whose watches have the devices too.
+    Devices,
+    Inventory,
+    Children,
+    Deployment,
+    DryRun,
+    Workload,
+    Claims,
+    Probe,
+    Trial,
+    GpuExporter,
+    Results,
+    SavedRun,
+    SavedResults,
+    CacheJob,
+    Baselines,
+);
 
 pub struct World {
     pub server: ApiServer,
@@ -38,6 +76,16 @@ impl World {
             wakeups,
             settings: Settings::default(),
         }
+    }
+
+    /// The same, through a line at which single calls fail.
+    pub fn wired() -> (Self, Wire) {
+        let mut world = Self::new();
+        let wire = Wire::new(&world.server);
+        let client = Client::new(wire.connect(), "default");
+        (world.cluster, world.wakeups) =
+            Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, "test".into());
+        (world, wire)
     }
 
     /// The object as the API server has it now.
@@ -74,8 +122,7 @@ impl World {
 
     /// Number of calls about a resource until now.
     pub fn count_calls(&self, resource: &str) -> usize {
-        let calls = self.server.calls();
-        calls.iter().filter(|call| call.resource == resource).count()
+        self.server.count_calls("*", resource)
     }
 
     /// Id of its run.
@@ -164,6 +211,12 @@ impl World {
             self.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
         }
     }
+}
+
+/// Name of the object whose probe is answered next. A probe ends after two minutes.
+pub async fn woken(wakeups: &mut Wakeups) -> String {
+    let woken = tokio::time::timeout(Duration::from_mins(3), wakeups.next()).await;
+    woken.expect("in time").expect("a wake-up").name
 }
 
 /// A `PerfValidation` whose run is on a node.

@@ -56,7 +56,7 @@ pub fn compare_nodes(
             continue;
         }
         let (spread, norm) = (prior(product), approved.get(environment));
-        let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh);
+        let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh, &is_selected);
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
         // A node alone in its environment has no peers yet.

@@ -1,169 +1,29 @@
 //! Cases of a policy: each plays whole passes and counts right and wrong names.
 
-use perfval_api::fleet::{Outlier, OutlierReason};
+use perfval_api::fleet::{Outlier, OutlierConfidence};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::prior::PriorSpread;
 
-use crate::policy::{PolicyFleet, PolicyPass};
-use crate::tally::{Goal, Tally, share};
-use crate::world::{Fault, Fleet, QUIET, ROUGH, Shape, USUAL, name, slow_gpu, word};
+use crate::losses::{is_named, is_true};
+use crate::policy::PolicyFleet;
+use crate::tally::{Tally, share};
+use crate::world::{Fault, Shape, USUAL, name};
 
 /// Passes for which a drift is followed.
 const LONGEST: usize = 25;
-/// Nodes of a fleet with losses.
-const NODES: usize = 200;
 /// Nodes of a rack.
 const RACK: usize = 20;
 
-/// Counts of passes with faults.
-#[derive(Clone, Copy, Default)]
-pub struct Found {
-    /// Faulty nodes that are reported, with the right subject.
-    pub reported: Tally,
-    /// Faulty nodes at the level that acts.
-    pub acted: Tally,
-    /// Reported names that are wrong.
-    pub wrong: Tally,
-    /// Names at the level that acts that are wrong.
-    pub wrong_acted: Tally,
-}
-
-/// Fleet with a fault in one of a hundred nodes.
-#[derive(Clone, Copy)]
-pub struct Loss {
-    pub shape: Shape,
-    pub spread: PriorSpread,
-    pub fault: Fault,
-    /// Trials of a run.
-    pub trials: i32,
-    /// Own runs that were learned before. The first run of a machine is not learned.
-    pub runs: usize,
-    /// Share of the faulty nodes that should be reported.
-    pub goal: Goal,
-}
-
-impl Loss {
-    /// Cases in the order of the page.
-    pub fn all() -> Vec<Self> {
-        let fleets = [
-            (Shape::Gaussian, QUIET),
-            (Shape::Gaussian, USUAL),
-            (Shape::Heavy, QUIET),
-            (Shape::Heavy, USUAL),
-            (Shape::Recorded, USUAL),
-            (Shape::Gaussian, ROUGH),
-            (Shape::Heavy, ROUGH),
-        ];
-        let of = |shape, spread, runs, percent, goal| {
-            [Fault::Gpu(percent), Fault::Node(percent)].map(|fault| Self {
-                shape,
-                spread,
-                fault,
-                trials: 1,
-                runs,
-                goal,
-            })
-        };
-        let twice = |case: Self| (case.spread == USUAL).then_some(Self { trials: 2, ..case });
-        let large = fleets
-            .into_iter()
-            .flat_map(|(shape, spread)| of(shape, spread, 5, 10.0, Goal::Sure(0.99, 0.97)))
-            .flat_map(|case| [Some(case), twice(case)])
-            .flatten();
-        let quiet = |runs, percent, goal| of(Shape::Gaussian, QUIET, runs, percent, goal);
-        let alone = quiet(0, 10.0, Goal::AtLeast(0.95));
-        large.chain(alone).chain(quiet(8, 5.0, Goal::AtLeast(0.90))).collect()
-    }
-
-    /// Fault and past in words; five own runs of one trial need none.
-    pub fn describe(&self) -> String {
-        let fault = match self.fault {
-            Fault::Gpu(percent) => format!("one GPU {percent} % slower"),
-            Fault::Node(percent) => format!("a node {percent} % slower"),
-            Fault::None => "no fault".to_owned(),
-        };
-        let trials = if self.trials == 1 { "" } else { ", two trials" };
-        match self.runs {
-            0 => format!("{fault}, peers alone"),
-            5 => format!("{fault}{trials}"),
-            runs => format!("{fault}, {runs} own runs{trials}"),
+/// Healthy runs of two trials after five own ones that lie within the published margin of their own past.
+pub fn within_margin(shape: Shape) -> Tally {
+    let learned = PolicyFleet::new(200, USUAL, shape, 5600).with_trials(2).learn(6);
+    let mut within = Tally::default();
+    for number in 0..5 {
+        for (percent, margin) in learned.branch(number).measure() {
+            within.add((percent - 100.0).abs() <= margin);
         }
     }
-
-    pub fn fleet(&self) -> &'static str {
-        word(self.spread)
-    }
-
-    /// Fifty passes of each fleet: 200 nodes, two of them faulty. 100 faulty nodes are too few to show a share of 99 %, so
-    /// there are three fleets; but one with recorded noise, which each test run plays.
-    pub fn play(&self) -> Found {
-        const PASSES: usize = 50;
-        let fleets = if self.shape == Shape::Recorded { 1 } else { 3 };
-        let mut found = Found::default();
-        for seed in (5100..).take(fleets) {
-            let fleet = PolicyFleet::new(NODES, self.spread, self.shape, seed).with_trials(self.trials);
-            let learned = fleet.learn(self.runs + 1);
-            for number in 0..PASSES {
-                let mut fleet = learned.branch(number);
-                let dice = &mut fleet.fleet.dice;
-                let bad = [dice.below(NODES / 2), NODES / 2 + dice.below(NODES / 2)];
-                let one = fleet.pass(&|at, _| if bad.contains(&at) { self.fault } else { Fault::None });
-                self.count(&fleet.fleet, &one, bad, &mut found);
-            }
-        }
-        found
-    }
-
-    fn count(&self, fleet: &Fleet, passed: &PolicyPass, bad: [usize; 2], found: &mut Found) {
-        let is_of = |outlier: &Outlier, at: usize| {
-            let gpu = matches!(self.fault, Fault::Gpu(_)).then(|| slow_gpu(at));
-            outlier.node == name(at) && outlier.gpu == gpu
-        };
-        let is_right = |outlier: &Outlier| bad.iter().any(|at| is_of(outlier, *at)) || is_true(fleet, outlier);
-        passed
-            .reported()
-            .for_each(|outlier| found.wrong.add(!is_right(outlier)));
-        passed
-            .acted()
-            .for_each(|outlier| found.wrong_acted.add(!is_right(outlier)));
-        for at in bad {
-            found.reported.add(passed.reported().any(|outlier| is_of(outlier, at)));
-            found.acted.add(passed.acted().any(|outlier| is_of(outlier, at)));
-        }
-    }
-}
-
-/// Losses of a GPU and of a node that the policy calls detectable after five own runs (whole percents), each with the share of
-/// them that is reported. `None` if it calls none detectable.
-pub fn detectable(shape: Shape, spread: PriorSpread) -> [Option<(f64, Tally)>; 2] {
-    let learned = PolicyFleet::new(NODES, spread, shape, 5100).learn(6);
-    let stated = learned.detectable();
-    let play = |fault: Fault| {
-        let case = Loss {
-            shape,
-            spread,
-            fault,
-            trials: 1,
-            runs: 5,
-            goal: Goal::AtLeast(0.9),
-        };
-        case.play().reported
-    };
-    let gpu = stated
-        .gpu
-        .map(f64::ceil)
-        .map(|percent| (percent, play(Fault::Gpu(percent))));
-    let node = stated
-        .node
-        .map(f64::ceil)
-        .map(|percent| (percent, play(Fault::Node(percent))));
-    [gpu, node]
-}
-
-/// True for a report of healthy silicon that is slow.
-fn is_true(fleet: &Fleet, outlier: &Outlier) -> bool {
-    outlier.reason == OutlierReason::SlowerThanPeers
-        && fleet.is_slower_than_peers(&outlier.node, outlier.gpu.as_deref())
+    within
 }
 
 /// Counts of healthy passes.
@@ -205,8 +65,7 @@ pub fn drift(fault: Fault, spread: PriorSpread) -> (usize, usize) {
         for number in 1..=LONGEST {
             let passed = fleet.pass(&|at, _| if at % 12 == 0 { fault } else { Fault::None });
             for (place, first) in first.iter_mut().enumerate() {
-                let is_named = |outlier: &Outlier| outlier.node == name(place * 12);
-                if passed.reported().any(is_named) {
+                if passed.reported().any(|outlier| is_named(fault, outlier, place * 12)) {
                     *first = number.min(*first);
                 }
             }
@@ -229,6 +88,26 @@ pub fn shifted(shape: Shape) -> (Tally, Tally) {
         blamed = blamed.plus(of(passed.reported().count(), fleet.fleet.len()));
     }
     (named, blamed)
+}
+
+/// A common loss of 10 % in 100 nodes, after six passes, measured by a policy that validates two at a time: passes in which a node
+/// may be acted on, and the most nodes that are reported at a time.
+pub fn shifted_in_rounds(shape: Shape) -> (Tally, Tally) {
+    let learned = PolicyFleet::new(100, USUAL, shape, 5420).learn(6).with_budget(2);
+    let (mut acted, mut most) = (Tally::default(), Tally::default());
+    for number in 0..5 {
+        let mut fleet = learned.branch(number);
+        let (mut acts, mut reported) = (false, 0);
+        fleet.pass_in_rounds(&|_, _| Fault::Node(10.0), |comparison| {
+            let is_at_least = |least| move |outlier: &&Outlier| outlier.confidence >= Some(least);
+            let count = |least| comparison.outliers.iter().filter(is_at_least(least)).count();
+            acts |= count(OutlierConfidence::Actionable) > 0;
+            reported = reported.max(count(OutlierConfidence::Confirmed));
+        });
+        acted.add(acts);
+        most = most.plus(of(reported, fleet.fleet.len()));
+    }
+    (acted, most)
 }
 
 /// A common loss of 3 % in 100 nodes for ten passes, and ten passes without it, after 20: nodes that are reported.
@@ -269,7 +148,7 @@ pub fn three(shape: Shape, spread: PriorSpread, runs: usize, fault: Fault, fleet
     for seed in 0..fleets {
         let mut fleet = PolicyFleet::new(3, spread, shape, 6000 + seed).learn(if runs > 0 { runs + 1 } else { 0 });
         let passed = fleet.pass(&|at, _| if at == 1 { fault } else { Fault::None });
-        let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(1);
+        let is_faulty = |outlier: &Outlier| is_named(fault, outlier, 1);
         let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);
         wrong.add(passed.reported().any(is_wrong));
         right.add(passed.reported().any(is_faulty));
@@ -302,7 +181,7 @@ pub fn beside_baseline(nodes: usize, shape: Shape, fault: Fault, fleets: u64) ->
         let mut fleet = PolicyFleet::new(nodes, USUAL, shape, 12_000 + seed);
         fleet.approved = learned.approve(|_| true);
         let passed = fleet.pass(&|at, _| if at == 0 { fault } else { Fault::None });
-        let is_faulty = |outlier: &Outlier| fault != Fault::None && outlier.node == name(0);
+        let is_faulty = |outlier: &Outlier| is_named(fault, outlier, 0);
         let is_wrong = |outlier: &Outlier| !is_faulty(outlier) && !is_true(&fleet.fleet, outlier);
         wrong.add(passed.reported().any(is_wrong));
         right.add(passed.reported().any(is_faulty));
@@ -326,6 +205,7 @@ pub fn cold(shape: Shape) -> [Tally; 3] {
                     Some(percent) if run <= last => Fault::Node(*percent),
                     _ => Fault::None,
                 });
+                // Any name of a healthy machine is wrong.
                 for at in 0..COLD {
                     blamed.add(passed.reported().any(|outlier| outlier.node == name(at)));
                 }

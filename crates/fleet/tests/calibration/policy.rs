@@ -11,6 +11,7 @@ use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::baseline::Approved;
 use perfval_fleet::baselines;
 use perfval_fleet::detectable::DetectableLoss;
+use perfval_fleet::margin::own_past_margin;
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{NodeChange, decide as record};
 use perfval_fleet::policy::{
@@ -101,6 +102,12 @@ impl PolicyFleet {
         self
     }
 
+    /// The same with a budget of so many nodes at a time.
+    pub fn with_budget(mut self, nodes: usize) -> Self {
+        self.policy.spec.budgets = serde_json::from_value(json!([{"nodes": nodes}])).expect("a budget");
+        self
+    }
+
     /// Healthy passes that are learned from.
     pub fn learn(mut self, passes: usize) -> Self {
         for _ in 0..passes {
@@ -112,9 +119,7 @@ impl PolicyFleet {
     /// Same fleet and past, with other noise from here on.
     pub fn branch(&self, number: usize) -> Self {
         let mut fleet = self.clone();
-        (0..=number).for_each(|_| {
-            fleet.fleet.dice.below(1000);
-        });
+        fleet.fleet.dice.branch(number);
         fleet
     }
 
@@ -135,6 +140,40 @@ impl PolicyFleet {
             }
         }
         unreachable!("the rounds end")
+    }
+
+    /// One pass a week later in as many rounds as its budget needs. `look` gets the comparison before each of them.
+    pub fn pass_in_rounds(&mut self, faults: Faults<'_>, mut look: impl FnMut(&NodeComparison)) {
+        self.now += WEEK;
+        loop {
+            let comparison = self.compare();
+            look(&comparison);
+            let created = self.follow(&comparison);
+            if created.is_empty() {
+                return;
+            }
+            self.now += RUN;
+            for child in created {
+                self.run(&child, 0, faults);
+            }
+        }
+    }
+
+    /// Healthy runs a week later, without their confirmations. Returns the speed of each node in percent of its own past, and the
+    /// published margin.
+    pub fn measure(&mut self) -> Vec<(f64, f64)> {
+        self.now += WEEK;
+        let comparison = self.compare();
+        for child in self.follow(&comparison) {
+            self.run(&child, 0, &|_, _| Fault::None);
+        }
+        let statuses = self.statuses().into_values();
+        let shown = |status: &NodePerformanceStatus| {
+            let percent = status.percent_of_own_past.expect("a known past");
+            let margin = own_past_margin(status).expect("a known past");
+            (f64::from(i32::try_from(percent).expect("some hundred")), margin)
+        };
+        statuses.map(shown).collect()
     }
 
     fn statuses(&self) -> BTreeMap<String, &NodePerformanceStatus> {

@@ -1,76 +1,35 @@
-//! Tables of the page: one row for each case and fleet, one column for each noise, and all counts as CSV.
+//! Rows of the page as CSV, and its tables: one row for each case and fleet, one column for each noise.
 
 use std::fmt::Write as _;
 
-use crate::tally::{Goal, Tally};
+use crate::tally::{Goal, Tally, share};
 use crate::world::Shape;
 
-const ROWS: &str = "section,case,fleet,noise,found,of,bound,goal,result\n";
+const HEADER: &str = "section,case,fleet,noise,found,of,bound,goal,result\n";
 
 /// Cases that share the row of the case that they continue.
 const JOINED: [&str; 2] = ["… acted", "… reported"];
 /// Goal of a row without one.
 const NO_GOAL: &str = "–";
 
-/// Page under construction.
+/// Rows of the page under construction.
 pub struct Page {
-    text: String,
-    csv: String,
-    title: &'static str,
-    lines: Vec<Line>,
+    /// Header and rows.
+    pub csv: String,
+    /// Section of the next rows.
+    pub title: &'static str,
     /// Last case whose name is complete; a case that begins with `…` continues it.
     case: String,
-    /// Rows whose goal is missed.
-    pub missed: Vec<String>,
     /// Noises whose rows are played.
     pub shapes: &'static [Shape],
 }
 
-/// Row of a table: one case and fleet under each noise.
-struct Line {
-    key: (String, String),
-    what: String,
-    goals: Vec<String>,
-    found: [Option<String>; 3],
-}
-
-impl Line {
-    /// Adds the cells of a case that continues this one.
-    fn join(&mut self, other: Self) {
-        self.what = self.what.replace(", reported", "").replace(", stated", "");
-        for (cell, more) in self.found.iter_mut().zip(other.found) {
-            if let (Some(cell), Some(more)) = (cell, more) {
-                let _ = write!(cell, ", {more}");
-            }
-        }
-        self.goals.extend(other.goals);
-        self.goals.retain(|goal| goal != NO_GOAL);
-    }
-}
-
-/// One row for each case and those that continue it.
-fn join(lines: Vec<Line>) -> Vec<Line> {
-    let mut rows: Vec<Line> = Vec::new();
-    for line in lines {
-        let is_joined = JOINED.contains(&line.what.as_str());
-        if let Some(row) = rows.last_mut().filter(|_| is_joined) {
-            row.join(line);
-        } else {
-            rows.push(line);
-        }
-    }
-    rows
-}
-
 impl Page {
-    pub fn new(introduction: &str, shapes: &'static [Shape]) -> Self {
+    pub fn new(shapes: &'static [Shape]) -> Self {
         Self {
-            text: introduction.to_owned(),
-            csv: ROWS.to_owned(),
+            csv: HEADER.to_owned(),
             title: "",
-            lines: Vec::new(),
             case: String::new(),
-            missed: Vec::new(),
             shapes,
         }
     }
@@ -80,75 +39,26 @@ impl Page {
         self.shapes.contains(&shape)
     }
 
-    /// The page, and all its rows as CSV.
-    pub fn into_texts(self) -> (String, String) {
-        (self.text, self.csv)
-    }
-
-    pub fn table(&mut self, title: &'static str, text: &str) {
-        self.end_table();
-        self.title = title;
-        let _ = write!(self.text, "\n## {title}\n\n{text}");
-    }
-
-    pub fn end_table(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
-        if lines.is_empty() {
-            return;
-        }
-        let shown: Vec<Shape> = Shape::ALL
-            .into_iter()
-            .filter(|shape| lines.iter().any(|line| line.found[*shape as usize].is_some()))
-            .collect();
-        let heads: Vec<&str> = shown.iter().map(|shape| show_shape(*shape)).collect();
-        let _ = writeln!(
-            self.text,
-            "| case | fleet | {} | goal |\n|---|---|{}---|",
-            heads.join(" | "),
-            "---|".repeat(shown.len())
-        );
-        for line in join(lines) {
-            let cells: Vec<&str> = shown
-                .iter()
-                .map(|shape| line.found[*shape as usize].as_deref().unwrap_or(""))
-                .collect();
-            let _ = writeln!(
-                self.text,
-                "| {} | {} | {} | {} |",
-                line.what,
-                line.key.1,
-                cells.join(" | "),
-                line.goals.join(" / ")
-            );
-        }
-    }
-
     pub fn row(&mut self, what: &str, fleet: &str, shape: Shape, tally: Tally, goal: Goal) {
-        let (target, result) = (show_goal(goal), tally.against(goal));
         let bound = match goal {
             Goal::AtLeast(_) | Goal::Sure(..) => format!("≥ {}", percent(tally.at_least())),
             _ => format!("≤ {}", percent(tally.at_most())),
         };
         let counts = format!("{},{},{bound}", tally.hits, tally.of);
-        self.add(what, fleet, shape, &percent(tally.share()), &counts, &target, result);
+        self.add(what, fleet, shape, &counts, &show_goal(goal), tally.against(goal));
     }
 
-    pub fn value(&mut self, what: &str, fleet: &str, shape: Shape, found: &str, target: &str, is_met: bool) {
-        let result = if is_met { "met" } else { "missed" };
-        self.add(what, fleet, shape, found, &format!("{found},,"), target, result);
+    /// Adds a number beside its goal, if it has one, and whether it meets that.
+    pub fn value(&mut self, what: &str, fleet: &str, shape: Shape, found: &str, goal: Option<(&str, bool)>) {
+        let (target, result) = match goal {
+            Some((target, true)) => (target, "met"),
+            Some((target, false)) => (target, "missed"),
+            None => (NO_GOAL, "none"),
+        };
+        self.add(what, fleet, shape, &format!("{found},,"), target, result);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the cells of one row")]
-    fn add(
-        &mut self,
-        what: &str,
-        fleet: &str,
-        shape: Shape,
-        found: &str,
-        counts: &str,
-        goal: &str,
-        result: &'static str,
-    ) {
+    fn add(&mut self, what: &str, fleet: &str, shape: Shape, counts: &str, goal: &str, result: &str) {
         let case = if let Some(rest) = what.strip_prefix("… ") {
             format!("{}; {rest}", self.case)
         } else {
@@ -160,34 +70,160 @@ impl Page {
             self.csv,
             "\"{title}\",\"{case}\",{fleet},{noise},{counts},\"{goal}\",{result}"
         );
-        let cell = match result {
-            "missed" => format!("**{found}**"),
-            "not refuted" => format!("*{found}*"),
-            _ => found.to_owned(),
+    }
+}
+
+/// Cells of a row of the CSV.
+struct Cells<'a> {
+    section: &'a str,
+    case: &'a str,
+    fleet: &'a str,
+    noise: &'a str,
+    /// Number of hits of so many cases, or a value.
+    found: &'a str,
+    of: &'a str,
+    goal: &'a str,
+    result: &'a str,
+}
+
+impl<'a> Cells<'a> {
+    fn read(row: &'a str) -> Option<Self> {
+        // Section, case and goal are quoted.
+        let parts: Vec<&str> = row.split('"').collect();
+        let [_, section, _, case, counts, goal, result] = parts[..] else {
+            return None;
         };
-        let key = (case, fleet.to_owned());
-        let at = self.lines.iter().position(|line| line.key == key).unwrap_or_else(|| {
-            self.lines.push(Line {
-                key,
-                what: what.to_owned(),
-                goals: Vec::new(),
-                found: [None, None, None],
-            });
-            self.lines.len() - 1
-        });
-        let line = &mut self.lines[at];
-        line.found[shape as usize] = Some(cell);
-        if !line.goals.iter().any(|known| known == goal) {
-            line.goals.push(goal.to_owned());
-        }
-        self.note(what, fleet, shape, result);
+        let counts: Vec<&str> = counts.split(',').collect();
+        let [_, fleet, noise, found, of, ..] = counts[..] else {
+            return None;
+        };
+        Some(Self {
+            section,
+            case,
+            fleet,
+            noise,
+            found,
+            of,
+            goal,
+            result: result.trim_start_matches(','),
+        })
     }
 
-    fn note(&mut self, what: &str, fleet: &str, shape: Shape, result: &str) {
-        if result == "missed" {
-            self.missed.push(format!("{what}, {fleet}, {}", show_shape(shape)));
+    fn show(&self) -> String {
+        let found = match (self.found.parse::<usize>(), self.of.parse::<usize>()) {
+            (Ok(hits), Ok(of)) => percent(share(hits, of)),
+            _ => self.found.to_owned(),
+        };
+        match self.result {
+            "missed" => format!("**{found}**"),
+            "not refuted" => format!("*{found}*"),
+            _ => found,
         }
     }
+}
+
+fn cells(csv: &str) -> impl Iterator<Item = Cells<'_>> {
+    csv.lines().skip(1).filter_map(Cells::read)
+}
+
+/// Rows whose goal is missed.
+pub fn missed(csv: &str) -> Vec<String> {
+    let missed = cells(csv).filter(|row| row.result == "missed");
+    missed
+        .map(|row| format!("{}, {}, {}", row.case, row.fleet, row.noise))
+        .collect()
+}
+
+/// Page with this introduction, and with the title, text and rows of each section.
+pub fn render(introduction: &str, sections: &[(&str, &str)], csv: &str) -> String {
+    let mut page = introduction.to_owned();
+    for (title, text) in sections {
+        let _ = write!(page, "\n## {title}\n\n{text}");
+        let rows: Vec<Cells<'_>> = cells(csv).filter(|row| row.section == *title).collect();
+        write_table(&mut page, &rows);
+    }
+    page
+}
+
+fn write_table(page: &mut String, rows: &[Cells<'_>]) {
+    let heads = Shape::ALL.map(show_shape).into_iter();
+    let heads: Vec<&str> = heads.filter(|head| rows.iter().any(|row| row.noise == *head)).collect();
+    let _ = writeln!(
+        page,
+        "| case | fleet | {} | goal |\n|---|---|{}---|",
+        heads.join(" | "),
+        "---|".repeat(heads.len())
+    );
+    for line in lines(rows) {
+        let cells = heads.iter().map(|head| {
+            let cell = line.found.iter().find(|(noise, _)| noise == head);
+            cell.map_or("", |(_, found)| found.as_str())
+        });
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} |",
+            line.what,
+            line.key.1,
+            cells.collect::<Vec<_>>().join(" | "),
+            line.goals.join(" / ")
+        );
+    }
+}
+
+/// Row of a table: one case and fleet under each noise.
+struct Line<'a> {
+    key: (&'a str, &'a str),
+    what: String,
+    goals: Vec<&'a str>,
+    /// Cells by noise.
+    found: Vec<(&'a str, String)>,
+}
+
+impl Line<'_> {
+    /// Adds the cells of a case that continues this one.
+    fn join(&mut self, other: Self) {
+        self.what = self.what.replace(", reported", "").replace(", stated", "");
+        for (noise, more) in other.found {
+            if let Some((_, cell)) = self.found.iter_mut().find(|(known, _)| *known == noise) {
+                let _ = write!(cell, ", {more}");
+            }
+        }
+        self.goals.extend(other.goals);
+        self.goals.retain(|goal| *goal != NO_GOAL);
+    }
+}
+
+/// One line for each case and fleet, and those that continue it.
+fn lines<'a>(rows: &[Cells<'a>]) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    for row in rows {
+        let key = (row.case, row.fleet);
+        let at = lines.iter().position(|line| line.key == key).unwrap_or_else(|| {
+            let rest = row.case.split_once("; ").map(|(_, rest)| format!("… {rest}"));
+            lines.push(Line {
+                key,
+                what: rest.unwrap_or_else(|| row.case.to_owned()),
+                goals: Vec::new(),
+                found: Vec::new(),
+            });
+            lines.len() - 1
+        });
+        let line = &mut lines[at];
+        line.found.push((row.noise, row.show()));
+        if !line.goals.contains(&row.goal) {
+            line.goals.push(row.goal);
+        }
+    }
+    let mut joined: Vec<Line<'a>> = Vec::new();
+    for line in lines {
+        let is_joined = JOINED.contains(&line.what.as_str());
+        if let Some(before) = joined.last_mut().filter(|_| is_joined) {
+            before.join(line);
+        } else {
+            joined.push(line);
+        }
+    }
+    joined
 }
 
 pub fn show_shape(shape: Shape) -> &'static str {

@@ -92,6 +92,14 @@ impl Dice {
         }
     }
 
+    /// Draws other numbers from here on, in each branch others. The generator counts, so a branch that only skips numbers would
+    /// repeat those of the other branches.
+    pub fn branch(&mut self, number: usize) {
+        for _ in 0..=number {
+            self.random = self.random.fork();
+        }
+    }
+
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random.f64()
     }
@@ -200,4 +208,15 @@ pub fn name(at: usize) -> String {
 /// UUID of the GPU that [`Fault::Gpu`] makes slow.
 pub fn slow_gpu(at: usize) -> String {
     format!("GPU-{at:04}-0")
+}
+
+#[test]
+fn branches_draw_different_numbers() {
+    let drawn = (0..50).flat_map(|number| {
+        let mut dice = Dice::new(5100, Shape::Recorded);
+        dice.branch(number);
+        (0..1000).map(move |_| dice.uniform(0.0, 1.0).to_bits())
+    });
+    let drawn: std::collections::BTreeSet<u64> = drawn.collect();
+    assert_eq!(drawn.len(), 50 * 1000);
 }

@@ -76,7 +76,7 @@ impl Fleet {
             "status": {
                 "observedGeneration": 1, "phase": "Completed", "verdict": verdict,
                 "run": {"number": 1, "trigger": "Created", "generation": 1,
-                        "startedAt": "2026-11-20T10:00:00Z", "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
+                        "startedAt": format!("2026-11-20T11:{:02}:30Z", run - 1), "completedAt": format!("2026-11-20T11:{run:02}:00Z")},
                 "placement": {"node": format!("n{node}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8, "product": "NVIDIA H100"},
                 "environment": {"digest": "0123456789ab", "aiperf": "0.13.0"},
                 "workers": workers,
@@ -125,9 +125,13 @@ pub fn found(outliers: &[Outlier]) -> Vec<Found<'_>> {
 
 /// Twelve nodes with seven runs each.
 fn healthy() -> Fleet {
+    healthy_nodes(12)
+}
+
+fn healthy_nodes(nodes: usize) -> Fleet {
     let mut fleet = Fleet::new();
     for run in 1..8 {
-        fleet.run(12, run, |_, _| 0.0);
+        fleet.run(nodes, run, |_, _| 0.0);
     }
     fleet
 }
@@ -315,6 +319,50 @@ fn many_slow_nodes_at_once_are_reported_and_none_is_actionable() {
     };
     assert_eq!(slow(2), (2, 2, None));
     assert_eq!(slow(3), (3, 0, Some(3)));
+}
+
+/// A policy with small budgets confirms the first slow nodes before it measures others.
+#[test]
+fn a_slow_node_is_actionable_once_others_were_measured_and_did_not_share_its_loss() {
+    // Four slow ones are not too many of so many.
+    let mut fleet = healthy_nodes(70);
+    for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
+        fleet.run_node(3, run, reason, |_| 12.0);
+    }
+    let confidence = |fleet: &Fleet| {
+        let outliers = fleet.outliers(&json!({}));
+        let slow = outliers.iter().find(|outlier| outlier.node == "n3").expect("n3");
+        assert_eq!(slow.gpu, None);
+        slow.confidence
+    };
+    let [confirmed, actionable] = [OutlierConfidence::Confirmed, OutlierConfidence::Actionable].map(Some);
+    assert_eq!(confidence(&fleet), confirmed, "the runs of the others are older");
+    fleet.run_node(4, 11, "Stale", |_| 0.0);
+    fleet.run_node(5, 11, "Stale", |_| 0.0);
+    assert_eq!(confidence(&fleet), confirmed, "two are too few");
+    let mut shared = Fleet {
+        objects: fleet.objects.clone(),
+        random: fleet.random.clone(),
+    };
+    // One that ended beside the slow run is enough.
+    fleet.run_node(6, 8, "Stale", |_| 0.0);
+    assert_eq!(confidence(&fleet), actionable);
+    for node in [6, 7, 8] {
+        shared.run_node(node, 12, "Stale", |_| 12.0);
+    }
+    assert_eq!(confidence(&shared), confirmed, "three of five share it");
+
+    // The loss goes on, and began before the others were measured.
+    for (run, reason) in [(13, "Stale"), (14, "Confirmation"), (15, "Confirmation")] {
+        fleet.run_node(3, run, reason, |_| 12.0);
+    }
+    assert_eq!(confidence(&fleet), actionable);
+    // It was repaired, and is slow again.
+    fleet.run_node(3, 16, "Stale", |_| 0.0);
+    for (run, reason) in [(17, "Stale"), (18, "Confirmation"), (19, "Confirmation")] {
+        fleet.run_node(3, run, reason, |_| 12.0);
+    }
+    assert_eq!(confidence(&fleet), confirmed);
 }
 
 /// A policy has one condition for all of its environments.

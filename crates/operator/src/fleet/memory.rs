@@ -52,6 +52,8 @@ pub(super) struct OfPolicy {
     generation: Option<i64>,
     pub(super) refusal: Option<CreateRefusal>,
     refusals: u32,
+    /// Failures that were tolerated.
+    failures: u32,
     pub(super) set_back: BTreeMap<String, DateTime<Utc>>,
     /// Times at which nodes of its validations were first missed, by hostname.
     pub(super) missed_since: BTreeMap<String, DateTime<Utc>>,
@@ -147,8 +149,8 @@ impl OfPolicy {
 
     /// Records a failure that may pass by itself.
     pub(super) fn fail(&mut self, message: String, now: DateTime<Utc>) {
-        if self.refusals < FAILURES {
-            self.refusals += 1;
+        if self.failures < FAILURES {
+            self.failures += 1;
         } else {
             self.refuse(message, false, now);
         }
@@ -156,7 +158,7 @@ impl OfPolicy {
 
     /// Forgets refusals, because a validation was created.
     pub(super) fn allow(&mut self) {
-        (self.refusal, self.refusals) = (None, 0);
+        (self.refusal, self.refusals, self.failures) = (None, 0, 0);
     }
 }
 
@@ -165,6 +167,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn failures_that_are_tolerated_make_no_pause_longer() {
+        let (mut known, now) = (OfPolicy::default(), DateTime::UNIX_EPOCH);
+        let mut pause = || {
+            known.fail("away".to_owned(), now);
+            known.refusal.as_ref().map(|refusal| refusal.until - now)
+        };
+        let pauses = [pause(), pause(), pause(), pause()];
+        assert_eq!(pauses, [None, None, Some(PAUSE), Some(PAUSE * 2)]);
+        known.allow();
+        known.fail("away".to_owned(), now);
+        assert_eq!(known.refusal, None, "it is tolerated again");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_moves_to_another_policy_is_compared_there() {

@@ -5,7 +5,7 @@ use perfval_testkit::inventory::Cluster as Hardware;
 use serde_json::{Value, json};
 
 use crate::policy::{looks_again, policy, put_measurement, put_policy};
-use crate::{Operator, eventually, with_hardware};
+use crate::{Operator, count_writes, eventually, with_hardware};
 
 const NAME: &str = "nvidia-h100-0123456789ab";
 
@@ -52,13 +52,6 @@ fn approve(server: &ApiServer, name: &str, revision: i64) {
     });
 }
 
-fn count_writes(server: &ApiServer) -> usize {
-    let calls = server.calls().into_iter();
-    calls
-        .filter(|call| call.resource.starts_with("perfbaselines") && call.verb != "watch" && call.verb != "list")
-        .count()
-}
-
 #[tokio::test]
 async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
     let nodes = ["n1", "n2", "n3"];
@@ -81,10 +74,10 @@ async fn an_environment_of_a_policy_gets_a_baseline_that_a_person_approves() {
         reason(server, NAME, "Approved") == "Approved" && reason(server, NAME, "Shifted") == "AsApproved"
     })
     .await;
-    let writes = count_writes(&server);
+    let writes = count_writes(&server, "perfbaselines");
     assert_eq!(writes, 3, "one create and two statuses");
     looks_again(&server, &operator).await;
-    assert_eq!(count_writes(&server), writes, "nothing has changed");
+    assert_eq!(count_writes(&server, "perfbaselines"), writes, "nothing has changed");
 }
 
 /// Otherwise its command to approve it would stand there for ten minutes more.

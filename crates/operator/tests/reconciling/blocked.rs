@@ -1,8 +1,7 @@
 use perfval_testkit::api_server::Fault;
-
 use serde_json::json;
 
-use crate::{Operator, condition, eventually, is_blocked, manifest, phase, reaches, with_gpus};
+use crate::{Operator, change_child, condition, eventually, is_blocked, manifest, phase, reaches, with_gpus};
 
 #[tokio::test]
 async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
@@ -19,12 +18,7 @@ async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
     assert_eq!(phase(&server, "blocked"), "Deploying");
 
     server.heal();
-    // Anything that happens to a child makes the operator look again.
-    let deployment = crate::status(&server, "blocked")["workload"]["name"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    server.edit("resourceclaimtemplates", crate::NAMESPACE, &deployment, |_| {});
+    change_child(&server, "blocked");
     eventually(&server, "taken back", |server| {
         phase(server, "blocked") == "WaitingForReady" && !is_blocked(server, "blocked")
     })

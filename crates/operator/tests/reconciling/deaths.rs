@@ -12,11 +12,12 @@ use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::suspects::Suspects;
 use perfval_testkit::api_server::ApiServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::{Service as _, service_fn};
 
 use crate::{
-    NAMESPACE, Operator, condition, context_through, eventually, is_blocked, manifest, phase, reaches, with_two_nodes,
+    NAMESPACE, Operator, condition, context_through, eventually, goes, is_blocked, manifest, phase, reaches,
+    with_two_nodes,
 };
 
 /// A client that never gets an answer about the finalizer of an object called `victim`: its pass is under way until the process ends.
@@ -99,6 +100,23 @@ async fn an_object_in_whose_pass_two_processes_died_is_set_aside_until_it_is_edi
         !is_blocked(server, "victim") && !phase(server, "victim").is_empty()
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_object_that_is_set_aside_goes_when_it_is_deleted() {
+    let server = with_two_nodes();
+    let (_folder, file) = folder();
+    server.put(manifest("victim"));
+    die(&server, &file).await;
+    die(&server, &file).await;
+    let _operator = lead(&server, &server.client(), &file).await;
+    eventually(&server, "it is set aside", |server| is_set_aside(server, "victim")).await;
+    // As if a pass had got further.
+    server.edit("perfvalidations", NAMESPACE, "victim", |victim| {
+        victim["metadata"]["finalizers"] = json!(["perfvalidation.dev/cleanup"]);
+    });
+    server.delete("perfvalidations", NAMESPACE, "victim");
+    goes(&server, "victim").await;
 }
 
 #[tokio::test]

@@ -3,9 +3,7 @@ use perfval_testkit::api_server::ApiServer;
 use crate::{Operator, eventually, has_reason, manifest, reaches, reason, with_gpus};
 
 fn count_calls(server: &ApiServer, verb: &str) -> usize {
-    let calls = server.calls().into_iter();
-    let of_deployments = calls.filter(|call| call.resource == "dynamographdeployments");
-    of_deployments.filter(|call| call.verb == verb || verb == "*").count()
+    server.count_calls(verb, "dynamographdeployments")
 }
 
 #[tokio::test]

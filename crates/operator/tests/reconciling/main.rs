@@ -202,6 +202,21 @@ async fn has_reason(server: &ApiServer, name: &str, wanted: &str) {
     eventually(server, &what, |server| reason(server, name) == wanted).await;
 }
 
+/// Changes a Job that has the label of an object, so that the operator looks at the object again.
+fn change_child(server: &ApiServer, name: &str) {
+    let labels = json!({"perfvalidation.dev/name": name, "change": server.version().to_string()});
+    let metadata = json!({"name": "child", "namespace": NAMESPACE, "labels": labels});
+    server.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}));
+}
+
+/// Number of writes of the objects of a kind and of their statuses.
+fn count_writes(server: &ApiServer, plural: &str) -> usize {
+    let calls = server.calls().into_iter();
+    calls
+        .filter(|call| call.writes() && call.resource.starts_with(plural))
+        .count()
+}
+
 /// A manifest that passes every prerequisite.
 fn manifest(name: &str) -> Value {
     json!({

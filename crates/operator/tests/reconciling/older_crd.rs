@@ -1,7 +1,8 @@
-use perfval_testkit::api_server::{ApiServer, Call, Fault};
-use serde_json::json;
+use perfval_testkit::api_server::{ApiServer, Fault};
 
-use crate::{NAMESPACE, Operator, eventually, goes, has_reason, is_deployed, manifest, reaches, with_gpus};
+use crate::{
+    NAMESPACE, Operator, change_child, eventually, goes, has_reason, is_deployed, manifest, reaches, with_gpus,
+};
 
 #[tokio::test]
 async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
@@ -14,11 +15,9 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
     has_reason(&server, "early", "DynamoNotInstalled").await;
     // From here on a pass has nothing but the message to write, and the API server keeps nothing of it.
     server.forget_calls();
-    let labels = json!({"perfvalidation.dev/name": "early"});
-    server.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "child", "namespace": NAMESPACE, "labels": labels}}));
+    change_child(&server, "early");
     eventually(&server, "a pass writes in vain", |server: &ApiServer| {
-        let writes = |call: &Call| call.resource == "perfvalidations/status";
-        server.calls().iter().any(writes)
+        server.count_calls("patch", "perfvalidations/status") > 0
     })
     .await;
     server.install_dynamo(&["v1beta1"], Some("1.4.2"));

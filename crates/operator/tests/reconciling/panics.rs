@@ -11,7 +11,7 @@ use perfval_operator::rights::Rights;
 use perfval_testkit::api_server::ApiServer;
 use tower::{Service as _, service_fn};
 
-use crate::{NAMESPACE, Operator, condition, eventually, is_blocked, manifest, reaches, with_two_nodes};
+use crate::{Operator, change_child, condition, eventually, is_blocked, manifest, reaches, with_two_nodes};
 
 /// A client whose pass panics while it puts the finalizer on an object called `victim`, as long as `broken` says so.
 fn panicking(server: &ApiServer, broken: &Arc<AtomicBool>) -> Client {
@@ -58,6 +58,6 @@ async fn a_panic_in_the_pass_of_one_object_is_written_to_it_and_the_others_go_on
     reaches(&server, "other", "WaitingForReady").await;
 
     broken.store(false, Ordering::Relaxed);
-    server.edit("perfvalidations", NAMESPACE, "victim", |_| {});
+    change_child(&server, "victim");
     eventually(&server, "taken back", |server| !is_blocked(server, "victim")).await;
 }

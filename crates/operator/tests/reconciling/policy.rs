@@ -75,10 +75,7 @@ pub async fn looks_again(server: &ApiServer, operator: &Operator) {
 }
 
 fn count_creates(server: &ApiServer) -> usize {
-    let calls = server.calls().into_iter();
-    calls
-        .filter(|call| call.verb == "create" && call.resource == "perfvalidations")
-        .count()
+    server.count_calls("create", "perfvalidations")
 }
 
 #[tokio::test]
@@ -268,7 +265,11 @@ async fn a_webhook_that_stays_away_is_reported_and_asked_less_often() {
     let message = message(&server, "p");
     assert!(message.contains("failed calling webhook"), "{message}");
     looks_again(&server, &operator).await;
-    assert_eq!(count_creates(&server), 3);
+    let creates = count_creates(&server);
+    assert!(
+        (3..=4).contains(&creates),
+        "{creates} creations: one a pause, and not one a look"
+    );
 }
 
 /// The clock is paused: it jumps to the next timer whenever every task waits.

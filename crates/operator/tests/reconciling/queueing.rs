@@ -3,7 +3,7 @@
 use chrono::{TimeDelta, Utc};
 use perfval_operator::objects;
 use perfval_testkit::api_server::{ApiServer, Fault};
-use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
+use perfval_testkit::inventory::Cluster;
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,10 +16,7 @@ const OTHER: &str = "other";
 
 /// Two nodes with two GPUs each.
 fn two_nodes() -> ApiServer {
-    with_hardware(&["n1", "n2"].into_iter().fold(Cluster::empty(), |cluster, node| {
-        let slice = SliceBuilder::of(node).gpus(2);
-        cluster.node(NodeBuilder::named(node)).slice(slice)
-    }))
+    with_hardware(&Cluster::of_nodes_with(&["n1", "n2"], 2))
 }
 
 fn node(server: &ApiServer, name: &str) -> Value {

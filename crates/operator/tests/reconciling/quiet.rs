@@ -1,14 +1,9 @@
 use perfval_testkit::api_server::ApiServer;
-use serde_json::json;
 
-use crate::{NAMESPACE, Operator, eventually, has_reason, manifest, phase};
+use crate::{NAMESPACE, Operator, change_child, eventually, has_reason, manifest, phase};
 
-fn passes(server: &ApiServer) -> usize {
-    server
-        .calls()
-        .iter()
-        .filter(|call| call.resource == "customresourcedefinitions" && call.verb == "get")
-        .count()
+fn count_passes(server: &ApiServer) -> usize {
+    server.count_calls("get", "customresourcedefinitions")
 }
 
 #[tokio::test]
@@ -20,11 +15,10 @@ async fn a_pass_that_changes_nothing_writes_nothing() {
     // A settled object: the passes that its own last writes cause are over once a look finds nothing new to write.
     let mut version = serde_json::Value::Null;
     for round in 0..4 {
-        let before = passes(&server);
-        let labels = json!({"perfvalidation.dev/name": "waits", "round": round.to_string()});
-        server.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "child", "namespace": NAMESPACE, "labels": labels}}));
+        let before = count_passes(&server);
+        change_child(&server, "waits");
         eventually(&server, "the changed child causes a pass", |server| {
-            passes(server) > before
+            count_passes(server) > before
         })
         .await;
         let now = server.get("perfvalidations", NAMESPACE, "waits").unwrap()["metadata"]["resourceVersion"].clone();

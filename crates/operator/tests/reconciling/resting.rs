@@ -46,7 +46,7 @@ async fn a_rerun_of_a_finished_object_keeps_what_the_store_does_not_hold() {
 }
 
 #[tokio::test]
-async fn a_finished_object_is_not_written_by_what_the_store_lacks() {
+async fn a_label_on_a_finished_object_writes_no_status() {
     let server = ApiServer::new();
     let name = finished(&server);
     let before = status(&server, &name);

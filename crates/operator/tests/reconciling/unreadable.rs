@@ -28,7 +28,7 @@ async fn an_object_that_cannot_be_parsed_is_reported_and_holds_up_no_other() {
 }
 
 /// What Argo CD, Flux and `kubectl` read of an object: condition, value and reason.
-fn says(server: &ApiServer, name: &str, condition: &str) -> Option<(String, String, i64)> {
+fn shown(server: &ApiServer, name: &str, condition: &str) -> Option<(String, String, i64)> {
     let found = crate::condition(server, name, condition)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     Some((text("status"), text("reason"), found["observedGeneration"].as_i64()?))
@@ -56,7 +56,7 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
         for (condition, value) in [("Ready", "False"), ("Reconciling", "False"), ("Stalled", "True")] {
             let expected = Some((value.to_owned(), "SpecUnreadable".to_owned(), 1));
             eventually(&server, &format!("{condition} of {name} is {value}"), |server| {
-                says(server, name, condition) == expected
+                shown(server, name, condition) == expected
             })
             .await;
         }
@@ -79,7 +79,7 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
     server.put(unreadable("newer"));
     let _operator = Operator::start(&server);
     eventually(&server, "it is stalled", |server| {
-        says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "True")
+        shown(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "True")
     })
     .await;
     server.edit("perfvalidations", NAMESPACE, "newer", |object| {
@@ -87,7 +87,7 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
     });
     reaches(&server, "newer", "WaitingForReady").await;
     eventually(&server, "nothing blocks it", |server| {
-        says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
+        shown(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
     })
     .await;
 }

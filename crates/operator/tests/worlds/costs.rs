@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use perfval_testkit::api_server::Made;
-use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
+use perfval_testkit::inventory::Cluster as Hardware;
 use perfval_testkit::stored::operator_state;
-use perfval_testkit::world::{Measured, Play};
+use perfval_testkit::world::Play;
 use serde_json::Value;
 
 use crate::rig::{NAMESPACE, Rig};
@@ -57,14 +56,6 @@ impl Play for Course {
     fn trial_lasts(&self, _: &Value) -> i64 {
         self.measures
     }
-
-    fn measure(&self, _: &Value, workers: &[Arc<Value>]) -> Measured {
-        Measured::usual(workers)
-    }
-
-    fn crashes(&self, _: &Value) -> bool {
-        false
-    }
 }
 
 /// Time of a pod between the first and the last one.
@@ -76,7 +67,7 @@ fn spread([first, last]: [i64; 2], pod: &Value) -> i64 {
 
 /// Requests of a run, by the phase in which they were made.
 struct Cost {
-    /// Phases with the version of the objects at which each began, and the time until the next (s).
+    /// Phases with the version of the objects at which each began.
     phases: Vec<(String, u64)>,
     made: Vec<Made>,
     watches: Vec<Made>,
@@ -161,10 +152,7 @@ async fn usual_run() -> Cost {
 async fn long_run() -> Cost {
     let scenario = "passing with one trial";
     let mut rig = named(scenario).rig();
-    let eight = Hardware::empty()
-        .node(NodeBuilder::named("n1"))
-        .slice(SliceBuilder::of("n1").gpus(8));
-    for object in eight.objects() {
+    for object in Hardware::of_gpus(8).objects() {
         rig.server.put(object);
     }
     rig.world.play = Some(Box::new(LONG));

@@ -7,6 +7,7 @@ mod crashes;
 mod faults;
 mod laws;
 mod leaders;
+mod parallel;
 mod random;
 mod rig;
 mod scenario;

@@ -18,7 +18,7 @@ use perfval_cluster::TimeSource;
 use perfval_operator::server_clock::{ServerClock, Watched};
 use perfval_run::Settings;
 use perfval_testkit::api_server::{ApiServer, Line, Wire};
-use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
+use perfval_testkit::inventory::Cluster as Hardware;
 use perfval_testkit::world::World;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
@@ -69,12 +69,7 @@ impl Rig {
         };
         let world = World::new(&server, Arc::new(clock));
         server.install_dynamo(versions, Some(operator_version));
-        let hardware = ["n1", "n2"].into_iter().fold(Hardware::empty(), |hardware, node| {
-            hardware
-                .node(NodeBuilder::named(node))
-                .slice(SliceBuilder::of(node).gpus(2))
-        });
-        for object in hardware.objects() {
+        for object in Hardware::of_nodes_with(&["n1", "n2"], 2).objects() {
             server.put(object);
         }
         server.put(json!({

@@ -10,7 +10,7 @@ use perfval_testkit::world::Trial;
 use serde_json::{Value, json};
 
 use crate::rig::{NAMESPACE, Rig};
-pub use stories::{all, lagging};
+pub use stories::{all, lagging, tensor_parallel};
 
 /// Name of the object that every scenario is about.
 pub const NAME: &str = "h100";

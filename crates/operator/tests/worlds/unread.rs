@@ -70,6 +70,7 @@ fn play_unread(
     expected: &Ending,
     (verb, resource, (code, told)): &Case,
     would_wait: bool,
+    waiting: &AtomicUsize,
 ) -> Result<Vec<Made>, String> {
     let mut seen = None;
     let (made, ending) = play(scenario, |rig| {
@@ -81,6 +82,7 @@ fn play_unread(
     })?;
     let (server, waits) = seen.expect("it was prepared");
     let waited = waits.load(Ordering::Relaxed) && !would_wait;
+    waiting.fetch_add(usize::from(waited), Ordering::Relaxed);
     if waited && !was_told(&server, told) {
         return Err(format!("it waited, and no status ever said {told:?}"));
     }
@@ -89,7 +91,7 @@ fn play_unread(
 
 #[test]
 fn a_read_that_fails_for_a_while_is_told_and_changes_no_ending() {
-    let (count, busiest) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (count, busiest, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     for scenario in all() {
         let mut waits = None;
         let undisturbed = play(&scenario, |rig| waits = Some(waits_at_the_end(rig)));
@@ -99,13 +101,15 @@ fn a_read_that_fails_for_a_while_is_told_and_changes_no_ending() {
         count.fetch_add(cases.len(), Ordering::Relaxed);
         each(&sample(&cases, 4), |case| {
             let at = |why: String| format!("{}: {case:?}: {why}", scenario.name);
-            let made = play_unread(&scenario, &expected, case, would_wait).map_err(at)?;
+            let made = play_unread(&scenario, &expected, case, would_wait, &waiting).map_err(at)?;
             busiest_minute(&made, |_| true, PER_MINUTE, &busiest).map_err(at)
         });
     }
     let (count, busiest) = (count.load(Ordering::Relaxed), busiest.load(Ordering::Relaxed));
+    let waiting = waiting.load(Ordering::Relaxed);
     eprintln!(
-        "{count} kinds of reads failed for {} s; {busiest} calls in the busiest minute",
+        "{count} kinds of reads failed for {} s; {waiting} runs waited; {busiest} calls in the busiest minute",
         LASTS.as_secs()
     );
+    assert!(waiting > 0, "no run waited");
 }

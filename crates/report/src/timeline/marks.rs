@@ -48,30 +48,20 @@ fn longest_stillness(series: &WorkerSeries) -> Option<i64> {
     longest.map(|(_, began)| began)
 }
 
+/// Silences, each from its first time-out to the next answer. Merged samples hide the answers between two time-outs, so the
+/// length is an upper limit.
 fn silences(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<TimelineMark> {
-    let mut marks: Vec<TimelineMark> = Vec::new();
-    let mut running: Option<(i64, i64)> = None;
-    for Sample(second, scrape) in &series.samples {
-        let silent = *scrape == Scrape::Nothing(Silence::TimedOut) && clock.shown.contains(*second);
-        running = match (silent, running) {
-            (true, None) => Some((*second, 1)),
-            (true, Some((since, count))) => Some((since, count + 1)),
-            (false, Some((since, count))) => {
-                marks.push(clock.mark(since, silence(name, count)));
-                None
-            }
-            (false, None) => None,
-        };
+    let silent = |sample: &Sample| sample.1 == Scrape::Nothing(Silence::TimedOut) && clock.shown.contains(sample.0);
+    let runs = series.samples.chunk_by(|one, next| silent(one) == silent(next));
+    let runs: Vec<&[Sample]> = runs.collect();
+    let mut marks = Vec::new();
+    for (at, run) in runs.iter().enumerate().filter(|(_, run)| silent(&run[0])) {
+        let since = run[0].0;
+        let until = runs.get(at + 1).map_or(run[run.len() - 1].0 + 1, |next| next[0].0);
+        let text = format!("{name} gave no answer in time for up to {} s", until - since);
+        marks.push(clock.mark(since, text));
     }
-    marks.extend(running.map(|(since, count)| clock.mark(since, silence(name, count))));
     marks
-}
-
-fn silence(name: &str, count: i64) -> String {
-    match count {
-        1 => format!("{name} gave no answer in time once"),
-        count => format!("{name} gave no answer in time, {count} times in a row"),
-    }
 }
 
 /// Marks that a GPU reported, with their seconds.

@@ -79,15 +79,7 @@ fn complaints(browser: &Chromium) -> Vec<&Value> {
 fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut browser = Chromium::start();
-    for run in [
-        recorded::healthy,
-        recorded::slow,
-        recorded::shared,
-        recorded::broken,
-        recorded::starved,
-        recorded::with_requests,
-    ] {
-        let run = run();
+    for run in recorded::all() {
         let name = run.object.metadata.name.clone().expect("a name");
         let path = page(folder.path(), &run);
         browser.show("light", "screen", 1280);
@@ -112,7 +104,7 @@ fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
             assert_eq!(wider, 0, "{seen}: it scrolls sideways");
             let faint = browser.value(&format!("({FAINT})({CONTRAST})"));
             assert_eq!(faint, json!([]), "{seen}");
-            // The verdict, why and the gates are seen without scrolling on a usual screen.
+            // The verdict and its message are seen without scrolling on a usual screen.
             let verdict =
                 browser.value("document.querySelector('.verdict .message').getBoundingClientRect().bottom < 800");
             assert_eq!(verdict, true, "{seen}");

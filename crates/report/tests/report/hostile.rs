@@ -4,11 +4,12 @@ use k8s_openapi::api::core::v1::EnvVar;
 use perfval_api::text::reorders;
 use perfval_api::{Finding, Severity};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pipelines::{against_the_schema, junit};
 use super::recorded::{self, Saved};
 use super::report;
+use super::sources::edited;
 
 const NAMES: [&str; 7] = [
     "<script>alert(1)</script>",
@@ -139,13 +140,18 @@ fn what_may_be_a_secret_is_in_no_file() {
     });
     spec.benchmark.extra_args = ["--api-key", SECRET, "--header", SECRET].map(str::to_owned).to_vec();
     spec.dynamo_mut().worker.args.push(format!("--hf-token={SECRET}"));
+    run.results = edited(&run.results, |payload| {
+        let command = format!("aiperf profile --url 'http://h' --model '{SECRET}'");
+        let export = json!({"run_info": {"cli_command": command}}).to_string();
+        *payload = payload.clone().with_export(&export).expect("JSON");
+    });
     for file in report(&run).files() {
         assert!(!file.content.contains(SECRET), "{}", file.name);
     }
     let page = report(&run).html();
     assert!(
-        page.contains("HF_TOKEN") && page.contains("[hidden]"),
-        "the rest of the manifest is there"
+        page.contains("HF_TOKEN") && page.contains("[hidden]") && page.contains("aiperf profile --url 'http://h'"),
+        "the rest of the manifest and of the command is there"
     );
 }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use perfval_report::RunReport;
 
 use super::sources::edited;
-use super::{recorded, report, runs};
+use super::{recorded, report};
 
 #[test]
 fn verdict_causes_remedies_and_gates_are_on_the_first_screen() {
-    for run in runs() {
+    for run in recorded::all() {
         let page = report(&run).html();
         let (first, rest) = page.split_once("<nav").expect("a table of contents");
         let status = run.object.status.as_ref().expect("a status");
@@ -41,21 +41,29 @@ fn escaped(text: &str) -> String {
 
 #[test]
 fn a_page_holds_everything_it_needs() {
-    for run in runs() {
+    for run in recorded::all() {
         let page = report(&run).html();
         for outside in [
-            "http://", "https://", "src=", "@import", "<script", "<iframe", "<object", "<form",
+            "href=\"http",
+            "url(",
+            "src=",
+            "@import",
+            "<script",
+            "<iframe",
+            "<object",
+            "<form",
         ] {
             let found = page.find(outside).map(|at| &page[at.saturating_sub(60)..at + 40]);
             assert_eq!(found, None, "{outside}");
         }
         assert!(page.contains("default-src 'none'"));
+        assert!(page.contains("The load generator's own command") && page.contains("http://127.0.0.1:8000"));
     }
 }
 
 #[test]
 fn every_drawing_is_described_and_every_table_has_a_caption() {
-    for run in runs() {
+    for run in recorded::all() {
         let page = report(&run).html();
         let mut known = BTreeSet::new();
         for drawing in page.split("<svg").skip(1) {
@@ -68,6 +76,7 @@ fn every_drawing_is_described_and_every_table_has_a_caption() {
                 .nth(1)
                 .and_then(|rest| rest.split('"').next());
             let ids: Vec<&str> = ids.expect("a label").split(' ').collect();
+            assert_eq!(ids.len(), 2, "{start}");
             for (id, tag) in ids.iter().zip(["title", "desc"]) {
                 assert!(known.insert((*id).to_owned()), "{id} is there twice");
                 let element = format!("<{tag} id=\"{id}\">");
@@ -81,7 +90,7 @@ fn every_drawing_is_described_and_every_table_has_a_caption() {
 }
 
 #[test]
-fn what_was_not_recorded_is_said() {
+fn a_chart_without_data_shows_not_recorded() {
     let run = recorded::shared();
     let page = report(&run).html();
     // An older engine did not count the time between tokens.
@@ -147,10 +156,26 @@ fn faults_are_marked_in_the_throughput() {
         .nth(1)
         .and_then(|rest| rest.split("</ol>").next());
     let marks = marks.expect("marks");
-    assert!(marks.contains("gave no answer in time"), "{marks}");
+    assert!(marks.contains("gave no answer in time for up to 9 s"), "{marks}");
     assert!(marks.contains("stood still for"), "{marks}");
     let page = report(&recorded::broken()).html();
     assert!(page.contains("its process restarted"));
+}
+
+#[test]
+fn a_silence_in_merged_samples_ends_with_the_next_answer() {
+    let run = recorded::frozen();
+    // A worker of the first trial was silent from second 13 to second 21.
+    for (merged, seconds) in [(1, 9), (2, 10), (4, 14)] {
+        let results = edited(&run.results, |payload| {
+            for worker in &mut payload.workers {
+                worker.thin(worker.samples.len().div_ceil(merged));
+            }
+        });
+        let page = RunReport::new(&run.object, Some(&results)).expect("a report").html();
+        let text = format!("gave no answer in time for up to {seconds} s");
+        assert!(page.contains(&text), "{text}: {page}");
+    }
 }
 
 #[test]
@@ -186,7 +211,7 @@ fn a_page_runs_the_manifest_again_if_it_has_one() {
 
 #[test]
 fn the_same_run_gives_the_same_bytes() {
-    for (one, other) in runs().iter().zip(runs()) {
+    for (one, other) in recorded::all().iter().zip(recorded::all()) {
         assert_eq!(report(one).files(), report(&other).files());
     }
 }

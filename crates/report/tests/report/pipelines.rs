@@ -5,7 +5,7 @@ use quick_junit::{Report as Junit, TestCaseStatus};
 use serde_json::{Value, json};
 
 use super::recorded::{self, Saved};
-use super::{report, runs};
+use super::report;
 
 fn red(status: &TestCaseStatus) -> bool {
     matches!(status, TestCaseStatus::NonSuccess { .. })
@@ -32,7 +32,7 @@ pub fn junit(text: &str) -> Junit {
 
 #[test]
 fn junit_has_a_case_for_each_gate_and_each_trial_and_is_red_as_the_verdict_is() {
-    for run in runs() {
+    for run in recorded::all() {
         let read = junit(&report(&run).junit());
         let cases: Vec<_> = read.test_suites.iter().flat_map(|suite| &suite.test_cases).collect();
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
@@ -120,7 +120,7 @@ pub fn against_the_schema(text: &str) {
 
 #[test]
 fn ctrf_fits_its_published_schema_and_counts_right() {
-    for run in runs() {
+    for run in recorded::all() {
         let text = report(&run).ctrf();
         against_the_schema(&text);
         let read: Value = serde_json::from_str(&text).expect("JSON");
@@ -183,7 +183,7 @@ fn openmetrics_holds_the_numbers_of_the_status_in_base_units() {
 
 #[test]
 fn the_summary_says_the_verdict_every_gate_and_what_to_do() {
-    for run in runs() {
+    for run in recorded::all() {
         let text = report(&run).markdown();
         let status = run.object.status.as_ref().expect("a status");
         let verdict = status.verdict.expect("a verdict").as_str();

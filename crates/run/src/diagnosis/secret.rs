@@ -82,7 +82,10 @@ impl Redactor {
     pub fn redact_payload(&self, payload: &mut Payload) {
         self.redact_record(&mut payload.record);
         let export = payload.aiperf.as_deref().map_or("", RawValue::get);
-        if self.values.iter().any(|value| export.contains(value)) {
+        // JSON escapes the quotes and backslashes of a value.
+        let escaped = |value: &str| Value::from(value).to_string();
+        let has = |value: &String| export.contains(value) || export.contains(escaped(value).trim_matches('"'));
+        if self.values.iter().any(has) {
             payload.aiperf = None;
         }
     }

@@ -30,7 +30,8 @@ use crate::run::Run;
 use crate::{build, job, norms, patience, progress, time};
 use open::{claims, confirm_again, open, try_open, unread};
 
-pub(super) use open::{before_trial, begin, record_last_crash};
+pub(crate) use open::record_last_crash;
+pub(super) use open::{before_trial, begin};
 
 /// Pause after a log that could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(5);
@@ -66,9 +67,6 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    if open_trial(&pass.status).is_none() {
-        record_last_crash(pass);
-    }
     let reason = match why.reason {
         Reason::Running => Reason::BenchmarkTimeout,
         reason => reason,

@@ -10,7 +10,7 @@ use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
 
-use super::benchmarking::{before_trial, record_last_crash};
+use super::benchmarking::before_trial;
 use super::definition::{Definition, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
@@ -73,7 +73,6 @@ fn was_ready(status: &PerfValidationStatus) -> bool {
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    record_last_crash(pass);
     let (limit, not_ready) = if pass.status.state.ready_since.is_some() {
         ("timeouts.endpointReady", Reason::EndpointNotReady)
     } else if was_ready(&pass.status) {
@@ -186,7 +185,6 @@ pub(super) fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let may_resize = pass.status.state.trials.is_empty();
     let state = &mut pass.status.state;
     if !may_resize || state.resizes >= resizes {
-        record_last_crash(pass);
         return Step::End(perfval_api::Verdict::Error, why);
     }
     state.resizes += 1;

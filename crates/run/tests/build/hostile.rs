@@ -1,4 +1,4 @@
-//! Whatever a spec holds, it is carried word by word: no shell reads it, and the kubelet expands none of ours.
+//! Builders carry each word of a spec unchanged: no shell reads it, and the kubelet expands none of ours.
 
 use std::collections::BTreeMap;
 use std::process::Command;

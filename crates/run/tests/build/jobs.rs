@@ -69,9 +69,12 @@ fn jobs_have_the_queue_of_their_pods_and_none_of_the_other_labels() {
 
 #[test]
 fn pods_of_our_own_are_restricted() {
-    let object = typical();
-    let run = Run::new(&object, settings());
-    for job in [build::trial_job(&run, 1), build::cache_job(&run)] {
+    let objects = [typical(), elaborate(), own_command()];
+    let jobs = objects.iter().flat_map(|object| {
+        let run = Run::new(object, settings());
+        [build::trial_job(&run, 1), build::cache_job(&run)]
+    });
+    for job in jobs {
         let spec = job.spec.unwrap();
         assert_eq!(spec.backoff_limit, Some(0));
         assert!(spec.active_deadline_seconds.is_some_and(|seconds| seconds > 0));

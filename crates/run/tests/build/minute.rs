@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::sync::OnceLock;
 
+use perfval_testkit::random::random_numbers;
 use perfval_verdict::gpus::{Field, GpuReading, GpuSample, GpuSeries};
 use serde_json::{Value, json};
 
@@ -10,13 +11,8 @@ use serde_json::{Value, json};
 /// counters. Each copy has numbers of its own, so that they do not pack as one.
 pub fn minute(number: i64) -> String {
     let trial = recorded();
-    let mut random = u64::try_from(number).expect("a number of a trial");
-    let mut noise = move || {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        i64::try_from(random >> 54).expect("ten bits")
-    };
+    let mut random = random_numbers(u64::try_from(number).expect("a number of a trial"));
+    let mut noise = move || i64::try_from(random() >> 54).expect("ten bits");
     let series: Vec<Value> = (0..8)
         .map(|worker| longer(&trial["series"][worker % 2], worker, &mut noise))
         .collect();

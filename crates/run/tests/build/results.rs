@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Reason, Verdict, Why, WorkerPod};
 use perfval_run::build::PackedTrial;
 use perfval_run::{Run, build};
+use perfval_testkit::random::random_numbers;
 use perfval_verdict::environment;
 use perfval_verdict::frame::Payload;
 
@@ -33,17 +34,11 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
     };
     object.status.as_mut().expect("a status").state.worker_pods = vec![worker];
     let run = Run::new(&object, settings());
-    // Hex of a hash chain: it packs to about half, so three of them do not fit.
+    // Random hex digits pack to about half, so three of them do not fit.
     let noise = |seed: u64| -> String {
-        let mut state = seed;
-        (0..600 * 1024)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                char::from_digit(u32::try_from(state >> 60).unwrap(), 16).unwrap()
-            })
-            .collect()
+        let mut random = random_numbers(seed);
+        let mut digit = || char::from_digit(u32::try_from(random() >> 60).unwrap(), 16).unwrap();
+        (0..600 * 1024).map(|_| digit()).collect()
     };
     let payloads: BTreeMap<i64, String> = (1..=3_i64).map(|trial| (trial, noise(trial.unsigned_abs()))).collect();
     let results = saved(&run, &payloads);

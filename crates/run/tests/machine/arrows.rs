@@ -10,42 +10,13 @@ use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::moments::{
-    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, filled_and_partly_created, interrupted,
-    judging_again, kept, kept_no_longer, lasts, moved, no_completion, no_dynamo, old_dynamo, partly_created,
-    prepare_fails, resized, saturated, second_trial_hangs, settled, showing, stricter, suspended, waiting_long_on,
-    waiting_on,
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, filled_and_partly_created, gate,
+    interrupted, judging_again, kept, kept_no_longer, lasts, moved, no_completion, no_dynamo, old_dynamo,
+    partly_created, prepare_fails, resized, saturated, second_trial_hangs, settled, showing, stricter, suspended,
+    waiting_long_on, waiting_on,
 };
-use super::story::{Showing, Story};
-
-/// Every arrow of the machine; `None` is an object that was never looked at.
-const ARROWS: [(Option<Phase>, Phase); 26] = [
-    (None, Pending),
-    (None, Suspended),
-    (None, CleaningUp),
-    (Some(Pending), Sizing),
-    (Some(Pending), CleaningUp),
-    (Some(Sizing), Deploying),
-    (Some(Sizing), CleaningUp),
-    (Some(Deploying), WaitingForReady),
-    (Some(Deploying), CleaningUp),
-    (Some(WaitingForReady), Benchmarking),
-    (Some(WaitingForReady), Sizing),
-    (Some(WaitingForReady), Evaluating),
-    (Some(WaitingForReady), CleaningUp),
-    (Some(Benchmarking), WaitingForReady),
-    (Some(Benchmarking), Evaluating),
-    (Some(Benchmarking), CleaningUp),
-    (Some(Evaluating), CleaningUp),
-    (Some(Evaluating), Completed),
-    (Some(Evaluating), Pending),
-    (Some(CleaningUp), Completed),
-    (Some(CleaningUp), Suspended),
-    (Some(CleaningUp), Pending),
-    (Some(Completed), Pending),
-    (Some(Completed), CleaningUp),
-    (Some(Completed), Evaluating),
-    (Some(Suspended), Pending),
-];
+use super::queue::holder;
+use super::story::{ARROWS, Showing, Story};
 
 struct Row {
     name: &'static str,
@@ -97,6 +68,7 @@ fn rows() -> Vec<Row> {
         row("the deployment cannot be created within two minutes", Some(Deploying), || { changed(partly_created(), |s| { s.wait(130); }) }, CleaningUp, Some(Error), "DeploymentFailed: two minutes passed"),
         row("the deployment cannot be read within two minutes", Some(Deploying), || { changed(at(Deploying), |s| { s.unreadable = true; s.step(); s.wait(130); }) }, CleaningUp, Some(Error), "CallFailed: deployment: GET dynamographdeployments"),
         row("the deployment cannot be created after the model cache was filled", Some(Deploying), || { changed(filled_and_partly_created(), |s| { s.wait(4000); }) }, CleaningUp, Some(Error), "DeploymentFailed: creating the deployment"),
+        row("another run got the node at the same moment", Some(Deploying), || changed(at(Deploying), |s| s.others = vec![holder("first", "n1", true)]), Sizing, None, "Saturated: got n1 at the same moment"),
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
         row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "Interrupted: part of the spec changed"),
         row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "Running"),
@@ -111,7 +83,7 @@ fn rows() -> Vec<Row> {
         row("one GPU given to two claims", Some(WaitingForReady), || changed(prepare_fails("requested device gpu-1 is already allocated to different claim x"), lasts), Sizing, None, "LostRace"),
         row("deployment stays failed", Some(WaitingForReady), failed_for_long, CleaningUp, Some(Error), "DeploymentFailed"),
         row("deployment deleted by another client", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.deployed = false), CleaningUp, Some(Error), "DeploymentFailed"),
-        row("pods unreadable past the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
+        row("pods unreadable past the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.pods_unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady: pods: GET pods"),
         row("workers on the wrong node", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.wrong_node = true), CleaningUp, Some(Error), "PlacementBroken"),
         row("not ready within the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
         row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
@@ -138,6 +110,7 @@ fn rows() -> Vec<Row> {
         row("suspended run is cleaned up", Some(CleaningUp), || { interrupted(|s| { s.spec(json!({"suspend": true})); }) }, Suspended, None, "Suspended"),
         row("changed run is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
         row("rerun is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
+        row("resumed with other gates, after the saved trials were gone", Some(CleaningUp), || { changed(judging_again(), |s| { s.results.clear(); s.spec(json!({"suspend": true})); s.step(); s.spec(json!({"suspend": false})); s.spec(gate("1500")); }) }, Evaluating, None, "Running"),
         row("spec change after a run", Some(Completed), || { changed(at(Completed), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
         row("changed gates after a run", Some(Completed), || { changed(at(Completed), stricter) }, Evaluating, None, "Running"),
         row("the saved trials are judged again", Some(Evaluating), judging_again, Completed, Some(Failed), "GatesMissed"),
@@ -148,6 +121,7 @@ fn rows() -> Vec<Row> {
         row("deleted after a run, and what is left is unknown", Some(Completed), || { changed(at(Completed), |s| { s.delete(); s.unreadable = true; }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("deleted while something is kept, and others removed our finalizer", Some(Completed), || { changed(kept(), |s| { s.object.metadata.finalizers = Some(vec!["others.example/hold".into()]); s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("resumed", Some(Suspended), || { changed(suspended(), |s| { s.spec(json!({"suspend": false})); }) }, Pending, None, "Running"),
+        row("deleted while suspended", Some(Suspended), || { changed(suspended(), |s| { s.delete(); }) }, CleaningUp, None, "Interrupted: being deleted"),
     ]
 }
 

@@ -40,7 +40,7 @@ fn the_time_of_an_outage_is_not_held_against_the_whole_run() {
 }
 
 /// Another run holds the only node, and gives it back.
-fn in_the_queue(spec: serde_json::Value) -> Story {
+pub(super) fn in_the_queue(spec: serde_json::Value) -> Story {
     let mut story = Story::with(spec);
     story.until(Phase::Sizing);
     story.others = vec![holder("first", "n1", true)];
@@ -93,11 +93,7 @@ fn a_run_in_the_queue_is_written_for_its_heartbeat_only_where_the_whole_run_has_
 #[test]
 fn what_was_measured_before_the_deadline_is_kept() {
     let mut story = Story::with(json!({"timeouts": {"total": "5m"}, "trials": {"rule": "All", "max": 4}}));
-    story.until(Phase::Benchmarking);
-    while story.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
-        story.step();
-    }
-    story.showing = Showing::Hang;
+    story.until_measured().showing = Showing::Hang;
     story.looks(66, 5);
     story.until(Phase::Completed);
     let status = story.status();
@@ -172,7 +168,6 @@ fn a_kept_run_without_an_expiry_stays() {
     assert!(story.deployed);
 }
 
-/// The recheck of a removal that hangs, after so many seconds of it.
 #[test]
 fn a_removal_that_hangs_is_looked_after_in_growing_pauses() {
     let mut story = Story::new();
@@ -202,6 +197,8 @@ fn an_overdue_removal_deletes_although_pods_cannot_be_listed() {
     story.wait(1).step();
     assert_eq!(story.reason(), "TeardownUnconfirmed");
     story.pods_unreadable = true;
+    // As if every delete had been refused.
+    story.children.iter_mut().for_each(|child| child.deleting = false);
     let deletes = |effect: &Effect| matches!(effect, Effect::Delete(_));
     assert!(story.decide().effects.iter().any(deletes), "{:?}", story.decide());
 }

@@ -396,7 +396,7 @@ fn gates_that_change_again_while_the_saved_trials_cannot_be_read_ask_for_no_meas
 }
 
 #[test]
-fn whoever_asks_for_a_measurement_need_not_wait_for_saved_trials() {
+fn a_request_for_a_measurement_does_not_wait_for_saved_trials() {
     let asks: [(Change, Trigger); 2] = [
         (
             |story| {

@@ -2,9 +2,10 @@
 
 use perfval_api::{Phase, TrialOutcome};
 use perfval_run::observed::{Probe, ProbeAnswer};
-use perfval_run::{Decision, Effect};
+use perfval_run::{Decision, Effect, names};
 use perfval_verdict::diagnosis::cause::Cause;
-use serde_json::json;
+use perfval_verdict::frame::{Failure, Outcome};
+use serde_json::{Value, json};
 
 use super::moments::fills_cache;
 use super::story::{Showing, Story};
@@ -116,9 +117,7 @@ fn two_jobs_lost_in_a_row_end_the_run() {
     let mut story = under_way();
     for number in 2..4 {
         story.trial_job = None;
-        while story.verdict().is_none() && story.trial_job.is_none() {
-            story.step();
-        }
+        story.until_that(|story| story.verdict().is_some() || story.trial_job.is_some());
         // Seen at work, before it is lost as well.
         story.step();
         story.wait(20);
@@ -142,6 +141,54 @@ fn a_job_that_replaced_ours_is_not_read() {
     );
     assert!(trial.throughput.is_none());
     assert_eq!(causes(&story), [Cause::JobLost]);
+}
+
+/// Cause and evidence of a trial without a record in its log, whose pod has this status.
+fn without_record(pod: Option<Value>) -> (Cause, String) {
+    let mut story = opened();
+    (story.around.generator, story.trial_log_missing) = (pod, true);
+    story.until_measured();
+    assert_eq!(story.status().state.trials[0].outcome, Some(TrialOutcome::Invalid));
+    let found = story.status().diagnosis.remove(0);
+    (Cause::from_finding(&found).expect("a cause"), found.evidence)
+}
+
+#[test]
+fn a_trial_without_a_record_is_explained_by_the_end_of_its_pod() {
+    let ended = |conditions: &Value, containers: &Value| {
+        Some(json!({"phase": "Failed", "conditions": conditions, "containerStatuses": containers}))
+    };
+    let none = json!([]);
+    let drained =
+        json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drain"}]);
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+    // The runner had time to report that it was stopped.
+    let outcome = Outcome::Failure(Failure::Cancelled { signal: 15 });
+    let record = json!({"nonce": names::nonce("u-1", &opened().id(), 1), "exitCode": 143, "outcome": outcome});
+    let cancelled = json!([{"name": "aiperf", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 143, "message": record.to_string()}}}]);
+    let (failed, removed) = (Cause::BenchmarkFailed, Cause::LoadGeneratorEvicted);
+    let by_drain = "pod generator was removed (EvictionByEvictionAPI: drain)";
+    for (pod, cause, words) in [
+        (None, removed, "its pod is gone: it was deleted or drained away"),
+        (
+            ended(&none, &none),
+            failed,
+            "no result: termination message without a result",
+        ),
+        (
+            Some(evicted),
+            removed,
+            "pod generator was removed (Evicted: low on memory)",
+        ),
+        (ended(&drained, &none), removed, by_drain),
+        (ended(&drained, &cancelled), removed, by_drain),
+        (ended(&none, &cancelled), failed, "the trial was stopped by signal 15"),
+    ] {
+        let (found, evidence) = without_record(pod.clone());
+        assert_eq!(found, cause, "{pod:?}: {evidence}");
+        assert!(evidence.contains(words), "{pod:?}: {evidence}");
+    }
 }
 
 #[test]

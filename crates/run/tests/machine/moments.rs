@@ -21,7 +21,7 @@ pub(super) fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
     story
 }
 
-/// The second trial cannot be created for so long that the run gives up; the first was measured.
+/// The second trial hangs past its limit; the first was measured.
 pub(super) fn second_trial_hangs() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Benchmarking);
@@ -153,6 +153,11 @@ pub(super) fn filled_and_partly_created() -> Story {
 fn refuse_deployment(story: &mut Story) {
     story.step();
     assert!(story.deployed, "it is to be created");
+    remove_deployment(story);
+}
+
+/// There is no deployment any more, or none yet.
+pub(super) fn remove_deployment(story: &mut Story) {
     story.deployed = false;
     story.children.retain(|child| child.id.kind != ChildKind::Deployment);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use perfval_api::{Phase, Severity, Verdict, condition};
 use perfval_run::names;
-use perfval_run::observed::{PodEvent, Probe, ProbeAnswer};
+use perfval_run::observed::{Need, PodEvent, Probe, ProbeAnswer};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
@@ -409,8 +409,6 @@ fn what_hangs_is_looked_at_for_ever_and_ever_less_often() {
     assert!(pauses.is_sorted() && pauses[0] < pauses[2], "{pauses:?}");
     assert_eq!(pauses.last(), Some(&Duration::from_mins(5)), "{pauses:?}");
     story.stuck = false;
-    story.children.clear();
-    story.deployed = false;
     story.steps(2);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
 }
@@ -422,7 +420,10 @@ fn a_pod_of_somebody_else_with_the_objects_name_keeps_no_removal_waiting() {
     let mut of_other_run = name.clone();
     of_other_run["perfvalidation.dev/run"] = names::run_id("another-uid", 1).into();
     let mut story = Story::new();
-    story.around.helpers = vec![name, of_other_run];
+    story.around.helpers = [Need::Workload, Need::Claims]
+        .into_iter()
+        .flat_map(|kind| [(kind, name.clone()), (kind, of_other_run.clone())])
+        .collect();
     story.until(Phase::Completed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     story.delete();
@@ -431,16 +432,18 @@ fn a_pod_of_somebody_else_with_the_objects_name_keeps_no_removal_waiting() {
 }
 
 #[test]
-fn a_pod_of_an_earlier_run_of_the_object_is_waited_for() {
-    let mut story = Story::new();
-    story.until(Phase::Completed);
-    story.annotate("perfvalidation.dev/rerun", Some("again"));
-    story.until(Phase::CleaningUp);
-    let of_first_run = json!({"perfvalidation.dev/run": names::run_id("u-1", 1)});
-    story.around.helpers = vec![of_first_run];
-    story.steps(5);
-    assert_eq!(story.phase(), Some(Phase::CleaningUp));
-    story.around.helpers.clear();
-    story.until(Phase::Completed);
-    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+fn a_pod_or_a_claim_of_an_earlier_run_of_the_object_is_waited_for() {
+    for kind in [Need::Workload, Need::Claims] {
+        let mut story = Story::new();
+        story.until(Phase::Completed);
+        story.annotate("perfvalidation.dev/rerun", Some("again"));
+        story.until(Phase::CleaningUp);
+        let of_first_run = json!({"perfvalidation.dev/run": names::run_id("u-1", 1)});
+        story.around.helpers = vec![(kind, of_first_run)];
+        story.steps(5);
+        assert_eq!(story.phase(), Some(Phase::CleaningUp), "{kind:?}");
+        story.around.helpers.clear();
+        story.until(Phase::Completed);
+        assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    }
 }

@@ -165,10 +165,10 @@ fn a_result_that_could_not_be_read_yet_is_read_again_after_an_outage() {
     story.step();
     story.outage(300);
     story.trial_ended_at = story.now - TimeDelta::seconds(200);
-    story.trial_log_unreadable = true;
+    story.trial_log_missing = true;
     story.step();
     assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
-    story.trial_log_unreadable = false;
+    story.trial_log_missing = false;
     story.assert_passes();
 }
 

@@ -18,10 +18,6 @@ fn starting() -> Story {
     story
 }
 
-fn is(story: &Story) -> (Option<Verdict>, String) {
-    (story.verdict(), story.reason())
-}
-
 /// Looks every five seconds, as the operator does, until the run is over or the time is up.
 fn look_for(story: &mut Story, seconds: i64, mut world: impl FnMut(&mut Story)) {
     let until = story.now + TimeDelta::seconds(seconds);
@@ -81,7 +77,7 @@ fn a_node_that_is_not_ready_in_one_look_ends_nothing() {
     let mut story = starting();
     story.around.node = node(false);
     look_for(&mut story, 15, |_| {});
-    assert_eq!(is(&story), (None, "NodeNotReady".to_owned()), "named at once");
+    story.assert_verdict(None, "NodeNotReady", "named at once");
     story.around.node = node(true);
     story.step();
     // It comes again: the time before does not count.
@@ -89,7 +85,7 @@ fn a_node_that_is_not_ready_in_one_look_ends_nothing() {
     look_for(&mut story, 15, |_| {});
     assert_eq!(story.verdict(), None);
     look_for(&mut story, 15, |_| {});
-    assert_eq!(is(&story), (Some(Verdict::Error), "NodeNotReady".to_owned()));
+    story.assert_error("NodeNotReady");
 }
 
 #[test]
@@ -99,9 +95,9 @@ fn a_pod_that_takes_the_place_of_a_refused_one_has_a_time_of_its_own() {
     look_for(&mut story, 15, |_| {});
     story.pod_name = "-second";
     look_for(&mut story, 15, |_| {});
-    assert_eq!(is(&story), (None, "ContainerConfigError".to_owned()));
+    story.assert_verdict(None, "ContainerConfigError", "");
     look_for(&mut story, 15, |_| {});
-    assert_eq!(is(&story), (Some(Verdict::Error), "ContainerConfigError".to_owned()));
+    story.assert_error("ContainerConfigError");
 }
 
 #[test]
@@ -110,7 +106,7 @@ fn an_outage_of_the_operator_is_not_counted_as_patience() {
     story.pod_waiting = Some("CreateContainerConfigError");
     story.step();
     story.outage(600).step();
-    assert_eq!(is(&story), (None, "ContainerConfigError".to_owned()));
+    story.assert_verdict(None, "ContainerConfigError", "");
     look_for(&mut story, 30, |_| {});
     assert_eq!(story.verdict(), Some(Verdict::Error));
 }
@@ -128,7 +124,7 @@ fn what_cannot_be_read_for_a_moment_is_not_taken_to_be_over() {
             node(false)
         };
     });
-    assert_eq!(is(&story), (Some(Verdict::Error), "NodeNotReady".to_owned()));
+    story.assert_error("NodeNotReady");
 }
 
 /// As a controller's queue does: 5 ms after the first, then twice as long each time (s).
@@ -200,9 +196,9 @@ fn pods_that_are_refused_again_and_again_end_the_run_with_the_words_of_the_refus
                 story.around.refusals = refusals(words, began, DateTime::<Utc>::MAX_UTC, story.now, ahead);
             };
             look_for(&mut story, 19, refuse);
-            assert_eq!(is(&story), (None, reason.to_owned()), "named at once");
+            story.assert_verdict(None, reason, "named at once");
             look_for(&mut story, 60, refuse);
-            assert_eq!(is(&story), (Some(Verdict::Error), reason.to_owned()), "{ahead} s ahead");
+            story.assert_verdict(Some(Verdict::Error), reason, format!("{ahead} s ahead"));
         }
     }
 }
@@ -243,10 +239,10 @@ fn a_record_that_comes_some_seconds_after_the_end_of_its_job_counts() {
         story.steps(5);
         story.showing = Showing::Fast;
         story.trial_ended_at = story.now + TimeDelta::seconds(ahead);
-        story.trial_log_unreadable = true;
+        story.trial_log_missing = true;
         story.steps(10);
         assert_eq!(story.phase(), Some(Phase::Benchmarking), "{ahead} s ahead");
-        story.trial_log_unreadable = false;
+        story.trial_log_missing = false;
         story.until(Phase::Completed);
         assert_eq!(story.verdict(), Some(Verdict::Passed), "{ahead} s ahead");
     }

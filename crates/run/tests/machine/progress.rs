@@ -75,8 +75,6 @@ fn progress_is_written_at_most_once_a_minute_and_goes_with_the_trial() {
     assert_eq!(third.requests, 3);
     story.progress = None;
     story.showing = Showing::Fast;
-    while story.status().state.trials[0].outcome.is_none() {
-        story.step();
-    }
+    story.until_measured();
     assert_eq!(story.status().state.progress, None, "the trial is over");
 }

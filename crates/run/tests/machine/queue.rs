@@ -64,7 +64,7 @@ fn plan<'l>(line: &'l Line, inventory: &Inventory) -> (Vec<(&'l Contender, Turn)
     (turns, sized)
 }
 
-/// The turn of the last of these runs.
+/// Returns the turn of one of these runs.
 fn turn_of(uid: &str, runs: Vec<Contender>, inventory: &Inventory) -> Turn {
     let line = Line { runs, usual: None };
     let (turns, _) = plan(&line, inventory);

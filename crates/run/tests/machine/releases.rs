@@ -8,24 +8,18 @@ use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending,
 use perfval_api::{PerfValidation, Phase, meta};
 use serde_json::json;
 
+use super::deadline::in_the_queue;
 use super::moments::{at, begun, changed, over, saturated, second_trial_hangs, showing, suspended};
 use super::story::{Showing, Story};
 
 const RELEASES: &str = "../api/tests/fixtures";
-
-/// A run that waits behind another one.
-fn in_line() -> Story {
-    changed(super::moments::busy(), |s| {
-        s.step();
-    })
-}
 
 #[rustfmt::skip] // a table: one line an object
 fn stories() -> Vec<(&'static str, Story)> {
     vec![
         ("pending", at(Pending)),
         ("sizing", at(Sizing)),
-        ("sizing-busy", in_line()),
+        ("sizing-busy", in_the_queue(json!({}))),
         ("deploying", at(Deploying)),
         ("waiting-for-ready", at(WaitingForReady)),
         ("benchmarking", at(Benchmarking)),

@@ -42,9 +42,7 @@ fn hold(story: &mut Story) {
 fn released(mut story: Story) -> Story {
     hold(&mut story);
     story.delete();
-    while !story.gone {
-        story.step();
-    }
+    story.until_that(|story| story.gone);
     story.object.metadata.finalizers = Some(vec![HOOK.into()]);
     story
 }

@@ -8,6 +8,7 @@ use perfval_api::{
 };
 use perfval_run::status::{fit, publish};
 use perfval_sizing::hold;
+use perfval_testkit::random::random_numbers;
 use perfval_verdict::diagnosis::cause::Cause;
 
 use serde_json::json;
@@ -20,12 +21,11 @@ fn size(status: &PerfValidationStatus) -> usize {
 }
 
 /// Digits as a measurement has them: no two values are equal.
-struct Digits(u64);
+struct Digits(Box<dyn FnMut() -> u64>);
 
 impl Digits {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        self.0 >> 33
+        (self.0)() >> 33
     }
 
     /// A number near a value, with three digits after the point.
@@ -54,7 +54,7 @@ fn usual_of_eight() -> PerfValidationStatus {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Phase::Completed);
     let (now, mut status) = (story.now, story.status());
-    let mut digits = Digits(7);
+    let mut digits = Digits(Box::new(random_numbers(7)));
     let node = "gpu-node-17.eu-central-1.compute.internal";
     let devices: Vec<DeviceStatus> = (0..8)
         .map(|n| DeviceStatus {

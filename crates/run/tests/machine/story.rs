@@ -22,6 +22,7 @@ use perfval_verdict::node_cpu::NodeCpu;
 use perfval_verdict::progress::Progress;
 use serde_json::{Value, json};
 
+pub use assertions::ARROWS;
 pub use observed::Around;
 
 /// What the next trial will show.
@@ -107,6 +108,8 @@ pub struct Story {
     pub trial_log_unreadable: bool,
     /// Whether the open trial's Job left no record.
     pub trial_log_missing: bool,
+    /// Whether a queue has held the Jobs before.
+    pub jobs_were_suspended: bool,
     /// What the runner says of the open trial.
     pub progress: Option<Progress>,
     /// Page of the DCGM exporter on the node.
@@ -126,6 +129,7 @@ pub struct Story {
     /// A worker that was deleted, for which another one has come.
     pub leaving_worker: bool,
     pub children: Vec<Child>,
+    /// Whether finalizers hold what is deleted.
     pub stuck: bool,
     /// Whether the logs of pods and of finished trials cannot be read.
     pub logs_unreadable: bool,
@@ -220,6 +224,7 @@ impl Story {
             trial_ended_at: DateTime::UNIX_EPOCH,
             trial_log_unreadable: false,
             trial_log_missing: false,
+            jobs_were_suspended: false,
             progress: None,
             gpu_exporter: Seen::Absent,
             token_ms: None,
@@ -334,9 +339,12 @@ impl Story {
     /// One pass, one second later.
     pub fn step(&mut self) -> Decision {
         self.outage(1);
+        self.finish_deletions();
+        let before = Run::new(&self.object, &self.settings).phase();
         let decision = self.decide();
         self.planned = Some(self.now);
         self.object.status = Some(decision.status.clone());
+        self.assert_arrow(before);
         for effect in decision.effects.clone() {
             self.act(effect);
         }
@@ -394,36 +402,43 @@ impl Story {
     }
 
     /// Steps until this trial is open.
+    #[track_caller]
     pub fn until_trial(&mut self, number: usize) -> &mut Self {
-        while self.status().state.trials.len() < number {
-            self.step();
-        }
-        self
+        self.until_that(|story| story.status().state.trials.len() >= number)
+    }
+
+    /// Steps until a trial is over.
+    #[track_caller]
+    pub fn until_measured(&mut self) -> &mut Self {
+        self.until_that(|story| story.status().state.trials.iter().any(|trial| trial.outcome.is_some()))
     }
 
     /// Steps until a trial is over while the next one is not open yet, because a load generator still works.
     pub fn until_between_trials(&mut self) -> &mut Self {
         self.until(Phase::Benchmarking);
-        while self.trial_job.is_none() {
-            self.step();
-        }
+        self.until_that(|story| story.trial_job.is_some());
         self.stray_generator = true;
-        while self.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
-            self.step();
-        }
+        self.until_measured();
         self.stray_generator = false;
         self
     }
 
     /// Steps until the phase is reached.
+    #[track_caller]
     pub fn until(&mut self, phase: Phase) -> &mut Self {
+        self.until_that(|story| story.phase() == Some(phase))
+    }
+
+    /// Steps until this is so.
+    #[track_caller]
+    pub fn until_that(&mut self, is_so: impl Fn(&Self) -> bool) -> &mut Self {
         for _ in 0..80 {
-            if self.phase() == Some(phase) {
+            if is_so(self) {
                 return self;
             }
             self.step();
         }
-        panic!("{phase:?} not reached: {:?} {}", self.phase(), self.reason());
+        panic!("not reached: {:?} {}", self.phase(), self.reason());
     }
 }
 

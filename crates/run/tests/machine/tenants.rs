@@ -243,11 +243,12 @@ fn a_gpu_that_two_hold_does_not_reveal_the_other() {
 
 #[test]
 fn neighbours_are_known_again_without_their_names() {
-    let mut story = discreet(json!({"placement": {"allocation": "DevicePlugin"}}));
+    let mut story = discreet(json!({"placement": {"allocation": "DRA"}}));
     story.plugin_pods = Some(2);
     story.until(Phase::Deploying);
     let neighbours = story.status().state.plan.neighbours;
     assert_eq!(neighbours.map(|all| all.len()), Some(2));
+    story.assert_passes();
     assert!(!readable(&story.log).contains("other/"));
 }
 

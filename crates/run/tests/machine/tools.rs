@@ -1,7 +1,7 @@
 //! What tools that wait for an object read: `Ready`, `Reconciling` and `Stalled`.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying};
-use perfval_api::{Phase, condition, meta};
+use perfval_api::{Leftovers, Phase, condition, meta};
 use serde_json::json;
 
 use super::moments::{at, block, changed, interrupted, kept, overdue};
@@ -18,9 +18,15 @@ fn says(story: &Story) -> [String; 4] {
 #[test]
 fn a_pass_is_not_ready_while_its_gpus_are_not_back() {
     let mut story = overdue();
+    let left = |story: &Story| (story.phase(), story.status().state.leftovers, story.deployed);
+    assert_eq!(left(&story), (Some(Completed), Some(Leftovers::Overdue), true));
     assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
+    story.step();
+    assert!(story.deployed, "finalizers hold it");
     story.stuck = false;
     story.steps(2);
+    assert_eq!(left(&story), (Some(Completed), None, false));
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
     assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
 }
 

@@ -2,21 +2,21 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
 use perfval_api::{Leftovers, OperatorState, Phase, Trigger, Verdict, condition, meta};
-use perfval_run::observed::{ChildKind, DryRunResult};
+use perfval_run::observed::DryRunResult;
 use perfval_sizing::Seen;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::laws::{happen, happening};
-use super::moments::{at, changed, gate, kept, moved, overdue};
+use super::moments::{at, changed, fills_cache, gate, kept, moved, overdue, remove_deployment};
 use super::story::Story;
 
-/// A run that fills a model cache first.
+/// A run of several trials that makes a model cache first.
 fn with_cache() -> Story {
-    Story::with(json!({
-        "model": {"cache": {"volumeClaimTemplate": {"storage": "10Gi", "storageClassName": "fast"}}},
-        "trials": {"rule": "Sequential", "max": 4},
-    }))
+    changed(fills_cache("Running"), |story| {
+        story.cache_job = None;
+        story.spec(json!({"trials": {"rule": "Sequential", "max": 4}}));
+    })
 }
 
 fn reword(story: &mut Story) {
@@ -62,8 +62,7 @@ proptest! {
 #[test]
 fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     let filling = || {
-        changed(with_cache(), |story| {
-            story.cache_job = Some("Running");
+        changed(fills_cache("Running"), |story| {
             story.until(Deploying).step();
             story.step();
             story.cache_job = Some("Complete");
@@ -112,19 +111,6 @@ fn leftovers(story: &Story) -> Option<Leftovers> {
 }
 
 #[test]
-fn what_could_not_be_removed_in_time_is_removed_later() {
-    assert_eq!(leftovers(&overdue()), Some(Leftovers::Overdue));
-    let mut story = overdue();
-    story.step();
-    assert!(story.deployed);
-    story.stuck = false;
-    story.steps(2);
-    assert!(!story.deployed);
-    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
-    assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
-}
-
-#[test]
 fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
     assert_eq!(leftovers(&kept()), Some(Leftovers::Kept));
     let mut story = kept();
@@ -154,12 +140,22 @@ fn a_wish_to_keep_what_is_already_removed_keeps_nothing() {
     assert!(!perfval_sizing::holds_node(&story.status()));
 }
 
-/// As a user does who has seen enough.
-fn remove_deployment(story: &mut Story) {
-    story.deployed = false;
-    story.children.retain(|child| child.id.kind != ChildKind::Deployment);
+#[test]
+fn a_wish_to_keep_what_is_being_removed_keeps_nothing() {
+    let mut story = changed(at(CleaningUp), |story| {
+        story.stuck = true;
+        story.step();
+        story.annotate(meta::NO_CLEANUP, Some("true"));
+        story.step();
+    });
+    assert!(story.deployed, "it ends");
+    story.stuck = false;
+    story.until(Completed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    assert_eq!(leftovers(&story), None);
 }
 
+/// A user has seen enough.
 #[test]
 fn what_is_kept_ends_with_its_deployment() {
     let mut story = changed(kept(), remove_deployment);
@@ -201,8 +197,7 @@ fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something
 
 #[test]
 fn the_deployment_of_another_plan_is_asked_about_again() {
-    let mut story = changed(with_cache(), |story| {
-        story.cache_job = Some("Running");
+    let mut story = changed(fills_cache("Running"), |story| {
         story.until(Deploying).step();
     });
     assert!(story.status().state.accepted_at.is_some());
@@ -215,8 +210,7 @@ fn the_deployment_of_another_plan_is_asked_about_again() {
 #[test]
 fn what_the_api_server_objects_to_after_the_fill_is_told() {
     let filled = |admission: Seen<DryRunResult>| {
-        let mut story = with_cache();
-        story.cache_job = Some("Running");
+        let mut story = fills_cache("Running");
         story.until(Deploying).step();
         story.step();
         (story.cache_job, story.admission) = (Some("Complete"), admission);

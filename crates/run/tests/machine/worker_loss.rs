@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use perfval_api::{EndedBy, Phase, TrialOutcome, Verdict, WorkerLoss, WorkerPod};
-use perfval_run::observed::PodEvent;
+use perfval_run::observed::{PodEvent, ProbeAnswer};
 use perfval_sizing::Seen;
 use perfval_verdict::node_cpu::NodeCpu;
 use serde_json::json;
@@ -116,24 +116,49 @@ fn a_crash_counts_in_a_run_that_ends_between_trials_or_in_the_next_one() {
         story.looks(120, 30);
     });
     // Trial 1 is void, and the deployment has to become ready again.
-    let starts_again = |waiting: Option<&'static str>| {
+    let starts_again = |with: fn(&mut Story)| {
         let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
         story.showing = Showing::Starved;
         story.until(Phase::Benchmarking).until(Phase::WaitingForReady);
         crash(&mut story);
-        (story.workers_ready, story.pod_waiting) = (false, waiting);
+        with(&mut story);
         story.looks(120, 30).until(Phase::Completed);
         story
     };
-    let (expires, loops) = (starts_again(None), starts_again(Some("CrashLoopBackOff")));
+    let expires = starts_again(|story| story.workers_ready = false);
+    let loops = starts_again(|story| (story.workers_ready, story.pod_waiting) = (false, Some("CrashLoopBackOff")));
+    let panics = starts_again(|story| {
+        story.answers(ProbeAnswer::Refused(404, String::new()));
+        story.frontend_log = Some("Unfold must not be polled after it returned");
+    });
+    let failed = starts_again(|story| story.deployment_failed = true);
     for (name, story) in [
         ("hangs", &hangs),
         ("open", &open),
         ("expires", &expires),
         ("loops", &loops),
+        ("panics", &panics),
+        ("failed", &failed),
     ] {
         let message = story.message();
         story.assert_verdict(Some(Verdict::Failed), "WorkerCrashed", format!("{name}: {message}"));
+    }
+}
+
+#[test]
+fn a_crash_on_gpus_that_others_may_use_does_not_fail_the_node() {
+    for reason in ["MixedAllocation", "PlacementBroken"] {
+        let spec = json!({"placement": {"allocation": "DRA"}, "trials": {"rule": "All", "max": 3}});
+        let mut story = Story::with(spec);
+        story.plugin_pods = Some(0);
+        story.until_between_trials();
+        crash(&mut story);
+        if reason == "MixedAllocation" {
+            story.plugin_pods = Some(1);
+        } else {
+            story.wrong_node = true;
+        }
+        story.assert_ends_in(reason);
     }
 }
 

@@ -1,10 +1,10 @@
 //! A scripted `aiperf`, the runner around it, and workers to sample.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -149,9 +149,12 @@ impl Running<'_> {
     }
 
     pub fn signal(&self, name: &str) {
+        assert!(self.kill(name).expect("kill").success());
+    }
+
+    fn kill(&self, signal: &str) -> io::Result<ExitStatus> {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
-        assert!(sent.expect("kill").success());
+        Command::new("kill").args([&format!("-{signal}"), &pid]).status()
     }
 
     pub fn end(mut self) -> Ended {
@@ -167,6 +170,15 @@ impl Running<'_> {
             out: text("stdout"),
             err: text("stderr"),
             termination: text("termination"),
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    /// Ends a runner that a failed test left. It ends its script too.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.kill("TERM");
         }
     }
 }

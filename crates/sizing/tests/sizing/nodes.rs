@@ -178,7 +178,7 @@ fn workers_fit_next_to_everything_else() {
     let eight_cpus = || worker(json!({ "requests": { "cpu": "8" } }));
     let busy_node = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
     let two_nodes = busy_node.clone().node(NodeBuilder::named("for-the-load-generator"));
-    assert_eq!(chosen(&two_nodes, &spec(&eight_cpus())).gpus, 3, "19: 26 cpus left");
+    assert_eq!(chosen(&two_nodes, &spec(&eight_cpus())).gpus, 3, "26 cpus are left");
     assert_eq!(
         chosen(&busy_node, &spec(&eight_cpus())).gpus,
         2,
@@ -190,7 +190,7 @@ fn workers_fit_next_to_everything_else() {
     assert_eq!(
         chosen(&busy_node, &spec(&with_trial)).gpus,
         1,
-        "19: 16 of them are the load generator's"
+        "16 of them are the load generator's"
     );
 
     let slots = eight()

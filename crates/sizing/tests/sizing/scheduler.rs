@@ -2,7 +2,7 @@
 //! shrunk.
 
 use perfval_api::Reason;
-use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, gpu};
 use serde_json::json;
 
 use super::{any, chosen, n1_with, names, one_of_two, spec, waits};
@@ -19,17 +19,6 @@ fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
     assert_eq!(chosen(&cluster, &trial("2")).gpus, 1);
     let short = "cpu for only 0 workers";
     waits(&cluster, &trial("4"), Reason::Saturated, short);
-}
-
-#[test]
-fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
-    // Seed 128: the scheduler gave a worker a share of it, in addition to the whole GPUs that were counted.
-    let slice = SliceBuilder::of("n1").device(gpu(0).shareable()).device(gpu(1));
-    let plan = chosen(&n1_with(slice), &any());
-    assert_eq!(
-        (plan.gpus, plan.details.selectors),
-        (1, vec!["!device.allowMultipleAllocations".to_owned()])
-    );
 }
 
 #[test]

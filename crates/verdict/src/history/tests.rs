@@ -1,18 +1,12 @@
 use perfval_api::{Metrics, OperatorState, PlacementStatus, RunStatus};
+use perfval_testkit::environment::known;
 
 use super::*;
 
 fn environment(driver: &str) -> Environment {
     Environment {
-        model: "m".into(),
-        image: "i".into(),
-        image_digest: Some("sha256:aa".into()),
-        settings: Some("01234567".into()),
-        gpu_product: Some("H100".into()),
-        gpus: Some(8),
         gpu_driver: Some(driver.into()),
-        aiperf: Some("0.13.0".into()),
-        ..Environment::default()
+        ..known()
     }
 }
 

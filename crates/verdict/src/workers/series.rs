@@ -171,8 +171,8 @@ impl From<Reading> for ReadingRow {
 }
 
 impl WorkerSeries {
-    /// Merges neighbours until at most `limit` samples are left. Of each group the last counters, the highest gauges and
-    /// any silence survive.
+    /// Merges neighbours until at most `limit` samples are left. A group keeps its first silence, or without one its last
+    /// counters and its highest gauges.
     pub fn thin(&mut self, limit: usize) {
         let group = self.samples.len().div_ceil(limit.max(1)).max(1);
         self.samples = self.samples.chunks(group).filter_map(merge).collect();

@@ -2,6 +2,7 @@
 
 use perfval_api::fleet::PerfBaseline;
 use perfval_api::{Environment, GateResult, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+use perfval_testkit::environment::known as environment;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::environment::digest;
 use perfval_verdict::norms::{Norm, Norms};
@@ -178,20 +179,6 @@ fn workers_without_a_speed_make_a_trial_that_proves_nothing() {
         assert_eq!(trial.findings[0].0, Cause::MetricMissing);
         let warning = judged(workers, &with_gate(&json!({"mode": "Warn"})), Some(&norm(100)));
         assert_eq!(warning.outcome, TrialOutcome::Pass);
-    }
-}
-
-fn environment() -> Environment {
-    Environment {
-        model: "m".into(),
-        image: "vllm-runtime:1.4.2".into(),
-        image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
-        settings: Some("01234567".into()),
-        gpu_product: Some("NVIDIA H100 80GB HBM3".into()),
-        gpus: Some(8),
-        gpu_driver: Some("580.82.7".into()),
-        aiperf: Some("0.13.0".into()),
-        ..Environment::default()
     }
 }
 

@@ -5,6 +5,7 @@ use perfval_api::{
     DecodeSpeed, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
     PlanDetails, RelativeSpeed, RunStatus, TrialOutcome, Verdict,
 };
+use perfval_testkit::environment::known;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
@@ -14,30 +15,13 @@ use rust_decimal::Decimal;
 
 use crate::{close_next, device, evidence, pods, sample, spec, speed, spend_the_latency_in_workers, worker};
 
-fn environment() -> Environment {
-    Environment {
-        model: "m".into(),
-        image: "i".into(),
-        image_digest: Some("sha256:aa".into()),
-        settings: Some("01234567".into()),
-        gpu_product: Some("NVIDIA H200".into()),
-        gpus: Some(1),
-        gpu_driver: Some("580".into()),
-        ..Environment::default()
-    }
-}
-
 /// A run on `GPU-a` after earlier ones that passed (ms from token to token), the newest first.
 pub fn after(earlier: &[&str]) -> PerfValidationStatus {
-    let environment = Environment {
-        aiperf: Some(AIPERF.into()),
-        ..environment()
-    };
     let entry = |(run, token_ms): (i64, &&str)| EarlierRun {
         run,
         verdict: Some(Verdict::Passed),
         node: Some("n1".into()),
-        environment: Some(environment::digest(&environment)),
+        environment: Some(environment::digest(&known())),
         speeds: vec![DecodeSpeed {
             token_ms: (*token_ms).to_owned(),
             batch: "200".into(),
@@ -57,7 +41,11 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
             ..PlacementStatus::default()
         }),
         state: Box::new(OperatorState {
-            environment: Some(self::environment()),
+            // The first trial adds the version of AIPerf.
+            environment: Some(Environment {
+                aiperf: None,
+                ..known()
+            }),
             plan: PlanDetails {
                 device_ids: vec![device("a")],
                 ..PlanDetails::default()
@@ -68,9 +56,6 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
         ..PerfValidationStatus::default()
     }
 }
-
-/// Version in the recorded export.
-const AIPERF: &str = "0.13.0";
 
 /// Closes a trial in which the only worker needed so long from token to token.
 pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
@@ -219,7 +204,7 @@ fn other_measurements_are_not_compared() {
             let environment = status.state.environment.as_mut().unwrap();
             environment.gpu_product = None;
             let known = Environment {
-                aiperf: Some(AIPERF.into()),
+                aiperf: known().aiperf,
                 ..environment.clone()
             };
             for entry in &mut status.state.history {

@@ -6,7 +6,9 @@ use perfval_verdict::frame::{Failure, Outcome};
 use perfval_verdict::trial::{JudgedTrial, judge};
 use perfval_verdict::workers::WorkerSummary;
 
-use super::{balanced, causes, evidence, first_cause, judged, odd_one, pods, record, sample, seen, spec, worker};
+use super::{
+    balanced, causes, evidence, first_cause, judged, odd_one, pods, record, results, sample, seen, spec, worker,
+};
 
 #[test]
 fn workers_that_changed_void_a_trial_and_explain_its_errors() {
@@ -108,7 +110,7 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
         );
         let evidence = &verdict.findings[0].1.evidence;
         assert!(evidence.contains(explained), "{evidence}");
-        assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
+        assert_eq!(results(&verdict), [GateResult::Unmeasured; 2]);
         assert_eq!(verdict.workers.len(), 4);
     }
 }

@@ -1,7 +1,7 @@
 //! Load generators that measured themselves: AIPerf and the frontend time the same requests, and compare badly.
 
 use perfval_api::{Metric, Statistic, TrialOutcome};
-use perfval_verdict::aiperf::{ErrorKind, Report};
+use perfval_verdict::aiperf::{BothEnds, ErrorKind, Report};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::TrialRecord;
 use rust_decimal::Decimal;
@@ -69,7 +69,7 @@ fn a_frontend_that_is_late_itself_is_no_starved_generator() {
 #[test]
 fn failed_requests_that_end_at_once_do_not_look_like_a_starved_generator() {
     // Two H200, one worker dead, least-loaded: the frontend's mean covers 52,414 requests that were refused at once.
-    let dead = timed("success", 2_065, 161, |report| {
+    let mut dead = timed("success", 2_065, 161, |report| {
         report.errors = vec![ErrorKind {
             code: Some(500),
             kind: "Internal Server Error".into(),
@@ -79,6 +79,8 @@ fn failed_requests_that_end_at_once_do_not_look_like_a_starved_generator() {
         (report.failed, report.succeeded) = (52_414, 3_940);
         report.requested = Some(56_354);
     });
+    let ends = BothEnds::new(report(&mut dead)).expect("both ends are known");
+    assert!(!ends.differ(), "{ends:?}");
     assert_eq!(
         seen(&judged(&dead, &pods())),
         (TrialOutcome::Miss, Some(Cause::RequestErrors))

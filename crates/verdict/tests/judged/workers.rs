@@ -6,7 +6,7 @@ use perfval_verdict::trial::JudgedTrial;
 use perfval_verdict::workers::{Drift, Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 
-use super::{balanced, causes, first_cause, judged, odd_one, pods, sample, seen, worker};
+use super::{balanced, causes, first_cause, judged, odd_one, pods, results, sample, seen, worker};
 
 #[test]
 fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
@@ -60,7 +60,7 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
             (TrialOutcome::Miss, Some(Cause::WorkerStall)),
             "{explained}"
         );
-        assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Met));
+        assert_eq!(results(&verdict), [GateResult::Met; 2]);
         let evidence = &verdict.findings[0].1.evidence;
         assert!(evidence.contains(explained), "{evidence}");
     }
@@ -151,7 +151,7 @@ fn a_freeze_that_ended_is_reported_and_is_no_miss() {
 }
 
 #[test]
-fn a_long_trial_that_ends_slower_than_it_began_is_told() {
+fn a_long_trial_that_ends_slower_than_it_began_is_reported() {
     let with = |last_but_one: Option<i64>, last: [i64; 4]| {
         let drifting = |(mut worker, last): (WorkerSummary, i64)| {
             worker.drift = Some(Drift {

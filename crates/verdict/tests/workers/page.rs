@@ -52,9 +52,17 @@ fn counters_of_an_engine_are_read_from_a_page_of_a_hundred_kilobytes() {
     assert!(page.len() > 100_000);
     let reading = read(&page).unwrap();
     assert_eq!(reading.tokens, Some(1_664_644));
-    let engine = reading.engine;
-    println!("{engine:?}");
-    assert_eq!(engine.gflop, Some(0), "without --enable-mfu-metrics");
+    let expected = Engine {
+        gaps: Some(1_651_638),
+        gap_us: Some(17_464_869_260),
+        steps: Some(7600),
+        prefill_ms: Some(789_261),
+        queue_ms: Some(1_721),
+        // Without --enable-mfu-metrics.
+        gflop: Some(0),
+        moved_mb: Some(0),
+    };
+    assert_eq!(reading.engine, expected);
 }
 
 #[test]

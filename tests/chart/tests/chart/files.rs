@@ -32,7 +32,7 @@ fn generated_files_are_what_their_sources_say() {
 #[test]
 fn nothing_else_lies_among_the_copies() {
     let generated = generated(&repository()).expect("well-formed");
-    for folder in ["files", "files/rbac"] {
+    for folder in ["files", "files/crds", "files/rbac"] {
         let folder = std::path::Path::new(CHART).join(folder);
         for entry in fs::read_dir(repository().join(&folder)).expect("well-formed") {
             let path = folder.join(entry.expect("well-formed").file_name());
@@ -81,6 +81,21 @@ fn the_example_of_the_chart_is_admitted() {
     for example in &examples {
         let refusals = admission.admit(example);
         assert!(refusals.is_ok(), "{refusals:?}");
+    }
+}
+
+#[test]
+fn the_validations_of_the_examples_are_admitted() {
+    let examples = repository().join("config/argocd/examples");
+    let plain = ["hook", "wave"].map(|folder| {
+        let file = examples.join(folder).join("validation.yaml");
+        serde_saphyr::from_str::<Value>(&fs::read_to_string(file).expect("well-formed")).expect("well-formed")
+    });
+    let pools = ["gb200", "h100"].map(|pool| render::kustomization(&examples.join("pools").join(pool)).remove(0));
+    let admission = Admission::new().expect("well-formed");
+    for example in plain.iter().chain(&pools) {
+        let refusals = admission.admit(example);
+        assert!(refusals.is_ok(), "{example}: {refusals:?}");
     }
 }
 

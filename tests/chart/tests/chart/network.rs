@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer};
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use perfval_chart::render::repository;
@@ -65,6 +65,7 @@ fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
 }
 
 fn is_peer(peer: &NetworkPolicyPeer, pod: &Pod, policy: &str) -> bool {
+    assert_eq!(peer.ip_block, None, "pods have no addresses here");
     let name = ("kubernetes.io/metadata.name".to_owned(), pod.namespace.to_owned());
     let in_namespace = match &peer.namespace_selector {
         Some(selector) => matches(selector, &Labels::from([name])),
@@ -86,11 +87,16 @@ fn admits(policy: &NetworkPolicy, from: &Pod, to: &Pod, port: i32) -> bool {
         return true;
     }
     spec.ingress.iter().flatten().any(|rule| {
-        let is_port = |known: &IntOrString| *known == IntOrString::Int(port);
-        let mut ports = rule.ports.iter().flatten();
-        let is_open = rule.ports.is_none() || ports.any(|known| known.port.as_ref().is_some_and(is_port));
-        let mut peers = rule.from.iter().flatten();
-        is_open && peers.any(|peer| is_peer(peer, from, namespace))
+        let is_port = |known: &NetworkPolicyPort| match &known.port {
+            None => true,
+            Some(IntOrString::Int(known)) => *known == port,
+            Some(IntOrString::String(name)) => panic!("ports have no names here: {name}"),
+        };
+        // A rule without ports is for all of them, and one without peers for everybody.
+        let ports = rule.ports.as_deref().unwrap_or_default();
+        let peers = rule.from.as_deref().unwrap_or_default();
+        (ports.is_empty() || ports.iter().any(is_port))
+            && (peers.is_empty() || peers.iter().any(|peer| is_peer(peer, from, namespace)))
     })
 }
 
@@ -102,7 +108,7 @@ fn policy(values: &Value) -> NetworkPolicy {
         .into_iter()
         .flatten()
         .find(|variable| variable["name"] == "PERFVAL_RUN_NETWORK_POLICY")
-        .expect("the operator is told");
+        .expect("the operator has the rules");
     let rules: Vec<NetworkPolicyIngressRule> =
         serde_json::from_str(rules["value"].as_str().expect("text")).expect("ingress rules");
     let mut policy: NetworkPolicy =

@@ -39,7 +39,7 @@ fn they_name_the_namespace_that_is_looked_after() {
     }
 }
 
-/// The plug-in looks in `perfvalidation-system`, unless it is told otherwise.
+/// The plug-in looks in `perfvalidation-system`, unless a flag sets another one.
 #[test]
 fn they_name_the_operators_namespace_where_it_is_another() {
     let here = notes(&json!({}));
@@ -50,7 +50,7 @@ fn they_name_the_operators_namespace_where_it_is_another() {
 }
 
 #[test]
-fn they_say_what_uninstalling_leaves() {
+fn the_notes_show_what_uninstalling_leaves() {
     assert!(notes(&json!({})).contains("kubectl delete crd"));
     assert!(!notes(&json!({"crds": {"keep": false}})).contains("kubectl delete crd"));
 }

@@ -40,16 +40,38 @@ fn everything() -> Value {
         "tolerations": [{"key": "system", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
         "priorityClassName": "system-cluster-critical",
+        "rbac": {"aggregate": true},
+        "tenantLimits": {"enabled": true},
+        "apiPriority": {"enabled": true},
+        "runNetworkPolicy": {"enabled": true},
     })
+}
+
+/// Everything, with what excludes parts of [`everything`].
+fn everything_else() -> Value {
+    let mut values = everything();
+    values["watchNamespaces"] = json!([]);
+    values["runNamespaces"] = json!(["a", "b"]);
+    values["serviceMonitor"]["enabled"] = json!(false);
+    values["podMonitor"] = json!({"enabled": true});
+    values["secureMetrics"]["authorization"] = json!({"credentials": {"name": "prometheus", "key": "token"}});
+    values
 }
 
 #[test]
 fn every_object_fits_its_kubernetes_type_and_has_a_namespace_where_it_needs_one() {
-    for values in [json!({}), everything()] {
+    let kinds = [
+        "CustomResourceDefinition",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ];
+    for values in [json!({}), everything(), everything_else()] {
         for object in render::chart(&values).expect("well-formed") {
             assert_eq!(unknown_fields(&object), Vec::<String>::new());
             let kind = object["kind"].as_str().expect("well-formed");
-            let is_of_the_cluster = kind.starts_with("Cluster") || kind == "CustomResourceDefinition";
+            let is_of_the_cluster = kind.starts_with("Cluster") || kinds.contains(&kind);
             assert_eq!(object["metadata"]["namespace"].is_null(), is_of_the_cluster, "{object}");
         }
     }
@@ -57,15 +79,16 @@ fn every_object_fits_its_kubernetes_type_and_has_a_namespace_where_it_needs_one(
 
 #[test]
 fn another_namespace_is_a_value() {
-    let mut values = everything();
-    let released = render::release(render::RELEASE, "gpu-tools", &values).expect("well-formed");
-    values["namespaceOverride"] = json!("gpu-tools");
-    assert_eq!(render::chart(&values).expect("well-formed"), released);
+    for mut values in [everything(), everything_else()] {
+        let released = render::release(render::RELEASE, "gpu-tools", &values).expect("well-formed");
+        values["namespaceOverride"] = json!("gpu-tools");
+        assert_eq!(render::chart(&values).expect("well-formed"), released);
+    }
 }
 
 #[test]
 fn helm_has_nothing_to_complain_about() {
-    for values in [json!({}), everything()] {
+    for values in [json!({}), everything(), everything_else()] {
         let said = render::lint(&values).unwrap_or_else(|error| panic!("{error}"));
         assert!(!said.contains("[WARNING]") && !said.contains("[ERROR]"), "{said}");
     }
@@ -163,7 +186,8 @@ fn values_reach_the_pod() {
 
 #[test]
 fn common_labels_are_on_every_object() {
-    for object in render::chart(&everything()).expect("well-formed") {
+    let objects = [everything(), everything_else()].map(|values| render::chart(&values).expect("well-formed"));
+    for object in objects.concat() {
         assert_eq!(object["metadata"]["labels"]["team"], "gpu", "{object}");
         assert_eq!(
             object["metadata"]["annotations"]["owner"], "gpu@example.com",
@@ -293,12 +317,14 @@ fn the_network_policy_opens_what_is_configured() {
 }
 
 #[test]
-fn the_crd_is_kept_by_default() {
-    const CRD: &str = "CustomResourceDefinition /perfvalidations.perfvalidation.dev";
-    assert_eq!(
-        objects(&json!({}))[CRD]["metadata"]["annotations"]["helm.sh/resource-policy"],
-        "keep"
-    );
-    assert!(objects(&json!({"crds": {"keep": false}}))[CRD]["metadata"]["annotations"].is_null());
-    assert!(!objects(&json!({"crds": {"enabled": false}})).contains_key(CRD));
+fn the_crds_are_kept_by_default() {
+    let policies = |values: Value| -> Vec<Value> {
+        let mut all = render::chart(&values).expect("well-formed");
+        all.retain(|object| object["kind"] == "CustomResourceDefinition");
+        let annotations = all.iter().map(|crd| &crd["metadata"]["annotations"]);
+        annotations.map(|all| all["helm.sh/resource-policy"].clone()).collect()
+    };
+    assert_eq!(policies(json!({})), ["keep"; 4]);
+    assert_eq!(policies(json!({"crds": {"keep": false}})), vec![Value::Null; 4]);
+    assert_eq!(policies(json!({"crds": {"enabled": false}})), Vec::<Value>::new());
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use clap::Parser;
-use perfval_api::{GateResult, PerfValidationStatus, Phase, TrialProgress, Verdict};
+use perfval_api::{GateResult, PerfValidationStatus, Phase, TrialProgress, Verdict, condition};
 use perfval_e2e::{Audit, Gpus, Lab, Operator, Validation, leftovers};
 
 /// Longest the demo waits for its verdict.
@@ -190,13 +190,10 @@ async fn show_writes(lab: &Lab, since: chrono::DateTime<Utc>) {
 
 async fn show_cleanup(lab: &Lab, status: &PerfValidationStatus) -> bool {
     title("cleanup");
-    let cleaned = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == "CleanedUp");
+    let cleaned = condition::find(status, condition::CLEANED_UP);
     println!(
         "{}",
-        cleaned.map_or("no CleanedUp condition", |condition| condition.message.as_str())
+        cleaned.map_or("no CleanedUp condition", |cleaned| cleaned.message.as_str())
     );
     let left = leftovers(lab, NAMESPACE, NAME).await;
     let gpus = Gpus::count(lab).await;

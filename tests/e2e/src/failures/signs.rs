@@ -5,10 +5,6 @@ use serde_json::Value;
 
 use crate::lab::Lab;
 
-/// Seconds within which a failure is named once it can be seen, and five more: Events have whole seconds, and
-/// the lab shares its cores with all that it simulates.
-pub const PROMISED: i64 = 30 + 5;
-
 /// A probe fails in every pod that starts, and says nothing of it yet.
 const OF_EVERY_START: &str = "Unhealthy";
 

@@ -116,7 +116,11 @@ pub fn with_scheduler(asked: &Asked, scheduled: &Scheduled) -> Outcome {
     let expected = workers - 1;
     if expected == 0 && !others_bound {
         // No room even for the pods other than the workers: no run there, as sizing says.
-        return Outcome::Agrees;
+        return if open > 0 {
+            Outcome::Differs(Difference::Undecided)
+        } else {
+            Outcome::Agrees
+        };
     }
     if bound > expected {
         return Outcome::Differs(Difference::TooFew);
@@ -200,5 +204,29 @@ impl fmt::Display for Judged {
             Outcome::Refused(obstacle) => write!(f, "{node}: refused, {obstacle}"),
             Outcome::Differs(difference) => write!(f, "{node}: sizing says {said}, but {difference}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_the_scheduler_left_open_are_no_agreement() {
+        let cluster = crate::oracle::cluster(1);
+        let asked = Asked {
+            probe: cluster.probes[0].clone(),
+            object: cluster.validation("perf", None).expect("a spec"),
+            answer: Answer::None("NoRoom".into(), String::new()),
+        };
+        let scheduled = |open| Scheduled {
+            workers: 1,
+            bound: 0,
+            others_bound: false,
+            open,
+        };
+        assert_eq!(with_scheduler(&asked, &scheduled(0)), Outcome::Agrees);
+        let undecided = Outcome::Differs(Difference::Undecided);
+        assert_eq!(with_scheduler(&asked, &scheduled(1)), undecided);
     }
 }

@@ -122,7 +122,7 @@ fn parts(cluster: &Cluster) -> Vec<Cluster> {
             }
         }
     }
-    for field in ["tolerations", "nodeSelector", "frontend"] {
+    for field in ["tolerations", "nodeSelector", "deviceTolerations"] {
         if !cluster.spec["placement"][field].is_null() {
             let mut smaller = cluster.clone();
             smaller.spec["placement"]

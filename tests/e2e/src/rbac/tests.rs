@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Seven lines of a lab's log: five of the operator, one of them refused, one cut off.
+/// Nine lines of a lab's log: seven of the operator, one of them refused; one of another account; one cut off.
 const LOG: &str = include_str!("audit-sample.jsonl");
 
 fn shipped() -> Vec<Grant> {
@@ -148,11 +148,14 @@ fn a_refusal_of_what_is_granted_is_a_difference() {
 
 #[test]
 fn a_request_of_others_about_the_operators_account_is_not_the_operators() {
-    let line = serde_json::json!({
-        "verb": "get",
+    let at = "2026-11-21T10:00:00Z";
+    let mut line = serde_json::json!({
+        "verb": "get", "stage": "ResponseComplete", "stageTimestamp": at, "requestReceivedTimestamp": at,
         "user": {"username": "system:kube-controller-manager"},
         "objectRef": {"resource": "serviceaccounts", "namespace": "perfvalidation-system", "name": "perfvalidation-operator"},
         "annotations": {"authorization.k8s.io/reason": format!("asked for {}", crate::audit::OPERATOR)},
     });
     assert!(read_log(&line.to_string()).is_empty());
+    line["user"]["username"] = crate::audit::OPERATOR.into();
+    assert_eq!(read_log(&line.to_string()).len(), 1);
 }

@@ -1,11 +1,9 @@
 //! What the operator asked of the API server, by its audit log.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde::Deserialize;
+use std::collections::BTreeSet;
 
 use super::Use;
-use crate::audit::OPERATOR;
+use crate::audit::{OPERATOR, entries};
 
 /// A request, as authorisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,55 +33,25 @@ impl Request {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    verb: String,
-    user: User,
-    object_ref: Option<ObjectRef>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct User {
-    username: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ObjectRef {
-    api_group: String,
-    resource: String,
-    subresource: String,
-    namespace: String,
-    name: String,
-}
-
 /// Every different request of the installed operator in a log: one JSON object a line. A line that was cut off by the end of
 /// the API server is left out.
 pub fn read_log(log: &str) -> BTreeSet<Request> {
     // Half a million lines of others: their JSON is not read.
     let ours = log.lines().filter(|line| line.contains(OPERATOR));
-    let entries = ours.filter_map(|line| serde_json::from_str::<Entry>(line).ok());
-    entries
+    ours.flat_map(entries)
         .filter(|entry| entry.user.username == OPERATOR)
         .filter_map(|entry| {
             // Discovery and the version have no object.
             let object = entry.object_ref.filter(|object| !object.resource.is_empty())?;
-            let resource = match object.subresource.as_str() {
-                "" => object.resource,
-                subresource => format!("{}/{subresource}", object.resource),
-            };
+            let resource = object.kind();
             let given = |text: String| Some(text).filter(|text| !text.is_empty());
-            let decision = entry.annotations.get("authorization.k8s.io/decision");
             Some(Request {
                 group: object.api_group,
                 resource,
                 verb: entry.verb,
                 namespace: given(object.namespace),
                 name: given(object.name),
-                refused: decision.is_some_and(|decision| decision == "forbid"),
+                refused: entry.annotations.decision == "forbid",
             })
         })
         .collect()

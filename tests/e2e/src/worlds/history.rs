@@ -37,7 +37,8 @@ pub(super) const CHILDREN: [(&str, &str, &str, &str); 6] = [
     ("", "v1", "Pod", "pods"),
     ("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims"),
 ];
-const OBJECT: (&str, &str, &str, &str) = ("perfvalidation.dev", "v1alpha1", "PerfValidation", VALIDATIONS);
+/// The validations themselves.
+pub(super) const OBJECT: (&str, &str, &str, &str) = ("perfvalidation.dev", "v1alpha1", "PerfValidation", VALIDATIONS);
 /// Plural of the validations themselves.
 pub const VALIDATIONS: &str = "perfvalidations";
 

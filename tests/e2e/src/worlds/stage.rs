@@ -9,11 +9,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::sleep;
 
-use super::history::{CHILDREN, Change, History, resource};
+use super::history::{CHILDREN, Change, History, OBJECT, resource};
 use crate::install::OutOfCluster;
 use crate::lab::Lab;
-
-const NODE: &str = "gpu-node-1";
+use crate::ready::NODE;
 
 /// The lab, its history, and the operator as a process that may be killed.
 pub struct Stage {
@@ -79,7 +78,7 @@ impl Stage {
         self.lab.run(&["fault", "restart-etcd"]).await;
     }
 
-    /// Whether the node takes pods.
+    /// Cordons the node (`yes`), or uncordons it.
     pub async fn cordon(&self, yes: bool) -> Result<(), kube::Error> {
         let _served = self.served.read().await;
         let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.lab.client.clone());
@@ -134,12 +133,7 @@ impl Stage {
     }
 
     fn api(&self, plural: &str, namespace: &str) -> Api<DynamicObject> {
-        let validation = ("perfvalidation.dev", "v1alpha1", "PerfValidation", "perfvalidations");
         let kind = CHILDREN.into_iter().find(|(.., known)| *known == plural);
-        Api::namespaced_with(
-            self.lab.client.clone(),
-            namespace,
-            &resource(kind.unwrap_or(validation)),
-        )
+        Api::namespaced_with(self.lab.client.clone(), namespace, &resource(kind.unwrap_or(OBJECT)))
     }
 }

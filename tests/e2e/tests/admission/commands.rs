@@ -7,7 +7,7 @@ use perfval_e2e::documentation::pages;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::{cluster, kubectl};
+use crate::{cluster, kubectl, namespace};
 
 /// What the pages call NAME.
 const NAME: &str = "h100-baseline";
@@ -15,9 +15,8 @@ const RESULTS: &str = "h100-baseline-3f9a1c07";
 
 /// The run that the pages speak of, over and judged, with its results.
 async fn finished_run() {
-    for namespace in ["perf", "team-a", "perfvalidation-system"] {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        kubectl(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).await;
+    for name in ["perf", "team-a", "perfvalidation-system"] {
+        namespace(name).await;
     }
     kubectl(&["apply", "-n", "perf", "-f", "config/samples/h100-baseline.yaml"], "").await;
     let status = json!({"status": {

@@ -2,10 +2,11 @@
 
 mod table;
 
+use perfval_e2e::eventually;
 use perfval_testkit::admission::{merge, with_spec};
 use serde_json::{Value, json};
 
-use crate::{cluster, eventually, kubectl, namespace, try_kubectl};
+use crate::{NOTICED, cluster, kubectl, namespace, try_kubectl};
 
 const POLICY: &str = "perfvalidation-operator-limits";
 const NO_CLEANUP: &str = "perfvalidation.dev/no-cleanup";
@@ -46,7 +47,7 @@ async fn assert_admitted(manifest: &Value) {
 
 /// The API server notices policies, bindings and labels after a while.
 async fn assert_soon_refused(manifest: &Value, words: &str) {
-    eventually(words, async || match refusal(manifest).await {
+    eventually(words, NOTICED, async || match refusal(manifest).await {
         Some(said) if said.contains(words) => Ok(()),
         answer => Err(format!("{answer:?}")),
     })
@@ -69,14 +70,14 @@ async fn enforce(limited: &str, label: &str) {
 async fn the_policy_refuses_and_admits_as_documented() {
     const NAMESPACE: &str = "limited";
     cluster().await;
-    namespace("perfvalidation-system", json!({})).await;
-    namespace(NAMESPACE, json!({})).await;
+    namespace("perfvalidation-system").await;
+    namespace(NAMESPACE).await;
     // An object that is older than the limits and breaks them; an earlier test run may have left the label.
     kubectl(&["label", "namespace", NAMESPACE, "perfvalidation.dev/limits-"], "").await;
     let foreign = json!({"suspend": true, "workload": {"dynamo": {"image": "docker.io/library/busybox:1"}}});
     let mut old = manifest(NAMESPACE, "old", foreign.clone());
     old["metadata"]["annotations"] = json!({"perfvalidation.dev/rerun": "0"});
-    eventually("the old object is refused", async || {
+    eventually("the old object is refused", NOTICED, async || {
         let apply = ["apply", "--server-side", "-f", "-"];
         try_kubectl(&apply, &old.to_string()).await.map(drop)
     })
@@ -119,8 +120,8 @@ async fn the_policy_refuses_and_admits_as_documented() {
 /// A namespace with a ConfigMap and a binding of its own: the shipped one, changed.
 async fn with_parameters(name: &str, change: impl Fn(&mut Value)) {
     cluster().await;
-    namespace("perfvalidation-system", json!({})).await;
-    namespace(name, json!({})).await;
+    namespace("perfvalidation-system").await;
+    namespace(name).await;
     enforce(name, name).await;
     let read = async |kind: &str, options: &[&str]| {
         let get = [&["get", kind, POLICY, "--output=json"], options].concat();
@@ -211,9 +212,9 @@ async fn another_binding_gives_another_namespace_other_limits() {
 #[ignore = "needs the lab: just admission"]
 async fn the_policys_expressions_fit_the_types_of_the_definition() {
     cluster().await;
-    namespace("perfvalidation-system", json!({})).await;
+    namespace("perfvalidation-system").await;
     kubectl(&["apply", "--server-side", "-k", "config/policies"], "").await;
-    eventually("its types are not checked", async || {
+    eventually("its types are not checked", NOTICED, async || {
         let get = ["get", "validatingadmissionpolicy", POLICY, "-o=json"];
         let policy: Value = serde_json::from_str(&kubectl(&get, "").await.0).map_err(|error| error.to_string())?;
         let checked = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];

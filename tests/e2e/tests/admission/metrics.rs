@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use perfval_e2e::eventually;
 use rcgen::CertifiedKey;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::{cluster, eventually, kubectl};
+use crate::{NOTICED, cluster, kubectl};
 
 const NAMESPACE: &str = "metrics-readers";
 
@@ -102,7 +103,7 @@ async fn the_metrics_are_for_readers_with_the_right_to_them() {
         .kill_on_drop(true)
         .spawn()
         .expect("the operator starts");
-    eventually("the operator is alive", async || {
+    eventually("the operator is alive", NOTICED, async || {
         let answer = get(open, None, "/healthz", None)
             .await
             .map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("verdict", &["api"]),
     ("fleet", &["api"]),
     ("run", &["api", "sizing", "verdict"]),
-    ("cluster", &["api", "fleet", "sizing", "verdict", "run"]),
+    ("cluster", &["api", "sizing", "verdict", "run"]),
     ("report", &["api", "fleet", "run", "verdict"]),
     ("operator", &["api", "fleet", "sizing", "verdict", "run", "cluster"]),
     (

@@ -1,6 +1,6 @@
 //! Nothing is removed when the user asks to keep it, and nothing stays otherwise.
 
-use perfval_api::Phase;
+use perfval_api::{Phase, condition};
 use perfval_e2e::{Gpus, Lab, Validation, leftovers, quick};
 use serde_json::json;
 
@@ -22,12 +22,8 @@ async fn an_object_deleted_while_benchmarking_leaves_nothing() {
 /// A run that ended with the annotation `no-cleanup`: everything is there until the annotation is removed.
 pub async fn kept_while_the_annotation_is_set(lab: &Lab, run: &Validation) {
     let status = run.status().await.expect("a status");
-    let (verdict, held) = (status.verdict, status.placement.expect("a placement").gpus);
-    let cleaned = status
-        .conditions
-        .iter()
-        .find(|c| c.type_ == "CleanedUp")
-        .expect("CleanedUp");
+    let (verdict, held) = (status.verdict, status.placement.as_ref().expect("a placement").gpus);
+    let cleaned = condition::find(&status, condition::CLEANED_UP).expect("CleanedUp");
     assert_eq!(
         (cleaned.status.as_str(), cleaned.reason.as_str()),
         ("False", "NoCleanupRequested")
@@ -43,11 +39,7 @@ pub async fn kept_while_the_annotation_is_set(lab: &Lab, run: &Validation) {
     run.annotate("perfvalidation.dev/no-cleanup", None).await;
     let status = run
         .until("cleaned up", |status| {
-            status.phase == Some(Phase::Completed)
-                && status
-                    .conditions
-                    .iter()
-                    .any(|c| c.type_ == "CleanedUp" && c.status == "True")
+            status.phase == Some(Phase::Completed) && condition::is_true(status, condition::CLEANED_UP)
         })
         .await;
     assert_eq!(status.verdict, verdict, "a cleanup does not change the verdict");

@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use perfval_api::Verdict;
-use perfval_e2e::{Gpus, Holder, Lab, Validation, eventually, quick};
+use perfval_e2e::{DRA_PLUGIN, Gpus, Holder, Lab, NODE, Validation, eventually, quick};
 use serde_json::json;
 
 use crate::ready;
-
-const NODE: &str = "gpu-node-1";
-const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
 
 /// Takes the DRA driver away and gives the node three extended resources: the kubelet admits pods for them.
 async fn switch_to_device_plugin(lab: &Lab) {

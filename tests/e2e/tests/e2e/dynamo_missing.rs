@@ -1,58 +1,13 @@
 //! Which Dynamo is there: without it a run ends as the user asked, and goes on by itself when one comes, even an older one.
 
-use std::time::Duration;
-
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::{Lab, Validation, eventually, quick};
+use perfval_e2e::dynamo::serve;
+use perfval_e2e::{Validation, quick};
 use serde_json::json;
 
 use crate::ready;
 
 const CRD: &str = "crd/dynamographdeployments.nvidia.com";
-
-/// Installs the stand-in's API in these versions; a running stand-in follows.
-pub async fn install(lab: &Lab, versions: &str) {
-    lab.run(&[
-        "exec",
-        "--",
-        "lab",
-        "dynamo-operator",
-        "--install-only",
-        "--served",
-        versions,
-    ])
-    .await;
-}
-
-/// Returns true if deployments are served in both versions.
-pub async fn serves_both(lab: &Lab) -> bool {
-    for version in ["nvidia.com/v1alpha1", "nvidia.com/v1beta1"] {
-        let served = lab.client.list_api_group_resources(version).await;
-        if !served.is_ok_and(|kinds| kinds.resources.iter().any(|kind| kind.name == "dynamographdeployments")) {
-            return false;
-        }
-    }
-    true
-}
-
-/// Installs the API in these versions and waits until it is served.
-async fn serve(lab: &Lab, versions: &str) {
-    install(lab, versions).await;
-    let version = if versions == "both" { "v1beta1" } else { versions };
-    eventually("the API is served", Duration::from_mins(1), || async {
-        // Past kubectl's cache, which is refreshed by this: later calls would still ask for the old version.
-        let served = lab
-            .try_kubectl(&["api-resources", "--api-group=nvidia.com", "--cached=false"])
-            .await?;
-        let is_served = |line: &str| line.contains("dynamographdeployments") && line.contains(version);
-        if served.lines().any(is_served) {
-            Ok(())
-        } else {
-            Err(served)
-        }
-    })
-    .await;
-}
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]

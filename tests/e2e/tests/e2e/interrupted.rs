@@ -1,6 +1,6 @@
 //! A run that the user stops ends at once, frees its GPUs, and says nothing it does not know.
 
-use perfval_api::{PerfValidationStatus, Phase};
+use perfval_api::{PerfValidationStatus, Phase, Verdict};
 use perfval_e2e::{Gpus, Validation, quick};
 use serde_json::json;
 
@@ -10,6 +10,12 @@ use crate::ready;
 fn placed_in(number: i64, status: &PerfValidationStatus) -> bool {
     let run = status.run.as_ref().map(|run| run.number);
     run == Some(number) && status.placement.is_some() && status.phase >= Some(Phase::Deploying)
+}
+
+/// Number and verdict of the run before.
+fn run_before(status: &PerfValidationStatus) -> Option<(i64, Option<Verdict>)> {
+    let before = status.state.history.first();
+    before.map(|run| (run.run, run.verdict))
 }
 
 #[tokio::test]
@@ -28,7 +34,7 @@ async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
 
     run.patch(json!({"spec": {"suspend": false}})).await;
     let status = run.until("run 2 has its GPUs", |status| placed_in(2, status)).await;
-    assert_eq!(status.state.history.first().and_then(|run| run.verdict), None);
+    assert_eq!(run_before(&status), Some((1, None)));
     run.delete().await;
 }
 
@@ -41,7 +47,7 @@ async fn a_changed_spec_ends_the_run_and_starts_a_new_one() {
     run.phase(Phase::Sizing).await;
     run.patch(json!({"spec": {"placement": {"maxGPUs": 1}}})).await;
     let status = run.until("run 2 has its GPU", |status| placed_in(2, status)).await;
-    assert_eq!(status.placement.map(|plan| plan.gpus), Some(1));
-    assert_eq!(status.state.history.first().and_then(|run| run.verdict), None);
+    assert_eq!(status.placement.as_ref().map(|plan| plan.gpus), Some(1));
+    assert_eq!(run_before(&status), Some((1, None)));
     run.delete().await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use perfval_api::{Phase, Verdict, meta};
-use perfval_e2e::{Gpus, Validation, eventually};
+use perfval_e2e::{Gpus, Validation, config, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -36,8 +36,7 @@ pub fn folder() -> PathBuf {
 
 /// Path of a sample under `config/samples`.
 fn sample(name: &str) -> String {
-    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
-    format!("{config}/samples/{name}")
+    format!("{}/samples/{name}", config())
 }
 
 /// A command as it is typed, with both streams in one text.

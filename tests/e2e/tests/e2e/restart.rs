@@ -9,7 +9,7 @@ use crate::ready;
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
-async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_verdict() {
+async fn an_operator_killed_in_phase_after_phase_and_a_restarted_api_server_change_no_verdict() {
     let (lab, installed) = ready().await;
     installed.scale(0).await;
     let namespace = lab.namespace("e2e-kill").await;
@@ -47,10 +47,10 @@ async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_
         "no trial is repeated: {:?}",
         status.state.trials
     );
-    assert!(
-        killed_in.contains(&Phase::Benchmarking) && killed_in.contains(&Phase::CleaningUp),
-        "{killed_in:?}"
-    );
+    // Other phases may be over before a look.
+    for phase in [Phase::WaitingForReady, Phase::Benchmarking, Phase::CleaningUp] {
+        assert!(killed_in.contains(&phase), "{killed_in:?}");
+    }
     println!("killed in {killed_in:?}");
     run.left_nothing().await;
     run.delete().await;

@@ -1,42 +1,18 @@
 //! GPUs that are in use are waited for, never shared.
 
 use perfval_api::{Phase, TimelineEntry, Verdict};
-use perfval_e2e::{Lab, Validation, quick};
+use perfval_e2e::{Holder, Validation, quick};
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::{Value, json};
 
 use crate::ready;
-
-/// Holds all eight GPUs of the node with one pod.
-async fn hold_all(lab: &Lab, namespace: &str) {
-    let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-         "metadata": {"name": "all", "namespace": namespace},
-         "spec": {"devices": {"requests": [{"name": "gpus",
-             "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 8}}]}}},
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "namespace": namespace},
-         "spec": {"terminationGracePeriodSeconds": 0, "resourceClaims": [{"name": "gpus", "resourceClaimName": "all"}],
-             "containers": [{"name": "hold", "image": "localhost/pause:lab", "imagePullPolicy": "Never",
-                 "resources": {"claims": [{"name": "gpus"}]}}]}},
-    ]});
-    lab.apply(&manifest).await;
-    lab.kubectl(&[
-        "wait",
-        "-n",
-        namespace,
-        "pod/holder",
-        "--for=condition=Ready",
-        "--timeout=120s",
-    ])
-    .await;
-}
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
 async fn a_saturated_node_is_waited_for_and_then_reported() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-saturated").await;
-    hold_all(&lab, &namespace).await;
+    let holder = Holder::by_claim(&lab, &namespace, "holder", 8).await.holding().await;
 
     let mut at_once = quick("at-once", &namespace);
     at_once["spec"]["timeouts"]["sizing"] = json!("0s");
@@ -51,15 +27,7 @@ async fn a_saturated_node_is_waited_for_and_then_reported() {
         status.phase == Some(Phase::Sizing) && status.reason.as_deref() == Some("Saturated")
     })
     .await;
-    lab.kubectl(&[
-        "delete",
-        "-n",
-        &namespace,
-        "pod/holder",
-        "resourceclaim/all",
-        "--timeout=60s",
-    ])
-    .await;
+    holder.leave().await;
     // The operator looks for free GPUs at once when an object goes, and otherwise every 30 to 36 s.
     refused.delete().await;
     run.until("it has its GPUs", |status| status.placement.is_some()).await;

@@ -1,6 +1,6 @@
 //! A healthy deployment passes with its numbers, and one without gates is skipped.
 
-use perfval_api::{Phase, Verdict};
+use perfval_api::{Phase, Verdict, condition};
 use perfval_e2e::{Audit, Gpus, Validation, quick};
 use serde_json::json;
 
@@ -51,17 +51,13 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
             Phase::CleaningUp
         ]
     );
-    for (condition, value) in [
-        ("Ready", "True"),
-        ("Reconciling", "False"),
-        ("Stalled", "False"),
-        ("CleanedUp", "True"),
+    for (kind, value) in [
+        (condition::READY, "True"),
+        (condition::RECONCILING, "False"),
+        (condition::STALLED, "False"),
+        (condition::CLEANED_UP, "True"),
     ] {
-        let found = status
-            .conditions
-            .iter()
-            .find(|c| c.type_ == condition)
-            .expect(condition);
+        let found = condition::find(&status, kind).expect(kind);
         assert_eq!(found.status, value, "{found:?}");
     }
     let results = status.results_ref.as_ref().expect("results");
@@ -101,9 +97,13 @@ async fn without_gates_nothing_is_touched() {
     let namespace = lab.namespace("e2e-skip").await;
     let mut manifest = quick("skip", &namespace);
     manifest["spec"]["gates"] = json!([]);
+    let since = chrono::Utc::now();
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Skipped).await;
     assert_eq!(status.reason.as_deref(), Some("NothingToJudge"));
     assert!(status.placement.is_none(), "{:?}", status.placement);
     run.delete().await;
+    let writes = Audit::read(&lab, &namespace, since).await.writes;
+    let touches_nothing = |kind: &String| kind.starts_with("perfvalidations") || kind == "events";
+    assert!(!writes.is_empty() && writes.keys().all(touches_nothing), "{writes:?}");
 }

@@ -8,7 +8,7 @@ use crate::ready;
 
 #[tokio::test]
 #[ignore = "needs the lab: just failures"]
-async fn an_etcd_that_is_killed_in_every_phase_changes_no_verdict() {
+async fn an_etcd_that_is_killed_in_three_phases_changes_no_verdict() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("fail-etcd").await;
     let mut manifest = quick("etcd", &namespace);

@@ -2,23 +2,14 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict};
-use perfval_e2e::{Gpus, Lab, OutOfCluster, Validation, eventually, quick};
+use perfval_api::{Phase, TrialOutcome, Verdict};
+use perfval_e2e::{DRA_PLUGIN, Gpus, Lab, NODE, OutOfCluster, TAINT, Validation, eventually, quick};
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
-use crate::ready;
-
-const NODE: &str = "gpu-node-1";
-const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
+use crate::{ready, says};
 
 const LOAD_GENERATOR: &str = "perfvalidation.dev/component=benchmark";
-const NAME: &str = "jsonpath={.items[0].metadata.name}";
-
-fn says(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
-    let message = status.message.as_deref().unwrap_or_default();
-    status.reason.as_deref() == Some(reason) && message.contains(words)
-}
 
 async fn all_gpus(lab: &Lab) {
     eventually("the GPUs are published", Duration::from_mins(2), || async {
@@ -103,7 +94,8 @@ async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
     lab.run(&["fault", "stop", "kube-scheduler"]).await;
     let run = Validation::create(&lab, quick("taint", &namespace)).await;
     run.phase(Phase::WaitingForReady).await;
-    lab.kubectl(&["taint", "node", NODE, "busy=yes:NoSchedule"]).await;
+    lab.kubectl(&["taint", "node", NODE, &format!("{TAINT}=yes:NoSchedule")])
+        .await;
     lab.run(&["fault", "start", "kube-scheduler"]).await;
     let named = run
         .until("the taint is named", |status| {
@@ -112,10 +104,10 @@ async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
         .await;
     assert_eq!(named.phase, Some(Phase::WaitingForReady));
     run.until("sizing names the taint", |status| {
-        says(status, "Unschedulable", "busy=yes:NoSchedule")
+        says(status, "Unschedulable", &format!("{TAINT}=yes:NoSchedule"))
     })
     .await;
-    lab.kubectl(&["taint", "node", NODE, "busy:NoSchedule-"]).await;
+    lab.kubectl(&["taint", "node", NODE, &format!("{TAINT}-")]).await;
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(Some(status.state.resizes), Some(1));
     run.delete().await;
@@ -132,9 +124,7 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
     load_generator_runs(&lab, &namespace).await;
-    let pod = lab
-        .kubectl(&["get", "pod", "-n", &namespace, "-l", LOAD_GENERATOR, "-o", NAME])
-        .await;
+    let pod = lab.first_pod(&namespace, "benchmark").await;
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}});
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -194,6 +184,7 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     );
     run.delete().await;
     all_gpus(&lab).await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
 }
 
 /// Its pods run on until the garbage collector of pods takes them, 40 s later and more: until then nothing is lost. The lab

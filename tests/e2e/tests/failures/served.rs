@@ -1,9 +1,8 @@
 //! How Dynamo's API is served: one version of it, only one that is newer than we speak, a conversion that does not answer.
 
-use std::time::Duration;
-
 use perfval_api::{PerfValidationStatus, Phase, Verdict};
-use perfval_e2e::{Lab, Validation, eventually, quick};
+use perfval_e2e::dynamo::{serve, until_served};
+use perfval_e2e::{Lab, Validation, quick};
 use serde_json::{Value, json};
 
 use crate::ready;
@@ -12,32 +11,22 @@ const CRD: &str = "dynamographdeployments.nvidia.com";
 
 /// The definitions anew, at these versions.
 async fn install(lab: &Lab, versions: &str) {
-    lab.kubectl(&["delete", "crd", CRD, "--ignore-not-found", "--timeout=60s"])
+    lab.kubectl(&["delete", "crd", CRD, "--ignore-not-found", "--timeout=180s"])
         .await;
-    let stand_in = [
-        "exec",
-        "--",
-        "lab",
-        "dynamo-operator",
-        "--install-only",
-        "--served",
-        versions,
-    ];
-    lab.run(&stand_in).await;
-    served(lab, if versions == "both" { "v1beta1" } else { versions }).await;
+    serve(lab, versions).await;
 }
 
-async fn served(lab: &Lab, version: &str) {
-    eventually("the API is served", Duration::from_mins(1), || async {
-        let path = format!("/apis/nvidia.com/{version}");
-        let found = lab.try_kubectl(&["get", "--raw", &path]).await?;
-        if found.contains("dynamographdeployments") {
-            Ok(())
-        } else {
-            Err(found)
-        }
-    })
-    .await;
+/// Runs a test that changes how the API is served.
+async fn with_another_api(lab: &Lab, test: impl Future<Output = ()> + Send + 'static) {
+    // A task of its own: the lab is put right again whatever comes out.
+    let outcome = tokio::spawn(test).await;
+    // A deployment that cannot be converted cannot be deleted, and keeps its definition. A test may have deleted that.
+    let converts = r#"[{"op": "add", "path": "/spec/conversion", "value": {"strategy": "None"}}]"#;
+    let _ = lab
+        .try_kubectl(&["patch", "crd", CRD, "--type=json", "--patch", converts])
+        .await;
+    install(lab, "both").await;
+    outcome.expect("the run is as it should be");
 }
 
 async fn patch(lab: &Lab, change: Value) {
@@ -57,6 +46,10 @@ fn message(status: &PerfValidationStatus) -> &str {
 #[ignore = "needs the lab: just failures"]
 async fn only_the_new_version_is_enough() {
     let (lab, _operator) = ready().await;
+    with_another_api(&lab, Box::pin(passes_on_the_new_version(lab.clone()))).await;
+}
+
+async fn passes_on_the_new_version(lab: Lab) {
     install(&lab, "v1beta1").await;
     let namespace = lab.namespace("served-beta").await;
     let run = Validation::create(&lab, quick("beta", &namespace)).await;
@@ -64,13 +57,16 @@ async fn only_the_new_version_is_enough() {
     let version = status.state.deployment.map(|deployment| deployment.api_version);
     assert_eq!(version.as_deref(), Some("nvidia.com/v1beta1"));
     run.delete().await;
-    install(&lab, "both").await;
 }
 
 #[tokio::test]
 #[ignore = "needs the lab: just failures"]
 async fn a_version_newer_than_we_speak_is_not_taken_for_a_missing_dynamo() {
     let (lab, _operator) = ready().await;
+    with_another_api(&lab, Box::pin(waits_for_a_known_version(lab.clone()))).await;
+}
+
+async fn waits_for_a_known_version(lab: Lab) {
     install(&lab, "both").await;
     let found = lab.kubectl(&["get", "crd", CRD, "-o", "json"]).await;
     let definition: Value = serde_json::from_str(&found).expect("a definition");
@@ -86,7 +82,7 @@ async fn a_version_newer_than_we_speak_is_not_taken_for_a_missing_dynamo() {
         json!([{"op": "replace", "path": "/spec/versions", "value": versions}]),
     )
     .await;
-    served(&lab, "v1").await;
+    until_served(&lab, "v1").await;
     let namespace = lab.namespace("served-newer").await;
     let run = Validation::create(&lab, quick("newer", &namespace)).await;
     let status = run
@@ -110,6 +106,10 @@ async fn a_version_newer_than_we_speak_is_not_taken_for_a_missing_dynamo() {
 #[ignore = "needs the lab: just failures"]
 async fn a_conversion_that_does_not_answer_is_unknown_and_waited_for() {
     let (lab, _operator) = ready().await;
+    with_another_api(&lab, Box::pin(waits_for_an_answer(lab.clone()))).await;
+}
+
+async fn waits_for_an_answer(lab: Lab) {
     install(&lab, "both").await;
     let service = json!({"namespace": "kube-system", "name": "no-such-webhook", "path": "/convert"});
     let webhook = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
@@ -132,5 +132,4 @@ async fn a_conversion_that_does_not_answer_is_unknown_and_waited_for() {
     patch(&lab, stores(true)).await;
     run.ends(Verdict::Passed).await;
     run.delete().await;
-    install(&lab, "both").await;
 }

@@ -23,7 +23,7 @@ fn says<'a>(status: &'a PerfValidationStatus, name: &str) -> (&'a str, &'a str, 
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn a_changed_ttl_or_limit_measures_nothing_again() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-edit-ttl").await;
@@ -45,7 +45,7 @@ async fn a_changed_ttl_or_limit_measures_nothing_again() {
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn changed_gates_judge_the_saved_trials_without_a_pod() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-edit-gates").await;
@@ -99,7 +99,7 @@ fn judged(number: i64, status: &PerfValidationStatus) -> bool {
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn a_suspended_edit_is_not_ready() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-edit-suspended").await;

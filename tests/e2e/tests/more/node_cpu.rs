@@ -1,15 +1,11 @@
 //! A worker that its liveness probe ends: a crash where the node has idle CPUs, unknown where it has none.
 
-use std::time::Duration;
-
 use perfval_api::{EndedBy, PerfValidationStatus, Phase, Verdict};
-use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use perfval_e2e::{Gpus, Lab, Validation, quick};
 use serde_json::json;
 
 use crate::ready;
 
-/// A busy machine takes some seconds to start a pod.
-const LIMIT: Duration = Duration::from_mins(1);
 /// Busy threads for each CPU of the node: each of them waits for most of the time.
 const LOOPS_PER_CPU: usize = 4;
 
@@ -27,20 +23,8 @@ async fn keep_cpus_busy(lab: &Lab, namespace: &str) {
         },
     }))
     .await;
-    eventually("the pod runs", LIMIT, || async {
-        let phase = [
-            "get",
-            "pod",
-            "stress",
-            "-n",
-            namespace,
-            "-o",
-            "jsonpath={.status.phase}",
-        ];
-        let phase = lab.kubectl(&phase).await;
-        (phase == "Running").then_some(()).ok_or(phase)
-    })
-    .await;
+    let ready = ["wait", "pod/stress", "--for=condition=Ready", "--timeout=60s"];
+    lab.kubectl(&[&ready[..], &["-n", namespace]].concat()).await;
 }
 
 /// Freezes a worker in a trial that outlasts its liveness probe and the 30 s that Kubernetes gives it to end.
@@ -61,17 +45,7 @@ async fn run_with_a_frozen_worker(lab: &Lab, namespace: &str) -> (PerfValidation
         status.phase == Some(Phase::Benchmarking) && answered > 0
     })
     .await;
-    let name = [
-        "get",
-        "pod",
-        "-n",
-        namespace,
-        "-l",
-        "perfvalidation.dev/component=worker",
-        "-o",
-        "jsonpath={.items[0].metadata.name}",
-    ];
-    let pod = lab.kubectl(&name).await;
+    let pod = lab.first_pod(namespace, "worker").await;
     lab.run(&["fault", "freeze", &format!("{namespace}/{pod}")]).await;
     let status = run.phase(Phase::Completed).await;
     lab.run(&["fault", "clear"]).await;

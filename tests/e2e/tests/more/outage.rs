@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::takeover::{Account, LONGEST, Takeover, created, holds};
+use perfval_e2e::takeover::{Account, Takeover, created, holds};
 use perfval_e2e::{Audit, OutOfCluster, Validation, quick};
 use serde_json::json;
 use tokio::time::timeout;
@@ -16,6 +16,8 @@ use crate::ready;
 async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     let (lab, installed) = ready().await;
     let namespace = lab.namespace("e2e-away").await;
+    // Otherwise Dynamo is ready before the operator is back, and the limit that passed is no longer asked.
+    lab.run(&["fault", "dgd", &format!("never-ready@{namespace}")]).await;
     let mut manifest = quick("away", &namespace);
     manifest["spec"]["timeouts"]["workloadReady"] = json!("30s");
     let run = Validation::create(&lab, manifest).await;
@@ -24,6 +26,13 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     // The outage itself: half as long again as the whole limit.
     tokio::time::sleep(Duration::from_secs(45)).await;
     installed.scale(1).await;
+    let looked = run
+        .until("the outage is noticed, or the run is over", |status| {
+            !status.state.gaps.is_empty() || status.phase == Some(Phase::Completed)
+        })
+        .await;
+    assert_eq!(looked.phase, Some(Phase::WaitingForReady), "{:?}", looked.message);
+    lab.run(&["fault", "clear"]).await;
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
     run.left_nothing().await;
@@ -70,7 +79,6 @@ async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
         "{takeover:?}, {} s after the freeze",
         (takeover.taken - frozen).num_seconds()
     );
-    assert!(takeover.taken - frozen < LONGEST, "{takeover:?}");
     assert_eq!(created(&calls, "jobs", &namespace), 1, "one Job for one trial");
     run.left_nothing().await;
     run.delete().await;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use perfval_e2e::{Lab, Validation, quick};
+use perfval_e2e::{Lab, Validation, config, quick};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -23,7 +23,7 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     let job = Job::in_namespace(&lab, &namespace).await;
 
     // GitLab: a gate that nothing meets.
-    let gitlab = example("gitlab-ci.yaml", 0);
+    let gitlab = example("gitlab-ci.yaml");
     let mut manifest = quick("gitlab", &namespace);
     manifest["spec"]["gates"][0]["threshold"] = json!("1000000");
     job.commit(&manifest);
@@ -42,7 +42,7 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     let mut manifest = quick("github", &namespace);
     manifest["spec"]["gates"] = json!([]);
     job.commit(&manifest);
-    let github = example("github-actions.yaml", 0);
+    let github = example("github-actions.yaml");
     let step = |name: &str| {
         let steps = github["jobs"]["gpus"]["steps"].as_array().expect("steps");
         let step = steps.iter().find(|step| step["name"] == name).expect(name);
@@ -56,10 +56,10 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
         ("KUBECONFIG_DATA", secret.as_str()),
         ("GITHUB_STEP_SUMMARY", summary.as_str()),
     ];
-    for (name, code) in [("Kubeconfig", 0), ("Validate", 0), ("Summary", 0)] {
+    for name in ["Kubeconfig", "Validate", "Summary"] {
         let script = step(name);
         let shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", &script];
-        assert_eq!(job.runs(&shell, &variables).await, code, "{name}");
+        assert_eq!(job.runs(&shell, &variables).await, 0, "{name}");
     }
     is_report_of(&report, "Skipped", &["verdict"]);
     let shown = std::fs::read_to_string(&summary).expect("the job's page");
@@ -72,7 +72,7 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     let mut manifest = quick("tekton", &namespace);
     manifest["spec"]["workload"]["dynamo"]["image"] = json!("localhost/no-such:1.4.2");
     job.commit(&manifest);
-    let task = example("tekton.yaml", 0);
+    let task = example("tekton.yaml");
     let script = task["spec"]["steps"][0]["script"].as_str().expect("a script");
     let (workspace, verdict) = (job.path("workspace"), job.path("verdict"));
     let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -91,7 +91,7 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     let mut manifest = quick("argo", &namespace);
     manifest["spec"]["gates"] = json!([]);
     job.commit(&manifest);
-    let template = example("argo-workflows.yaml", 0);
+    let template = example("argo-workflows.yaml");
     let container = &template["spec"]["templates"][1]["container"];
     let words = [&container["command"], &container["args"]].map(|words| words.as_array().expect("words").clone());
     let mounted = path(&job.path("validation"));
@@ -109,12 +109,12 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     }
 }
 
-/// A document of an example.
-fn example(name: &str, document: usize) -> Value {
-    let config = PathBuf::from(std::env::var_os("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder"));
-    let text = std::fs::read_to_string(config.join("pipelines").join(name)).expect("an example");
+/// The first document of an example.
+fn example(name: &str) -> Value {
+    let path = format!("{}/pipelines/{name}", config());
+    let text = std::fs::read_to_string(path).expect("an example");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
-    documents.into_iter().nth(document).expect("a document")
+    documents.into_iter().next().expect("a document")
 }
 
 /// A script that is written as a list of lines.

@@ -8,6 +8,8 @@ use serde_json::json;
 
 use crate::ready;
 
+const CONTROLLERS: &str = "kube-controller-manager";
+
 fn devices(plan: &PlanDetails) -> BTreeSet<String> {
     plan.device_ids.iter().map(|device| device.name.clone()).collect()
 }
@@ -24,6 +26,8 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
 
     let mut manifest = quick("rest", &namespace);
     manifest["spec"]["placement"] = json!({});
+    // Without controllers a deployment has no pods that could be scheduled before the thief.
+    lab.run(&["fault", "stop", CONTROLLERS]).await;
     let run = Validation::create(&lab, manifest).await;
     let status = run
         .until("the plan is final", |status| {
@@ -31,6 +35,7 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
         })
         .await;
     let thief = Holder::by_claim(&lab, &others, "thief", 1).await.holding().await;
+    lab.run(&["fault", "start", CONTROLLERS]).await;
     let stolen = thief.devices().await;
     let plan = status.placement.expect("a plan");
     assert_eq!((plan.gpus, plan.node_gpus), (5, 8), "{plan:?}");

@@ -1,4 +1,4 @@
-//! Run after run: `just soak [RUNS]` has many, `just e2e` ten: each takes up to a minute where two labs share two cores.
+//! Run after run: `just soak [RUNS]` has many, `just e2e-all` ten: each takes up to a minute where two labs share two cores.
 
 use perfval_e2e::soak::{is_flat, soak};
 

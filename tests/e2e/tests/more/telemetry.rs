@@ -1,9 +1,7 @@
 //! What the GPUs of the node say of themselves, by its DCGM exporter.
 
-use std::time::Duration;
-
 use perfval_api::{Finding, PerfValidationStatus, Severity, Verdict};
-use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use perfval_e2e::{Gpus, Lab, Validation, quick};
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
@@ -11,8 +9,6 @@ use crate::ready;
 
 /// Where the operator looks for the exporter by default.
 const EXPORTER: &str = "gpu-operator";
-/// A busy machine takes some seconds to start a pod.
-const LIMIT: Duration = Duration::from_mins(1);
 
 /// The pod that stands for the exporter's: the program itself serves the page on the node's own address, which a pod with
 /// the host's network shares.
@@ -27,12 +23,8 @@ async fn exporter(lab: &Lab, namespace: &str) {
         },
     }))
     .await;
-    eventually("the exporter runs", LIMIT, || async {
-        let phase = ["get", "pod", "dcgm", "-n", namespace, "-o", "jsonpath={.status.phase}"];
-        let phase = lab.kubectl(&phase).await;
-        (phase == "Running").then_some(()).ok_or(phase)
-    })
-    .await;
+    let ready = ["wait", "pod/dcgm", "--for=condition=Ready", "--timeout=60s"];
+    lab.kubectl(&[&ready[..], &["-n", namespace]].concat()).await;
 }
 
 /// What is said of this cause, which names one GPU and no other.

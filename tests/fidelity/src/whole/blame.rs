@@ -21,8 +21,8 @@ const BATCH: i64 = 200;
 const SECONDS: i64 = 60;
 /// Deviation of a window of two seconds of one worker: 5 % for a pair, in 62 healthy trials of two H200s.
 const WINDOW: f64 = 0.035;
-/// Deviation of a healthy GPU from the others in one trial, beyond the noise of its windows (percent): 1.4 for a pair of H200s,
-/// so 1 for each; here for each.
+/// Deviation of a healthy GPU from the others in all trials of a run (percent): 1.4 for a pair of H200s, so 1 for each; here for
+/// each.
 const GPU: f64 = 1.4;
 
 /// One row.
@@ -30,24 +30,28 @@ pub struct Row {
     pub what: &'static str,
     pub workers: usize,
     pub runs: usize,
-    /// Whether a goal is set for it.
+    /// True if a goal is set for it.
     pub has_goal: bool,
     trials: i32,
     /// Deviation of the healthy GPUs (percent).
     spread: f64,
     /// GPUs that are slower, and by how much (percent).
     slow: (usize, f64),
-    /// Whether a gate on the slowest worker is enforced.
+    /// True if a gate on the slowest worker is enforced.
     gated: bool,
 }
 
-/// What became of its runs.
+/// Ends of its runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Found {
-    /// Runs that blame a GPU.
+    /// Runs that blame a healthy GPU.
     pub blamed: Wrong,
+    /// Runs that name a slow GPU.
+    pub named: Wrong,
     /// Runs that passed.
     pub passed: Wrong,
+    /// Runs that blame a healthy GPU, or pass with a slow one.
+    pub wrong: Wrong,
 }
 
 /// Every row: add one for a new rule of the comparison.
@@ -94,16 +98,25 @@ impl Row {
         for run in 0..self.runs {
             let mut rng = Rng::with_seed(u64::try_from(seed * 100_000 + run).unwrap_or(0));
             let gpus = i64::try_from(self.workers).unwrap_or(0);
+            let times: Vec<f64> = (0..self.workers).map(|worker| self.time(worker, &mut rng)).collect();
             let ended = play(&spec, gpus, || {
-                let series: Vec<WorkerSeries> = (0..self.workers).map(|worker| self.series(worker, &mut rng)).collect();
+                let workers = times.iter().enumerate();
+                let series: Vec<WorkerSeries> = workers.map(|(at, time)| series(at, *time, &mut rng)).collect();
                 let throughput = [(Statistic::Avg, Decimal::from(2000))].into();
                 let metrics = BTreeMap::from([(Metric::OutputTokenThroughput, throughput)]);
                 record(metrics, summarize(&series, None))
             });
-            let named = |word: &String| word == Cause::SlowWorker.as_str();
-            let blamed = ended.status.diagnosis.iter().any(|finding| named(&finding.cause));
+            let findings = ended.status.diagnosis.iter();
+            let slow: Vec<_> = findings
+                .filter(|finding| finding.cause == Cause::SlowWorker.as_str())
+                .collect();
+            let is_named = |worker: usize| slow.iter().any(|finding| finding.evidence.contains(&address(worker)));
+            let blamed = (self.slow.0..self.workers).any(is_named);
+            let passed = ended.verdict == Verdict::Passed;
             found.blamed.add(blamed);
-            found.passed.add(ended.verdict == Verdict::Passed);
+            found.named.add((0..self.slow.0).any(is_named));
+            found.passed.add(passed);
+            found.wrong.add(blamed || passed && !self.is_healthy());
         }
         found
     }
@@ -123,45 +136,53 @@ impl Row {
         .expect("a spec")
     }
 
-    /// The metrics of a worker, once a second.
-    fn series(&self, worker: usize, rng: &mut Rng) -> WorkerSeries {
+    /// Time of a GPU for a token in a run, beside the usual one.
+    fn time(&self, worker: usize, rng: &mut Rng) -> f64 {
         let (slow, percent) = self.slow;
         let slower = if worker < slow { 1.0 - percent / 100.0 } else { 1.0 };
-        let gpu = (self.spread / 100.0 * normal(rng)).exp() / slower;
-        let (mut tokens, mut micros, mut steps, mut finished) = (0_i64, 0_i64, 0_i64, 0_i64);
-        let mut samples = Vec::new();
-        let mut window = 1.0;
-        for second in 0..SECONDS {
-            if second % 2 == 0 {
-                window = (WINDOW * normal(rng)).exp();
-            }
-            samples.push(Sample(
-                second,
-                Scrape::Reading(Reading {
-                    in_flight: BATCH,
-                    started: finished + BATCH,
-                    finished,
-                    tokens: Some(tokens),
-                    engine: Engine {
-                        gaps: Some(tokens),
-                        gap_us: Some(micros),
-                        steps: Some(steps),
-                        ..Engine::default()
-                    },
-                    ..Reading::default()
-                }),
-            ));
-            let token_ms = TOKEN_MS * gpu * window;
-            let now = (1000.0 / token_ms).round();
-            let made = now.to_i64().unwrap_or(0) * BATCH;
-            steps += now.to_i64().unwrap_or(0);
-            tokens += made;
-            micros += (token_ms * 1000.0).round().to_i64().unwrap_or(0) * made;
-            finished += made / 128;
+        (self.spread / 100.0 * normal(rng)).exp() / slower
+    }
+}
+
+fn address(worker: usize) -> String {
+    format!("10.0.0.{worker}")
+}
+
+/// Metrics of a worker in one trial, once a second.
+fn series(worker: usize, gpu: f64, rng: &mut Rng) -> WorkerSeries {
+    let (mut tokens, mut micros, mut steps, mut finished) = (0_i64, 0_i64, 0_i64, 0_i64);
+    let mut samples = Vec::new();
+    let mut window = 1.0;
+    for second in 0..SECONDS {
+        if second % 2 == 0 {
+            window = (WINDOW * normal(rng)).exp();
         }
-        WorkerSeries {
-            address: format!("10.0.0.{worker}"),
-            samples,
-        }
+        samples.push(Sample(
+            second,
+            Scrape::Reading(Reading {
+                in_flight: BATCH,
+                started: finished + BATCH,
+                finished,
+                tokens: Some(tokens),
+                engine: Engine {
+                    gaps: Some(tokens),
+                    gap_us: Some(micros),
+                    steps: Some(steps),
+                    ..Engine::default()
+                },
+                ..Reading::default()
+            }),
+        ));
+        let token_ms = TOKEN_MS * gpu * window;
+        let now = (1000.0 / token_ms).round();
+        let made = now.to_i64().unwrap_or(0) * BATCH;
+        steps += now.to_i64().unwrap_or(0);
+        tokens += made;
+        micros += (token_ms * 1000.0).round().to_i64().unwrap_or(0) * made;
+        finished += made / 128;
+    }
+    WorkerSeries {
+        address: address(worker),
+        samples,
     }
 }

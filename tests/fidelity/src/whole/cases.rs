@@ -11,7 +11,7 @@ const RUNS: usize = 1000;
 /// Runs of each cell of a row that is only stated.
 const FEWER: usize = 500;
 
-/// What the right verdict is.
+/// Right verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// Must not fail.
@@ -25,7 +25,7 @@ pub struct Case {
     pub what: &'static str,
     pub truth: Truth,
     pub noise: f64,
-    /// Whether it lies within the range for which a goal is set.
+    /// True if it lies within the range for which a goal is set.
     pub has_goal: bool,
     means: &'static [f64],
     stalls: f64,
@@ -34,7 +34,7 @@ pub struct Case {
     kinds: &'static [(bool, bool)],
 }
 
-/// How the runs of one cell ended.
+/// Ends of the runs of one cell.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
     pub soak: bool,

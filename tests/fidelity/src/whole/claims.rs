@@ -1,4 +1,4 @@
-//! What a pass rules out: the same deployment with that change, in a new run.
+//! Changes that a pass rules out: the same deployment with that change, in a new run.
 
 use chrono::DateTime;
 use perfval_api::{EarlierRun, GateOperator, PerfValidationSpec, PerfValidationStatus, Verdict};
@@ -32,7 +32,7 @@ pub struct Row {
     pub earlier: usize,
 }
 
-/// What became of the claims of a row.
+/// Claims of a row, and new runs.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     /// Claimed changes (percent), in order.

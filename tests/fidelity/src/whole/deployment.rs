@@ -30,7 +30,7 @@ const TAIL_NOISE: f64 = 0.25;
 /// Length of that percentile in a trial that stalls, of the usual one.
 const STALL: f64 = 4.0;
 
-/// What is true of a deployment.
+/// Truth about a deployment.
 #[derive(Clone, Debug)]
 pub struct Deployment {
     /// Distances of the means from their gates (percent, positive on the good side), one for each gated average.
@@ -112,7 +112,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// What the runner hands over of the next one.
+    /// Record of the next one.
     pub fn next_record(&mut self, workers: Vec<WorkerSummary>) -> TrialRecord {
         let deployment = self.deployment;
         let mut metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>> = BTreeMap::new();

@@ -14,7 +14,7 @@ use perfval_verdict::saved::SavedRun;
 use perfval_verdict::trial::{Evidence, judge};
 use perfval_verdict::trials::{Ruling, soak_is_next};
 
-/// How a run ended.
+/// End of a run.
 pub struct Ended {
     pub verdict: Verdict,
     pub status: PerfValidationStatus,
@@ -56,15 +56,7 @@ pub fn play_after(
             ..TrialState::default()
         });
         let record = next();
-        let evidence = Evidence {
-            record: &record,
-            before: &[],
-            after: &[],
-            share: Share { gpus, node_gpus: gpus },
-            devices: &[],
-            product: None,
-            norm: None,
-        };
+        let evidence = Evidence::new(&record, Share { gpus, node_gpus: gpus });
         let judged = judge(evidence, spec);
         if close(spec, &mut status, number, &judged, DateTime::UNIX_EPOCH) != Ruling::Continue {
             break;

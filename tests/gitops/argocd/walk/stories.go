@@ -147,7 +147,12 @@ func fails(r *repository) error {
 		if err := degraded(found); err != nil {
 			return err
 		}
-		message := found.Status.Resources[0].Health.Message
+		message := ""
+		for _, resource := range found.Status.Resources {
+			if resource.Health != nil && resource.Kind == "PerfValidation" {
+				message = resource.Health.Message
+			}
+		}
 		if !strings.HasPrefix(message, "Failed: throughput ") {
 			return fmt.Errorf("the message is %q", message)
 		}
@@ -190,7 +195,7 @@ func stopsTheNextWave(r *repository) error {
 	return follow(name, is("Synced", "Healthy", "Succeeded"), anything)
 }
 
-// absent objects to a ConfigMap.
+// absent fails if a ConfigMap exists.
 func absent(name string) func(application) error {
 	return func(application) error {
 		found, err := kubectl("", "get", "configmap", "-n", "perf", name, "--ignore-not-found", "-o", "name")

@@ -97,13 +97,18 @@ func passes(f *flux) error {
 	if err := follow(name, handled, anything); err != nil {
 		return err
 	}
-	if configured, err := f.stack.applied(object, "configured"); err != nil || configured > 0 {
-		return fmt.Errorf("drift: applied %d times more (%w)", configured, err)
+	configured, err := f.stack.applied(object, "configured")
+	if err != nil {
+		return err
 	}
-	if unchanged, err := f.stack.applied(object, "unchanged"); err != nil || unchanged <= before {
-		return fmt.Errorf("the second look is not in the controller's log (%w)", err)
+	if configured > 0 {
+		return fmt.Errorf("drift: applied %d times more", configured)
 	}
-	return nil
+	unchanged, err := f.stack.applied(object, "unchanged")
+	if err == nil && unchanged <= before {
+		err = errors.New("the second look is not in the controller's log")
+	}
+	return err
 }
 
 func fails(f *flux) error {

@@ -1,4 +1,4 @@
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ pub struct Kind {
     pub default_status: Option<Value>,
     /// JSON pointers to fields that its schema does not know: no write keeps them.
     pub unknown: Vec<String>,
+    /// Fields that a list or a watch can select by, next to name and namespace.
+    pub selectable: Arc<[String]>,
 }
 
 impl Kind {
@@ -35,12 +37,21 @@ impl Kind {
             status: false,
             default_status: None,
             unknown: Vec::new(),
+            selectable: selectable(group, plural)
+                .iter()
+                .map(|&field| field.to_owned())
+                .collect(),
         }
     }
 
     fn with_status(mut self) -> Self {
         self.status = true;
         self
+    }
+
+    /// Returns true for a kind of the API server itself, and false for one of a CRD.
+    pub(super) fn is_built_in(&self) -> bool {
+        is_built_in(&self.group)
     }
 
     /// The apiVersion of its objects at a version.
@@ -76,6 +87,21 @@ impl Kind {
     }
 }
 
+/// Returns true for a group of the API server itself.
+pub(super) fn is_built_in(group: &str) -> bool {
+    group.ends_with(".k8s.io") || !group.contains('.')
+}
+
+/// Fields of built-in kinds that the operator selects by. A CRD lists its own.
+fn selectable(group: &str, plural: &str) -> &'static [&'static str] {
+    match (group, plural) {
+        ("", "pods") => &["spec.nodeName", "status.phase"],
+        ("", "events") => &["involvedObject.kind", "involvedObject.uid", "reason", "type"],
+        ("resource.k8s.io", "resourceslices") => &["spec.driver", "spec.nodeName"],
+        _ => &[],
+    }
+}
+
 /// Dynamo's kind, at the versions of an installation.
 pub(super) fn dynamo(versions: &[&str]) -> Kind {
     Kind {
@@ -101,9 +127,13 @@ static OURS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         let fields = root.and_then(|root| root.properties.as_ref());
         let default = fields.and_then(|fields| fields.get("status")?.default.as_ref());
         let namespaced = spec.scope == "Namespaced";
+        let selectable = version.selectable_fields.iter().flatten();
         Kind {
             status: version.subresources.as_ref().is_some_and(|own| own.status.is_some()),
             default_status: default.map(|default| default.0.clone()),
+            selectable: selectable
+                .map(|field| field.json_path.trim_start_matches('.').to_owned())
+                .collect(),
             ..Kind::new(
                 &spec.group,
                 &version.name,

@@ -4,10 +4,10 @@ use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 
 use super::call::{Address, Call, Target};
-use super::kind::Kind;
+use super::kind::{Kind, is_built_in};
 use super::refusal::Refusal;
 use super::service::Answer;
-use super::{State, fault, verbs};
+use super::{State, fault, log, verbs};
 
 /// Verbs of a role.
 pub const VERBS: [&str; 8] = [
@@ -119,7 +119,7 @@ impl State {
         };
         let Some(kind) = self.kinds.iter().find(served).cloned() else {
             // Groups of the API server itself answer in JSON, those of CRDs in text.
-            return if address.group.ends_with(".k8s.io") || !address.group.contains('.') {
+            return if is_built_in(&address.group) {
                 Err(Refusal::new(
                     404,
                     "NotFound",
@@ -205,6 +205,7 @@ impl State {
         let whole = logs
             .get(&(namespace, pod.clone(), text("container")))
             .ok_or_else(waiting)?;
+        let whole = log::shown(whole, text("timestamps") == "true");
         let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
         let tail = text("tailLines").parse().unwrap_or(usize::MAX).min(lines.len());
         let mut bytes = lines[lines.len() - tail..].concat();

@@ -18,12 +18,24 @@ pub(super) fn selected(query: &BTreeMap<String, String>, object: &Value) -> bool
     matches(query.get("labelSelector"), labels) && matches(query.get("fieldSelector"), fields)
 }
 
-fn matches(selector: Option<&String>, value: impl Fn(&str) -> Option<String>) -> bool {
-    let terms = selector
-        .iter()
+/// The first field that a query selects by and that is neither the name, nor the namespace, nor one of these.
+pub(super) fn unselectable<'a>(query: &'a BTreeMap<String, String>, fields: &[String]) -> Option<&'a str> {
+    let mut selected = terms(query.get("fieldSelector")).map(|term| term.split(['!', '=']).next().unwrap_or_default());
+    selected.find(|name| {
+        let is_always = matches!(*name, "metadata.name" | "metadata.namespace");
+        !is_always && !fields.iter().any(|field| field == name)
+    })
+}
+
+fn terms(selector: Option<&String>) -> impl Iterator<Item = &str> {
+    selector
+        .into_iter()
         .flat_map(|text| text.split(','))
-        .filter(|term| !term.is_empty());
-    terms.into_iter().all(|term| match term.split_once("!=") {
+        .filter(|term| !term.is_empty())
+}
+
+fn matches(selector: Option<&String>, value: impl Fn(&str) -> Option<String>) -> bool {
+    terms(selector).all(|term| match term.split_once("!=") {
         Some((key, unwanted)) => value(key).as_deref() != Some(unwanted),
         None => match term.split_once('=') {
             Some((key, wanted)) => value(key).as_deref() == Some(wanted.trim_start_matches('=')),

@@ -227,16 +227,19 @@ impl Store {
     /// Stores an object; one without finalizers that is being deleted goes instead. Equal content is no change.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
         let before = self.objects.get(key).cloned();
+        let is_deleted = !object["metadata"]["deletionTimestamp"].is_null();
+        let leaves = is_deleted && finalizers(&object).is_empty();
         if let Some(old) = before.as_deref() {
             object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
             if *old == object {
                 return object;
             }
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
-            let changed = i64::from(old["spec"] != object["spec"]);
+            // A deletion that finalizers hold counts as a change of the spec.
+            let begins_to_leave = is_deleted && !leaves && old["metadata"]["deletionTimestamp"].is_null();
+            let changed = i64::from(begins_to_leave || old["spec"] != object["spec"]);
             object["metadata"]["generation"] = json!(generation + changed);
         }
-        let leaves = !object["metadata"]["deletionTimestamp"].is_null() && finalizers(&object).is_empty();
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         if leaves {
@@ -382,7 +385,7 @@ impl Watcher {
     }
 }
 
-fn finalizers(object: &Value) -> &[Value] {
+pub(super) fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -426,6 +429,20 @@ mod tests {
         assert!(expired.len() == 1 && expired[0].contains("410"), "{expired:?}");
         let later = watch(&mut store, 2, "");
         assert!(later.len() == 2 && later[0].contains("ADDED"), "{later:?}");
+    }
+
+    #[test]
+    fn a_deletion_that_a_finalizer_holds_raises_the_generation_once() {
+        let mut store = Store::default();
+        let key = (String::new(), "pods".to_owned(), "n".to_owned(), "a".to_owned());
+        store.put(
+            &key,
+            json!({"metadata": {"name": "a", "uid": "a", "generation": 1, "finalizers": ["f"]}}),
+        );
+        for _ in 0..2 {
+            let marked = store.delete(&key).expect("it is held");
+            assert_eq!(marked["metadata"]["generation"], 2);
+        }
     }
 
     #[test]

@@ -7,9 +7,9 @@ use super::call::Address;
 use super::kind::Kind;
 use super::patch;
 use super::refusal::Refusal;
-use super::select::selected;
+use super::select::{selected, unselectable};
 use super::service::Answer;
-use super::store::{Key, Store};
+use super::store::{Key, Store, finalizers};
 
 /// One request to a resource, with everything it may touch.
 pub(super) struct Request<'a> {
@@ -24,6 +24,10 @@ pub(super) struct Request<'a> {
 
 impl Request<'_> {
     pub(super) fn answer(self) -> Result<Answer, Refusal> {
+        if let Some(field) = unselectable(&self.address.query, &self.kind.selectable) {
+            let message = format!("field label not supported: {field}");
+            return Err(Refusal::new(400, "BadRequest", message));
+        }
         let named = self.address.name.is_some();
         match *self.method {
             Method::GET if self.address.query.get("watch").is_some_and(|watch| watch != "false") => Ok(self.watch()),
@@ -95,7 +99,13 @@ impl Request<'_> {
             .collect();
         let to = from.saturating_add(limit).min(found.len());
         let page = found.get(from..to).unwrap_or_default();
-        let items: Vec<Value> = page.iter().map(|object| self.render(object)).collect();
+        let mut items: Vec<Value> = page.iter().map(|object| self.render(object)).collect();
+        if self.kind.is_built_in() && !self.metadata_only {
+            for item in &mut items {
+                remove(item, "apiVersion");
+                remove(item, "kind");
+            }
+        }
         let mut meta = json!({"resourceVersion": self.store.version().to_string()});
         if to < found.len() {
             meta["continue"] = to.to_string().into();
@@ -156,9 +166,14 @@ impl Request<'_> {
     fn update(self) -> Result<Answer, Refusal> {
         let wanted = self.read_body()?;
         let current = self.current()?;
+        let needs_version = !self.kind.is_built_in() || self.kind.plural == "leases";
+        if needs_version && wanted["metadata"]["resourceVersion"].is_null() {
+            let message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+            return Err(Refusal::new(422, "Invalid", message).about(&self.named().3));
+        }
         hold(&wanted, &current)?;
         let next = self.split(&current, wanted);
-        Ok(self.store_and_answer(next))
+        self.store_and_answer(&current, next)
     }
 
     fn patch(self) -> Result<Answer, Refusal> {
@@ -168,6 +183,11 @@ impl Request<'_> {
         let applies = self.content_type.contains("apply-patch");
         let current = match self.store.get(&key) {
             Some(current) => current.clone(),
+            // A version alone does not keep an apply from creating.
+            None if applies && subresource.is_empty() && !body["metadata"]["uid"].is_null() => {
+                let message = "uid mismatch: the provided object specified a uid, and no existing object was found";
+                return Err(Refusal::conflict(message));
+            }
             None if applies && subresource.is_empty() => self.store.newborn(body.clone(), self.kind),
             None => return Err(Refusal::not_found(&key.1, &key.3)),
         };
@@ -192,7 +212,7 @@ impl Request<'_> {
         }
         hold(&next, &current)?;
         let next = self.split(&current, next);
-        Ok(self.store_and_answer(next))
+        self.store_and_answer(&current, next)
     }
 
     fn delete(self) -> Result<Answer, Refusal> {
@@ -222,15 +242,24 @@ impl Request<'_> {
         base
     }
 
-    fn store_and_answer(self, mut next: Value) -> Answer {
+    fn store_and_answer(self, current: &Value, mut next: Value) -> Result<Answer, Refusal> {
         let key = self.named();
+        let is_new = |finalizer: &&Value| !finalizers(current).contains(finalizer);
+        if !current["metadata"]["deletionTimestamp"].is_null()
+            && let Some(new) = finalizers(&next).iter().find(is_new)
+        {
+            let message = format!(
+                "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {new}"
+            );
+            return Err(Refusal::new(422, "Invalid", message).about(&key.3));
+        }
         self.kind.prune(&mut next);
         let next = if self.address.is_dry_run() {
             next
         } else {
             self.store.put(&key, next)
         };
-        self.object(200, &next)
+        Ok(self.object(200, &next))
     }
 }
 

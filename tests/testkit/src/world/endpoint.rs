@@ -13,7 +13,7 @@ use super::{World, condition, leaves, whose};
 pub enum Answer {
     /// Some text.
     Completion,
-    /// No such model.
+    /// No such model: another one is served.
     NotFound,
     /// Nothing at all in it.
     Empty,
@@ -69,6 +69,9 @@ impl Endpoints {
         let Some(answer) = known.get(of).copied().flatten() else {
             return (503, "no endpoints available".to_owned());
         };
+        if *method == Method::GET && path == "/v1/models" && answer == Answer::NotFound {
+            return (200, json!({"data": [{"id": "lab/other"}]}).to_string());
+        }
         if *method == Method::GET || !path.ends_with("/chat/completions") {
             return (404, String::new());
         }

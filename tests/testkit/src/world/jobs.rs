@@ -26,11 +26,10 @@ impl World {
         let has_begun = job["status"]["startTime"].is_string();
         let limit = job["spec"]["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX / 2);
         if self.has_lasted(&uid(job), "active", limit) {
-            if let Some(pod) = pod {
-                let (namespace, name) = whose(pod);
-                self.server.delete("pods", &namespace, &name);
-            }
-            return self.end_job(job, "Failed", "DeadlineExceeded");
+            return match pod {
+                Some(pod) => self.stop_job(job, pod),
+                None => self.end_job(job, "Failed", "DeadlineExceeded"),
+            };
         }
         match pod {
             Some(pod) if pod["status"]["phase"] == "Succeeded" => self.count_end(job, pod, "Complete"),
@@ -82,13 +81,24 @@ impl World {
         }
     }
 
+    /// A Job has failed only once its pod is gone.
+    fn stop_job(&self, job: &Value, pod: &Value) {
+        if condition(job, "FailureTarget").is_none() {
+            self.end_job(job, "FailureTarget", "DeadlineExceeded");
+        }
+        let (namespace, name) = whose(pod);
+        self.server.delete("pods", &namespace, &name);
+    }
+
     fn end_job(&self, job: &Value, condition: &str, reason: &str) {
         let (namespace, name) = whose(job);
         let now = self.by_controllers();
         self.server.edit("jobs", &namespace, &name, |job| {
-            job["status"]["conditions"] = json!([
-                {"type": condition, "status": "True", "reason": reason, "message": reason, "lastTransitionTime": now},
-            ]);
+            let ended = json!({
+                "type": condition, "status": "True", "reason": reason, "message": reason, "lastTransitionTime": now,
+            });
+            let before = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            job["status"]["conditions"] = before.into_iter().chain([ended]).collect();
         });
     }
 }

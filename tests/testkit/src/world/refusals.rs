@@ -1,4 +1,4 @@
-//! Controllers that may not create pods: each tries again and again in growing pauses, and says so in Events.
+//! Controllers that may not create pods: each tries again and again in growing pauses, and reports it in Events.
 
 use serde_json::{Value, json};
 

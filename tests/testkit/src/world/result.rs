@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::play::Measured;
-use crate::trial as recorded;
+use crate::trial::{self as recorded, absurd, nonce};
 
 /// What a trial shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,13 +97,6 @@ pub(super) fn progress(pod: &Value, seconds: i64) -> Option<String> {
     Some(progress.line(&nonce(pod)?))
 }
 
-/// Word of the trial, which the runner repeats.
-fn nonce(pod: &Value) -> Option<String> {
-    let arguments = pod["spec"]["containers"][0]["args"].as_array()?;
-    let after = |flag: &str| arguments.iter().skip_while(|word| *word != flag).nth(1)?.as_str();
-    after("--nonce").map(str::to_owned)
-}
-
 fn handed_over(record: TrialRecord) -> TrialResult {
     let message = message(&record, &[]);
     TrialResult {
@@ -111,11 +104,4 @@ fn handed_over(record: TrialRecord) -> TrialResult {
         message,
         exit_code: 0,
     }
-}
-
-/// The same text with numbers at the ends of their types.
-fn absurd(text: &str) -> String {
-    text.replace(":10,", ":9223372036854775807,")
-        .replace("\"5\"", "\"79228162514264337593543950335\"")
-        .replace("\"1\"", "\"0.0000000000000000000000000001\"")
 }

@@ -1,4 +1,4 @@
-//! The scheduler: a node for every pod, and a free GPU for every claim.
+//! The scheduler: a node for every pod, and free GPUs for every claim.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::{World, condition, leaves, uid, whose};
 use crate::api_server::ApiServer;
 use crate::inventory::GPU_DRIVER;
 
-/// A claim, and the GPU that it gets.
-type Given = (Arc<Value>, String);
+/// A claim, and the GPUs that it gets.
+type Given = (Arc<Value>, Vec<String>);
 
 /// GPUs and claims, counted once for all pods of a step: 5,000 nodes have too many to count them for each pod.
 struct Gpus {
@@ -69,8 +69,8 @@ impl World {
             {
                 Some((node, given)) => {
                     self.bind(&pod, &node, &given);
-                    gpus.held
-                        .extend(given.into_iter().map(|(_, device)| (node.clone(), device)));
+                    let devices = given.into_iter().flat_map(|(_, devices)| devices);
+                    gpus.held.extend(devices.map(|device| (node.clone(), device)));
                 }
                 None => self.refuse(&pod),
             }
@@ -97,19 +97,26 @@ impl World {
             .filter(|node| condition(node, "Ready") == Some(true) && node["spec"]["unschedulable"] != true);
         fit.find_map(|node| {
             let name = text(&node["metadata"]["name"]);
-            let free = gpus.free(&name);
-            (free.len() >= claims.len()).then(|| (name, claims.iter().cloned().zip(free).collect()))
+            let mut free = gpus.free(&name);
+            let wanted: usize = claims.iter().map(|claim| count(claim)).sum();
+            if free.len() < wanted {
+                return None;
+            }
+            let give = |claim: &Arc<Value>| (claim.clone(), free.drain(..count(claim)).collect());
+            let given: Vec<Given> = claims.iter().map(give).collect();
+            Some((name, given))
         })
     }
 
-    fn bind(&self, pod: &Value, node: &str, given: &[(Arc<Value>, String)]) {
-        for (claim, device) in given {
+    fn bind(&self, pod: &Value, node: &str, given: &[Given]) {
+        for (claim, devices) in given {
+            let result =
+                |device: &String| json!({"request": "gpu", "driver": GPU_DRIVER, "pool": node, "device": device});
+            let results: Vec<Value> = devices.iter().map(result).collect();
             let (namespace, name) = whose(claim);
             self.server.edit("resourceclaims", &namespace, &name, |claim| {
                 claim["status"] = json!({
-                    "allocation": {"devices": {"results": [
-                        {"request": "gpu", "driver": GPU_DRIVER, "pool": node, "device": device},
-                    ]}},
+                    "allocation": {"devices": {"results": results}},
                     "reservedFor": [{"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}],
                 });
             });
@@ -134,6 +141,14 @@ impl World {
             }]);
         });
     }
+}
+
+/// Number of devices that a claim requests.
+fn count(claim: &Value) -> usize {
+    let requests = claim["spec"]["devices"]["requests"].as_array();
+    let count = |request: &Value| request["exactly"]["count"].as_u64().unwrap_or(1);
+    let counts = requests.into_iter().flatten().map(count);
+    counts.sum::<u64>().try_into().unwrap_or(usize::MAX)
 }
 
 /// The node that a pod names, if it names one.

@@ -34,7 +34,7 @@ fn put_node(desk: &Desk, node: NodeBuilder) {
 
 async fn answer(desk: &Desk, words: &str) -> (u8, String) {
     let answer = desk.types(words).await;
-    (answer.code, answer.out.split_whitespace().collect::<Vec<_>>().join(" "))
+    (answer.code, answer.in_one_line())
 }
 
 /// A registry on this machine, which gives everyone a token, as the public ones do. The tag of an image is the list of its

@@ -95,6 +95,35 @@ async fn an_aiperf_image_that_the_operator_does_not_permit_is_a_gap() {
     }
 }
 
+#[tokio::test]
+async fn an_exporter_where_the_operator_does_not_look_is_named_with_the_setting() {
+    let set = |value: &str| json!([{"name": "PERFVAL_DCGM_EXPORTER_NAMESPACES", "value": value}]);
+    let elsewhere = "•  a DCGM exporter runs in monitoring, where the operator does not look: a run goes without\n       \
+                     → add monitoring to the operator's PERFVAL_DCGM_EXPORTER_NAMESPACES, or to the chart's dcgmExporterNamespaces\n";
+    let source = json!({"configMapKeyRef": {"name": "a", "key": "b"}});
+    let unknown = json!([{"name": "PERFVAL_DCGM_EXPORTER_NAMESPACES", "valueFrom": source}]);
+    for (variables, is_read) in [
+        (json!([]), false),
+        (set(""), false),
+        (set("gpus, monitoring"), true),
+        // It may run anywhere.
+        (unknown, true),
+    ] {
+        let desk = with_variables(&variables);
+        desk.server.delete("pods", "gpu-operator", "nvidia-dcgm-exporter");
+        put_pod(&desk, "monitoring", "app.kubernetes.io/name", "dcgm-exporter");
+        let answer = desk.types("doctor").await;
+        assert_eq!(answer.code, 0, "{variables}: {}", answer.out);
+        let shown = ["✓  a DCGM exporter runs:", elsewhere].map(|text| answer.out.contains(text));
+        assert_eq!(shown, [is_read, !is_read], "{variables}: {}", answer.out);
+    }
+    // The manifest has its own source.
+    let field = "spec:\n  telemetry: {endpoint: \"http://10.0.0.7:9400/metrics\"}\n";
+    let file = edited_sample(&[("spec:\n", field)]);
+    let answer = healthy().types(&format!("doctor -f {}", file.path().display())).await;
+    assert!(!answer.out.contains("DCGM exporter"), "{}", answer.out);
+}
+
 /// A flag wins over a variable, and the value of another object is not read.
 #[tokio::test]
 async fn what_is_set_in_another_way_is_no_gap() {

@@ -25,7 +25,7 @@ async fn a_trial_is_read_step_by_step() {
     let seen = world.observe(Need::Trial).await;
     let trial = seen.trial.present().unwrap();
     assert!(trial.pod.is_some() && !job::is_over(trial.job.as_ref().unwrap()));
-    assert_eq!(trial.record, Seen::NotAsked, "a running container's log is not read");
+    assert_eq!(trial.record, Seen::NotAsked, "a running container has no record");
 
     world.put_result(1);
     let seen = world.observe(Need::Trial).await;

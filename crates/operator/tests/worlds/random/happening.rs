@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perfval_cluster::PERMISSIONS;
 use perfval_testkit::api_server::{Fault, Strike};
-use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
+use perfval_testkit::inventory::Cluster as Hardware;
 use perfval_testkit::world::{Answer, Faults, Trial};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -236,10 +236,7 @@ fn edit_node(rig: &Rig, node: usize, change: impl FnOnce(&mut Value)) {
 }
 
 fn put_node(rig: &Rig, name: &str) {
-    let hardware = Hardware::empty()
-        .node(NodeBuilder::named(name))
-        .slice(SliceBuilder::of(name).gpus(2));
-    for object in hardware.objects() {
+    for object in Hardware::of_nodes_with(&[name], 2).objects() {
         rig.server.put(object);
     }
 }

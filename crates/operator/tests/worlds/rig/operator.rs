@@ -16,6 +16,7 @@ use kube::core::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
+use perfval_api::Phase;
 use perfval_cluster::{Cluster, Copied, Copies, EndpointAccess, TimeSource, Wakeups};
 use perfval_operator::context::Context;
 use perfval_operator::controller::reconcile;
@@ -30,12 +31,14 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Passes at once, as many as the process's default.
+/// Passes at once, half of the process's default.
 const WORKERS: usize = 8;
 /// A child's change starts a pass after this time, with those that come meanwhile.
 const DEBOUNCE: Duration = Duration::from_millis(10);
 /// Kinds whose changes wake the object that they belong to.
 const WATCHED: [&str; 4] = ["jobs", "pods", "resourceclaims", "dynamographdeployments"];
+/// Objects in Pending are woken so long after a change of Dynamo's CRD.
+const DISCOVERY_LAG: Duration = Duration::from_secs(2);
 /// How often a process that works alone looks at what its watches bring.
 const LISTENS: Duration = Duration::from_millis(50);
 
@@ -140,8 +143,8 @@ impl Operator {
                 if let Some(owner) = change.object["metadata"]["labels"]["perfvalidation.dev/name"].as_str() {
                     self.wake((change.namespace, owner.to_owned()), now + DEBOUNCE);
                 }
-            } else if change.plural == "customresourcedefinitions" {
-                self.wake_all(now + DEBOUNCE);
+            } else if change.plural == "customresourcedefinitions" && change.kind != "DELETED" {
+                self.wake_if(|object| object.phase() == Some(Phase::Pending), now + DISCOVERY_LAG);
             }
         }
     }
@@ -153,8 +156,13 @@ impl Operator {
 
     /// Everything is listed anew.
     pub fn wake_all(&mut self, at: Instant) {
-        let all: Vec<Key> = self.known.keys().cloned().collect();
-        for key in all {
+        self.wake_if(|_| true, at);
+    }
+
+    fn wake_if(&mut self, is_wanted: impl Fn(&Stored) -> bool, at: Instant) {
+        let wanted = self.known.iter().filter(|(_, object)| is_wanted(object));
+        let wanted: Vec<Key> = wanted.map(|(key, _)| key.clone()).collect();
+        for key in wanted {
             self.wake(key, at);
         }
     }

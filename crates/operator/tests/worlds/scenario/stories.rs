@@ -156,6 +156,15 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
+/// One worker on both GPUs of its node.
+pub fn tensor_parallel() -> Scenario {
+    Scenario {
+        name: "a worker with two GPUs",
+        spec: || with(&json!({"workload": {"dynamo": {"worker": {"gpus": 2}}}})),
+        ..BASE
+    }
+}
+
 /// Runs in a cluster that takes its time, as any does now and then.
 pub fn lagging() -> Vec<Scenario> {
     vec![

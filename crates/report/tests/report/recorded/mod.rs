@@ -13,6 +13,19 @@ use serde_json::{Value, json};
 pub use saved::Saved;
 use saved::{Line, lines, one_run, root, saved};
 
+/// Every run of an ordinary size.
+pub fn all() -> Vec<Saved> {
+    vec![
+        healthy(),
+        slow(),
+        shared(),
+        broken(),
+        frozen(),
+        starved(),
+        with_requests(),
+    ]
+}
+
 pub fn sequential() -> Value {
     json!({"rule": "Sequential", "errorBoundPercent": 5, "max": 8})
 }
@@ -158,7 +171,7 @@ pub fn large() -> Saved {
     saved("large", &run, &gates, &json!({"rule": "All", "max": 20}))
 }
 
-/// What AIPerf's record of so many requests says, a hundred of them in each second.
+/// Times of this many requests, a hundred of them in each second.
 pub fn requests(count: u32) -> RequestTimes {
     RequestTimes::read(record(count).as_bytes()).expect("it is text")
 }

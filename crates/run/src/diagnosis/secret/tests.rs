@@ -16,7 +16,7 @@ fn redactor(env: &Value) -> Redactor {
 
 #[test]
 fn a_saved_trial_has_no_secrets() {
-    let redactor = redactor(&json!([]));
+    let redactor = redactor(&json!([{"name": "DB_PASSWORD", "value": r#"pa"ss\word"#}]));
     let payload = |text: &str| {
         let outcome = Outcome::Failure(Failure::Exited { tail: text.to_owned() });
         let record = json!({"nonce": "n", "exitCode": 1, "outcome": outcome});
@@ -27,11 +27,13 @@ fn a_saved_trial_has_no_secrets() {
         redactor.redact_payload(&mut payload);
         serde_json::to_string(&payload).expect("JSON")
     };
-    let secret = payload("--hf-token plain-old-token");
-    assert!(
-        !secret.contains("plain-old-token") && !secret.contains("command"),
-        "{secret}"
-    );
+    for (text, secret) in [
+        ("--hf-token plain-old-token", "plain-old-token"),
+        (r#"login with pa"ss\word"#, r"ss\\word"),
+    ] {
+        let saved = payload(text);
+        assert!(!saved.contains(secret) && !saved.contains("command"), "{saved}");
+    }
     assert!(payload("--streaming").contains(r#"{"command":"--streaming"}"#));
     let cut = payload("refused plain-old-to…");
     assert!(cut.contains("refused [hidden]…"), "{cut}");

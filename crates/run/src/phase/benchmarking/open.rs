@@ -102,7 +102,6 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
         return match signs::worst_in_deployment(pass, pods) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
-                record_crash(pass, &workers);
                 pass.not_ready(None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(Verdict::Error, why)
@@ -151,24 +150,20 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// Records a crash since the last trial in a run that ends between two trials.
-pub(in crate::phase) fn record_last_crash(pass: &mut Pass<'_>) {
+/// Records a crash since the last trial in that trial, because the run ends before another one.
+pub(crate) fn record_last_crash(pass: &mut Pass<'_>) {
     let Some(all) = pass.seen.pods.present() else {
         return;
     };
     let claims = pass.seen.claims.present().map_or(&[][..], Vec::as_slice);
     let pods = Pods::new(all, &pass.run.id());
     let workers = readiness::workers(&pods, claims, result::seen_last(pass), &pass.seen.endings);
-    record_crash(pass, &workers);
-}
-
-/// Records a crash since the last trial in that trial, because no other one follows.
-fn record_crash(pass: &mut Pass<'_>, workers: &[WorkerPod]) {
-    let crash = lost_before(pass, workers).filter(|(cause, _)| cause.worker_loss() == Some(WorkerLoss::Crashed));
+    let crash = lost_before(pass, &workers).filter(|(cause, _)| cause.worker_loss() == Some(WorkerLoss::Crashed));
     let Some((cause, what)) = crash else {
         return;
     };
-    let Some(last) = pass.status.state.trials.last_mut() else {
+    let last = pass.status.state.trials.last_mut();
+    let Some(last) = last.filter(|trial| trial.outcome.is_some()) else {
         return;
     };
     last.worker_loss = last.worker_loss.max(cause.worker_loss());

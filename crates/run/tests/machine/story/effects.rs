@@ -35,15 +35,24 @@ impl Story {
                 }
             }
             Effect::Delete(child) => {
-                if !self.stuck {
-                    self.children.retain(|existing| existing.id != child);
-                    self.deployed &= child.kind != ChildKind::Deployment;
-                }
+                let deleted = self.children.iter_mut().filter(|existing| existing.id == child);
+                deleted.for_each(|child| child.deleting = true);
+                self.finish_deletions();
             }
             Effect::DeleteSelf => {
                 self.delete();
             }
         }
+    }
+
+    /// Removes what is being deleted, unless finalizers hold it.
+    pub(super) fn finish_deletions(&mut self) {
+        if self.stuck {
+            return;
+        }
+        let is_gone = |child: &Child| child.deleting && child.id.kind == ChildKind::Deployment;
+        self.deployed &= !self.children.iter().any(is_gone);
+        self.children.retain(|child| !child.deleting);
     }
 
     fn child(&mut self, kind: ChildKind, name: &str) {

@@ -18,8 +18,8 @@ use super::Story;
 pub struct Around {
     pub node: Seen<NodeSeen>,
     pub refusals: Vec<PodEvent>,
-    /// Labels of pods and claims that others made.
-    pub helpers: Vec<Value>,
+    /// Pods (`Workload`) and claims that others made, by their labels.
+    pub helpers: Vec<(Need, Value)>,
     /// Status of the pod that fills the model cache.
     pub filler: Option<Value>,
     pub filler_log: Option<&'static str>,
@@ -69,14 +69,16 @@ impl Story {
                 }
                 Need::Claims if self.unreadable => seen.claims = Seen::Unknown("GET claims: 403".into()),
                 Need::Claims => {
-                    let helpers = self.around.helpers.iter().map(|labels| {
+                    let helpers = self.around.helpers.iter().filter(|(kind, _)| *kind == Need::Claims);
+                    let helpers = helpers.map(|(_, labels)| {
                         let claim = json!({"metadata": {"name": "helper", "labels": labels}, "spec": {}});
                         serde_json::from_value(claim).expect("well-formed")
                     });
                     seen.claims = Seen::Present(self.claims().into_iter().chain(helpers).collect());
                 }
                 Need::Workload => {
-                    let helpers = self.around.helpers.iter().map(|labels| {
+                    let helpers = self.around.helpers.iter().filter(|(kind, _)| *kind == Need::Workload);
+                    let helpers = helpers.map(|(_, labels)| {
                         let pod = json!({"metadata": {"name": "helper", "labels": labels}});
                         serde_json::from_value(pod).expect("well-formed")
                     });
@@ -173,7 +175,11 @@ impl Story {
             let healthy = (8 - self.plugin_faulty).to_string();
             let node = NodeBuilder::named("n1").offers("nvidia.com/gpu", &healthy);
             cluster = cluster.node(node.has_in_all("nvidia.com/gpu", "8"));
-            let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
+            let pod = |n: usize| {
+                let (pod, gpu) = (format!("train-{n}"), format!("GPU-{}", 7 - n));
+                let pod = PodBuilder::on("n1", &pod).requests("nvidia.com/gpu", "1");
+                pod.has_devices("nvidia.com/gpu", &[gpu.as_str()])
+            };
             cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
         }
         let mut inventory = cluster.inventory();

@@ -89,6 +89,12 @@ impl Story {
         };
         let mut labels = self.object.spec.pod_template.metadata.labels.clone();
         labels.insert("perfvalidation.dev/run".into(), self.id());
+        let ended = ended.to_rfc3339();
+        let mut conditions =
+            vec![json!({"type": end, "status": "True", "lastTransitionTime": ended, "reason": reason})];
+        if self.jobs_were_suspended {
+            conditions.push(json!({"type": "Suspended", "status": "False", "reason": "JobResumed"}));
+        }
         serde_json::from_value(json!({
             "metadata": {
                 "name": "j", "uid": format!("{}-{:?}", self.job_uid, self.trial_job),
@@ -99,9 +105,7 @@ impl Story {
                 }],
             },
             "spec": {"suspend": self.queued, "template": {}},
-            "status": {"conditions": [
-                {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": reason},
-            ]},
+            "status": {"conditions": conditions},
         }))
         .expect("well-formed")
     }

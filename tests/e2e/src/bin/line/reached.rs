@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Reached {
     /// All of it, after so many seconds.
     After(f64),
-    /// So many of so many.
+    /// Count that was reached, of all.
     Only(usize, usize),
 }
 

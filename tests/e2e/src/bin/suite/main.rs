@@ -199,8 +199,10 @@ async fn guarded(labs: &[Fresh], work: impl Future<Output = io::Result<u8>>) -> 
         _ = interrupt.recv() => Ok(INTERRUPTED),
         _ = terminate.recv() => Ok(INTERRUPTED),
     };
+    let mut down: io::Result<()> = Ok(());
     for lab in labs {
-        lab.down().await?;
+        down = down.and(lab.down().await);
     }
-    done
+    let code = done?;
+    down.map(|()| code)
 }

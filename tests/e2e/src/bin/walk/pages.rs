@@ -85,17 +85,12 @@ impl Pages {
     }
 }
 
-struct Page {
-    path: String,
-    text: String,
-}
+struct Page(documentation::Page);
 
 impl Page {
     fn read(root: &Path, path: &str) -> Outcome<Self> {
-        Ok(Self {
-            path: path.to_owned(),
-            text: fs::read_to_string(root.join(path))?,
-        })
+        let text = fs::read_to_string(root.join(path))?;
+        Ok(Self(documentation::Page::new(path, &text)))
     }
 
     /// The commands of the first shell block with these words.
@@ -105,7 +100,11 @@ impl Page {
 
     /// The first command in a line of text or a table that has these words, for the sample.
     fn command(&self, words: &str) -> Outcome<String> {
-        let quoted = self.text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let quoted = self
+            .0
+            .text()
+            .lines()
+            .flat_map(|line| line.split('`').skip(1).step_by(2));
         let mut commands = quoted.filter(|quoted| quoted.starts_with("kubectl "));
         let found = commands.find(|command| command.contains(words));
         found
@@ -114,14 +113,13 @@ impl Page {
     }
 
     fn find(&self, language: &str, words: &str) -> Outcome<documentation::Block> {
-        let page = documentation::Page::new(&self.path, &self.text);
-        let mut blocks = page.blocks().into_iter();
+        let mut blocks = self.0.blocks().into_iter();
         let found = blocks.find(|block| block.language == language && block.text.contains(words));
         found.ok_or_else(|| self.lacks(words))
     }
 
     fn lacks(&self, words: &str) -> Box<dyn std::error::Error> {
-        format!("{} has no `{words}`", self.path).into()
+        format!("{} has no `{words}`", self.0.path).into()
     }
 }
 
@@ -129,7 +127,7 @@ impl Page {
 mod tests {
     use std::path::Path;
 
-    use super::{Page, Pages};
+    use super::{Page, Pages, documentation};
 
     #[test]
     fn the_pages_have_every_step() {
@@ -156,10 +154,7 @@ kubectl get pods
 |---|---|
 | wait | `spec` and `kubectl wait x` |
 ";
-        let page = Page {
-            path: "page.md".into(),
-            text: text.into(),
-        };
+        let page = Page(documentation::Page::new("page.md", text));
         let block = page.block("install b").expect("it is there");
         assert_eq!(block, ["helm install b    --wait", "kubectl get pods"]);
         assert_eq!(page.command("wait").expect("it is there"), "kubectl wait x");

@@ -6,10 +6,8 @@ use super::device::Gpu;
 use super::{Site, Workshop};
 use crate::oracle::NODE_LABEL;
 
-/// A slice before it has a name.
-struct Slice {
-    content: (&'static str, Vec<Value>),
-}
+/// Field of a slice, and its devices or counters.
+type Published = (&'static str, Vec<Value>);
 
 impl Workshop {
     /// Publishes the GPUs of a node in a pool of its own.
@@ -51,19 +49,12 @@ impl Workshop {
             site.has("several slices");
         }
         let per_slice = devices.len().div_ceil(parts).max(1);
-        let mut slices: Vec<Slice> = devices
+        let mut slices: Vec<Published> = devices
             .chunks(per_slice)
-            .map(|part| Slice {
-                content: ("devices", part.to_vec()),
-            })
+            .map(|part| ("devices", part.to_vec()))
             .collect();
         if !counters.is_empty() {
-            slices.insert(
-                0,
-                Slice {
-                    content: ("sharedCounters", counters),
-                },
-            );
+            slices.insert(0, ("sharedCounters", counters));
         }
         let generation = self.draw.pick(&[1, 1, 1, 2, 7]);
         let mut announced = slices.len();
@@ -81,34 +72,26 @@ impl Workshop {
                 device["name"] = json!(format!("old-{index}"));
                 device.as_object_mut().map(|device| device.remove("consumesCounters"));
             }
-            self.slice(
-                pool,
-                target,
-                (generation - 1, 1),
-                90,
-                &Slice {
-                    content: ("devices", stale),
-                },
-            );
+            self.slice(pool, target, (generation - 1, 1), 90, &("devices", stale));
         }
         let own_node = json!({ "nodeName": site.name });
         for (number, slice) in slices.iter().enumerate() {
             // Counters have no node of their own.
-            let per_device = slice.content.0 == "sharedCounters" && target["perDeviceNodeSelection"] == true;
+            let per_device = slice.0 == "sharedCounters" && target["perDeviceNodeSelection"] == true;
             let target = if per_device { &own_node } else { target };
             self.slice(pool, target, (generation, announced), number, slice);
         }
     }
 
     /// Two devices of one name in different slices: no scheduler uses such a pool.
-    fn break_pool(site: &mut Site, slices: &mut [Slice]) {
+    fn break_pool(site: &mut Site, slices: &mut [Published]) {
         let named: Vec<usize> = (0..slices.len())
-            .filter(|index| slices[*index].content.0 == "devices")
+            .filter(|index| slices[*index].0 == "devices")
             .collect();
         if let [first, second, ..] = named[..] {
             site.has("invalid pool");
             site.refusals.push("PoolInvalid");
-            slices[second].content.1[0]["name"] = slices[first].content.1[0]["name"].clone();
+            slices[second].1[0]["name"] = slices[first].1[0]["name"].clone();
         }
     }
 
@@ -118,9 +101,7 @@ impl Workshop {
         target: &Value,
         (generation, announced): (usize, usize),
         number: usize,
-        Slice {
-            content: (field, items),
-        }: &Slice,
+        (field, items): &Published,
     ) {
         let driver = &self.driver;
         let mut slice = json!({
@@ -186,10 +167,7 @@ impl Workshop {
         for site in &mut sites[1..] {
             site.features.extend(held.iter().copied());
         }
-        let slice = Slice {
-            content: ("devices", devices),
-        };
-        self.slice(&maker.name, &target, (1, 1), 0, &slice);
+        self.slice(&maker.name, &target, (1, 1), 0, &("devices", devices));
     }
 
     /// Rules that taint devices without touching slices; whether one of them is for the devices of every cluster.

@@ -13,7 +13,7 @@ pub struct Question {
     pub tolerations: Value,
     /// Taints of devices that the spec bears.
     pub device_tolerations: Value,
-    /// Whether only nodes labelled `pool=a` are wanted.
+    /// True if only arm64 nodes are wanted.
     pub selective: bool,
     worker: Value,
     frontend: &'static str,

@@ -88,7 +88,7 @@ impl Operator {
         lines.collect::<Vec<String>>().join("\n")
     }
 
-    /// Seconds until it has looked at so many objects: those of its planner, and one pass for each other one.
+    /// Seconds until the sum of its passes and of the runs in its plan is so many. An object may have several passes.
     pub async fn looked_at(&mut self, objects: usize, limit: Duration) -> Outcome<f64> {
         let began = Instant::now();
         let mut seen = 0;

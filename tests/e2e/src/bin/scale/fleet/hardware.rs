@@ -177,6 +177,8 @@ pub fn random(of: &impl Hash) -> fastrand::Rng {
 
 #[cfg(test)]
 mod tests {
+    use perfval_fleet::prior::prior;
+
     use super::*;
 
     #[test]
@@ -211,7 +213,8 @@ mod tests {
             .collect();
         let mean = healthy.iter().sum::<f64>() / healthy.len() as f64;
         let variance = healthy.iter().map(|speed| (speed - mean).powi(2)).sum::<f64>() / healthy.len() as f64;
-        let expected = (NODE.powi(2) + GPU.powi(2)).sqrt();
+        let prior = prior(&environment(0).0.replace(' ', "-"));
+        let expected = (prior.node.powi(2) + prior.gpu.powi(2)).sqrt();
         assert!((variance.sqrt() / expected - 1.0).abs() < 0.1, "{}", variance.sqrt());
     }
 }

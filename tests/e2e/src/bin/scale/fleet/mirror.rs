@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, TypeMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use perfval_api::meta::RUN_LABEL;
 use perfval_testkit::api_server::ApiServer;
@@ -35,6 +35,8 @@ pub struct Mirror {
 /// Objects of one kind.
 struct Followed {
     plural: &'static str,
+    /// Items of a list of built-in kinds have none.
+    types: TypeMeta,
     events: UnboundedReceiver<Result<Event<DynamicObject>, watcher::Error>>,
     /// Those of a list that is being read again.
     listed: HashSet<Whose>,
@@ -87,6 +89,10 @@ impl Mirror {
             });
             Followed {
                 plural: kind.2,
+                types: TypeMeta {
+                    api_version: kind.0.to_owned(),
+                    kind: kind.1.to_owned(),
+                },
                 events,
                 listed: HashSet::new(),
             }
@@ -139,8 +145,9 @@ impl Mirror {
         Ok(())
     }
 
-    fn put(&mut self, place: usize, object: DynamicObject) -> Outcome<()> {
+    fn put(&mut self, place: usize, mut object: DynamicObject) -> Outcome<()> {
         let of = whose(&object);
+        object.types = Some(self.followed[place].types.clone());
         match self.followed[place].plural {
             "pods" => {
                 let version = object

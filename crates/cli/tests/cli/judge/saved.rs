@@ -1,10 +1,5 @@
 //! Saved trials: payloads of the runner, packed or not, and the ConfigMap of a run's results.
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_verdict::aiperf;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -13,7 +8,8 @@ use perfval_verdict::workers::{EngineWork, Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
-use super::{Desk, fixture, judge, text};
+use super::super::bundle::gzip;
+use super::{CaseFolder, fixture, judge, text};
 
 /// A payload as the runner logs it: four workers with these rates.
 fn payload(export: &str, rates: [i64; 4]) -> String {
@@ -65,17 +61,11 @@ fn good() -> String {
     payload("success", [20; 4])
 }
 
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text.as_bytes()).expect("packed");
-    encoder.finish().expect("packed")
-}
-
 /// A results ConfigMap as `kubectl get configmap -o json` prints it, with the same payload for each of these trials.
 fn results(summary: &Value, payload: &str, numbers: &[i64]) -> Value {
     let packed = numbers
         .iter()
-        .map(|number| (format!("trial-{number}.json.gz"), ByteString(gzip(payload))));
+        .map(|number| (format!("trial-{number}.json.gz"), gzip(payload)));
     let results = ConfigMap {
         data: Some([("summary.json".to_owned(), summary.to_string())].into()),
         binary_data: Some(packed.collect()),
@@ -110,14 +100,14 @@ fn trial_with_loss(number: i64, outcome: &str, cause: Cause, loss: &str) -> Valu
 
 #[test]
 fn saved_trials_are_judged_with_what_the_workers_did() {
-    let desk = Desk::new();
-    let manifest = desk.manifest(&json!({}));
+    let folder = CaseFolder::new();
+    let manifest = folder.manifest(&json!({}));
     let payload = payload("slow-worker-least-loaded", [20, 2, 20, 20]);
     let mut results = results(&summary(&json!({"trials": [trial(1, "Miss")]})), &payload, &[1]);
     for file in [
-        desk.file("trial-1.json", &payload),
-        desk.file("trial-1.json.gz", gzip(&payload)),
-        desk.file("results.json", results.to_string()),
+        folder.file("trial-1.json", &payload),
+        folder.file("trial-1.json.gz", gzip(&payload).0),
+        folder.file("results.json", results.to_string()),
     ] {
         let answer = judge(&manifest, std::slice::from_ref(&file), &[]);
         assert_eq!(answer.code, 1, "{}: {answer:?}", file.display());
@@ -133,31 +123,35 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
 
     let mut incomplete = results.clone();
     incomplete["data"]["omitted.txt"] = "trial 2: 900000 bytes packed".into();
-    let answer = judge(&manifest, &[desk.file("incomplete.json", incomplete.to_string())], &[]);
+    let answer = judge(
+        &manifest,
+        &[folder.file("incomplete.json", incomplete.to_string())],
+        &[],
+    );
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.complaint.contains("trial 2"), "{answer:?}");
+    assert!(answer.err.contains("trial 2"), "{answer:?}");
     let mut incomplete = results.clone();
     let mut open = trial(4, "Pass");
     open["outcome"] = Value::Null;
     let trials = json!([trial(1, "Miss"), trial(2, "Miss"), trial(3, "Invalid"), open]);
     incomplete["data"]["summary.json"] = json!({ "trials": trials }).to_string().into();
-    let answer = judge(&manifest, &[desk.file("missing.json", incomplete.to_string())], &[]);
+    let answer = judge(&manifest, &[folder.file("missing.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.complaint.ends_with("cannot be repeated: 2\n"), "{answer:?}");
+    assert!(answer.err.ends_with("cannot be repeated: 2\n"), "{answer:?}");
     incomplete["data"] = json!({});
-    let answer = judge(&manifest, &[desk.file("unknown.json", incomplete.to_string())], &[]);
+    let answer = judge(&manifest, &[folder.file("unknown.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.complaint.contains("no summary.json"), "{answer:?}");
+    assert!(answer.err.contains("no summary.json"), "{answer:?}");
 
     results["binaryData"] = json!({});
-    let answer = judge(&manifest, &[desk.file("empty.json", results.to_string())], &[]);
+    let answer = judge(&manifest, &[folder.file("empty.json", results.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
 }
 
 /// Each of these runs was judged by more than the measurements of its trials.
 #[test]
 fn a_saved_run_gets_the_verdict_of_the_operator() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let good = good();
     let single = json!({});
     let sequential = json!({"trials": {"rule": "Sequential"}});
@@ -187,7 +181,7 @@ fn a_saved_run_gets_the_verdict_of_the_operator() {
         json!({"trials": [first, trial(2, "Pass"), trial(3, "Pass")]})
     };
     let lost = json!({"trials": [trial(1, "Pass"), trial(2, "Invalid"), trial(3, "Pass")]});
-    let cases: [(&Value, &Value, &[i64], i32, &str); 7] = [
+    let cases: [(&Value, &Value, &[i64], u8, &str); 7] = [
         (&single, &missing, &[1], 1, "Failed GPUsMissing: n1 has 7 of 8 GPUs"),
         (&bandwidth, &known_product, &[1], 0, "Passed GatesMet"),
         (
@@ -228,8 +222,8 @@ fn a_saved_run_gets_the_verdict_of_the_operator() {
     ];
     for (spec, fields, payloads, code, words) in cases {
         let results = results(&summary(fields), &good, payloads);
-        let file = desk.file("results.json", results.to_string());
-        let answer = judge(&desk.manifest(spec), &[file], &[]);
+        let file = folder.file("results.json", results.to_string());
+        let answer = judge(&folder.manifest(spec), &[file], &[]);
         assert_eq!(answer.code, code, "{fields}: {answer:?}");
         assert!(answer.out.contains(words), "{fields}: no {words:?} in {}", answer.out);
     }
@@ -237,7 +231,7 @@ fn a_saved_run_gets_the_verdict_of_the_operator() {
 
 #[test]
 fn a_saved_run_is_judged_with_the_gpus_of_its_workers() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let mut payload: Value = serde_json::from_str(&good()).expect("JSON");
     let broken = json!({"uuid": "GPU-b", "index": 1, "readings": 60, "doubleBitErrors": {"value": 2, "at": 5}});
     payload["record"]["gpus"] = json!({"pages": 60, "gpus": [broken]});
@@ -250,22 +244,22 @@ fn a_saved_run_is_judged_with_the_gpus_of_its_workers() {
         "workerPods": [worker],
     });
     let results = results(&summary(&fields), &payload.to_string(), &[1]);
-    let file = desk.file("results.json", results.to_string());
-    let answer = judge(&desk.manifest(&json!({})), &[file], &[]);
+    let file = folder.file("results.json", results.to_string());
+    let answer = judge(&folder.manifest(&json!({})), &[file], &[]);
     let words = "worker worker-b (GPU 1, GPU-b): 2 double-bit ECC errors in second 5";
     assert!(answer.out.contains(words), "no {words:?} in {answer:?}");
 }
 
 #[test]
 fn results_that_do_not_decide_alone_are_refused() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let gates = json!([
         {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},
         {"name": "own-past", "metric": "OwnPastPercent", "operator": ">=", "threshold": "90"},
     ]);
-    let own_past = desk.folder.path().join("own-past.yaml");
-    std::fs::rename(desk.manifest(&json!({ "gates": gates })), &own_past).expect("renamed");
-    let plain = desk.manifest(&json!({}));
+    let own_past = folder.path().join("own-past.yaml");
+    std::fs::rename(folder.manifest(&json!({ "gates": gates })), &own_past).expect("renamed");
+    let plain = folder.manifest(&json!({}));
 
     let good = good();
     let trials = json!([trial(1, "Pass")]);
@@ -273,7 +267,7 @@ fn results_that_do_not_decide_alone_are_refused() {
         let gate = json!({"name": "own-past", "observed": observed, "effective": "90", "result": "Missed"});
         summary(&json!({ "trials": trials, "gates": [gate] }))
     };
-    let file = |name: &str, results: Value| desk.file(name, results.to_string());
+    let file = |name: &str, results: Value| folder.file(name, results.to_string());
     let run = file("run.json", results(&compared(Value::Null), &good, &[1]));
     let reference = file("reference.json", results(&compared(json!("80")), &good, &[1]));
     let unlisted = file("unlisted.json", results(&compared(Value::Null), &good, &[1, 2]));
@@ -298,7 +292,7 @@ fn results_that_do_not_decide_alone_are_refused() {
     for (manifest, files, flags, words) in refused {
         let answer = judge(manifest, &files, flags);
         assert_eq!(answer.code, 2, "{words}: {answer:?}");
-        assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
+        assert!(answer.err.contains(words), "no {words:?} in {}", answer.err);
     }
     let accepted: [(_, &[&str]); 2] = [(&plain, &["--gpus", "4", "--node-gpus", "8"]), (&own_past, &[])];
     for (manifest, flags) in accepted {

@@ -1,4 +1,4 @@
-//! Every rule and bound of the CRD, by an independent CEL evaluator and JSON schema validator.
+//! Every rule and bound of `PerfValidation`.
 
 use std::collections::BTreeSet;
 
@@ -6,33 +6,10 @@ use perfval_api::admission::Admission;
 use perfval_testkit::admission::{Case, Rejected, cases, with_spec};
 use serde_json::{Value, json};
 
-/// Bounds of Kubernetes' own types: one general case per kind, not one per field.
-const EMBEDDED: [&str; 8] = [
-    "/env/items/",
-    "/tolerations/items/",
-    "/deviceTolerations/items/",
-    "/resources/",
-    "/securityContext/",
-    "/containerSecurityContext/",
-    "/tokenSecretRef/",
-    "/imagePullSecrets/items/",
-];
+use super::{bounds, rules, walk};
 
 fn admission() -> Admission {
     Admission::new().expect("the CRD's schema compiles")
-}
-
-/// Visits each schema with its location in the whole.
-fn walk(schema: &Value, location: &str, visit: &mut dyn FnMut(&Value, &str)) {
-    visit(schema, location);
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        walk(property, &format!("{location}/properties/{name}"), visit);
-    }
-    for part in ["items", "additionalProperties"] {
-        if schema[part].is_object() {
-            walk(&schema[part], &format!("{location}/{part}"), visit);
-        }
-    }
 }
 
 #[test]
@@ -75,7 +52,7 @@ fn what_is_admitted_has_its_defaults() {
 }
 
 #[test]
-fn what_is_no_field_and_no_perfvalidation_is_named() {
+fn unknown_fields_and_other_kinds_are_refused() {
     let misspelt = with_spec(json!({"gate": [], "benchmark": {"inputToken": 5}}));
     let paths = |manifest: &Value| -> Vec<String> {
         let refusals = admission().admit(manifest).expect_err("refused");
@@ -107,42 +84,20 @@ fn every_rule_is_broken_by_a_case() {
             broken.extend(refusals.filter(|r| r.message.contains(words)).map(|r| r.rule));
         }
     }
-    let mut rules = BTreeSet::new();
-    walk(admission.schema(), "", &mut |schema, location| {
-        let names = location
-            .split('/')
-            .filter(|part| !["", "properties", "items"].contains(part));
-        let path = names.collect::<Vec<_>>().join(".");
-        for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
-            assert!(rule["message"].is_string(), "{path}: a rule without a message");
-            rules.insert(format!("{path} {}", rule["rule"].as_str().unwrap()));
-        }
-    });
+    let rules = rules(admission.schema());
     let unbroken: Vec<_> = rules.difference(&broken).collect();
     assert!(unbroken.is_empty(), "no case breaks {unbroken:#?}");
 }
 
 #[test]
 fn every_bound_of_our_own_fields_is_broken_by_a_case() {
-    const BOUNDS: [&str; 6] = ["minimum", "maximum", "maxLength", "maxItems", "maxProperties", "enum"];
-
     let admission = admission();
     let refused = cases().into_iter().filter(|case| case.rejected.is_some());
     let broken: BTreeSet<_> = refused
         .flat_map(|case| admission.by_bounds(&case.manifest))
         .map(|refusal| refusal.rule)
         .collect();
-    let mut bounds = BTreeSet::new();
-    walk(
-        &admission.schema()["properties"]["spec"],
-        "/properties/spec",
-        &mut |schema, location| {
-            if !EMBEDDED.iter().any(|part| location.contains(part)) {
-                let here = BOUNDS.iter().filter(|bound| schema.get(**bound).is_some());
-                bounds.extend(here.map(|bound| format!("{location}/{bound}")));
-            }
-        },
-    );
+    let bounds = bounds(admission.schema());
     let unbroken: Vec<_> = bounds.difference(&broken).collect();
     assert!(unbroken.is_empty(), "no case breaks {unbroken:#?}");
 }

@@ -1,8 +1,11 @@
 //! Every rule and bound of `PerfValidationPolicy` of its own.
 
-use perfval_api::admission::Admission;
+use kube::core::cel::Validator;
+use perfval_api::admission::{Admission, Refusal};
 use perfval_api::fleet::{NodeOrder, PerfValidationPolicy};
 use serde_json::{Value, json};
+
+use super::list_unbroken;
 
 fn admission() -> Admission {
     Admission::for_policies().expect("the CRD's schema compiles")
@@ -31,21 +34,16 @@ fn smallest() -> Value {
 
 /// Smallest policy with one value at a JSON pointer below its spec.
 fn with(pointer: &str, value: &Value) -> Value {
-    let mut policy = smallest();
-    let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
-    let mut at = &mut policy["spec"];
-    for part in parent.split('/').filter(|part| !part.is_empty()) {
-        at = match part.parse::<usize>() {
-            Ok(index) => &mut at[index],
-            Err(_) => &mut at[part],
-        };
-    }
-    if let Some(list) = at.as_array_mut() {
-        list.push(value.clone());
-    } else {
-        at[field] = value.clone();
-    }
-    policy
+    super::with(smallest(), pointer, value)
+}
+
+/// Converts `/budgets/0/nodes` to `spec.budgets[0].nodes`.
+fn dotted(pointer: &str) -> String {
+    let parts = pointer.split('/').skip(1);
+    parts.fold("spec".to_owned(), |path, part| match part.parse::<usize>() {
+        Ok(index) => format!("{path}[{index}]"),
+        Err(_) => format!("{path}.{part}"),
+    })
 }
 
 #[test]
@@ -102,11 +100,28 @@ fn valid_values_are_accepted() {
     }
 }
 
-#[test]
-fn invalid_values_are_refused_with_the_remedy() {
+/// Values that are refused, and a part of the message. Without one the refusal is of this field.
+fn refused() -> Vec<(String, Value, &'static str)> {
     let spec = "/validationTemplate/spec";
     let metadata = "/validationTemplate/metadata";
-    let refused: Vec<(String, Value, &str)> = vec![
+    let zeros = |rest: &str| json!(format!("{}{rest}", "0".repeat(31)));
+    let many: Value = (0..33).map(|number| (format!("k{number}"), json!("v"))).collect();
+    let long = json!({"k": "v".repeat(4097)});
+    let ranges = [
+        ("/budgets/0/nodes", 0, 100_000),
+        ("/budgets/0/gpuMinutesPerDay", 0, 100_000_000),
+        ("/comparison/report/minimumEffectPercent", 1, 50),
+        ("/comparison/report/falseDiscoveryPercent", 1, 50),
+        ("/comparison/act/minimumEffectPercent", 1, 50),
+        ("/comparison/act/falseDiscoveryPercent", 1, 50),
+        ("/comparison/peers/minNodes", 3, 1000),
+        ("/validationHistory/failed", 1, 20),
+        ("/validationHistory/passed", 0, 20),
+    ];
+    let outside = ranges.into_iter().flat_map(|(pointer, least, most)| {
+        [least - 1, most + 1].map(|number: i64| (pointer.to_owned(), json!(number), ""))
+    });
+    let others: Vec<(String, Value, &str)> = vec![
         (
             "/nodeSelector".into(),
             json!({"matchExpressions": [{"key": "a", "operator": "Like"}]}),
@@ -115,6 +130,8 @@ fn invalid_values_are_refused_with_the_remedy() {
         ("/freshness/maxAge".into(), json!("59m"), "from 1h to 8760h"),
         ("/freshness/maxAge".into(), json!("8761h"), "from 1h to 8760h"),
         ("/freshness/maxAge".into(), json!("7d"), "from 1h to 8760h"),
+        ("/freshness/maxAge".into(), zeros("1h"), ""),
+        ("/freshness/measuredAfter".into(), json!("2".repeat(4097)), ""),
         (
             "/freshness/measuredAfter".into(),
             json!("2026-11-25T12:00:00+25:00"),
@@ -134,12 +151,10 @@ fn invalid_values_are_refused_with_the_remedy() {
             "a budget needs a limit",
         ),
         ("/budgets".into(), json!([{"nodes": 1, "reasons": ["Bored"]}]), ""),
-        ("/budgets/0/nodes".into(), json!(-1), ""),
-        ("/budgets/0/nodes".into(), json!(100_001), ""),
+        ("/budgets/0/reasons".into(), json!(vec!["Stale"; 5]), ""),
         ("/budgets/0/nodes".into(), json!("101%"), ""),
         ("/budgets/0/nodes".into(), json!("a few"), ""),
-        ("/budgets/0/gpuMinutesPerDay".into(), json!(-1), ""),
-        ("/budgets/0/gpuMinutesPerDay".into(), json!(100_000_001), ""),
+        ("/budgets/0/nodes".into(), json!("1000000"), ""),
         (
             "/budgets/0/window".into(),
             json!({"cron": "0 8 * * *", "duration": "10h"}),
@@ -161,6 +176,21 @@ fn invalid_values_are_refused_with_the_remedy() {
             "",
         ),
         (
+            "/budgets/1".into(),
+            json!({"nodes": 0, "window": {"cron": "0 8 * * *", "duration": zeros("1h")}}),
+            "",
+        ),
+        (
+            "/schedule".into(),
+            json!({"cron": format!("{} * * * *", "1".repeat(128))}),
+            "",
+        ),
+        (
+            "/schedule".into(),
+            json!({"cron": "0 1 * * *", "startingDeadline": zeros("1h")}),
+            "",
+        ),
+        (
             "/schedule".into(),
             json!({"cron": "@daily"}),
             "write cron's five fields",
@@ -174,16 +204,6 @@ fn invalid_values_are_refused_with_the_remedy() {
         ("/timeZone".into(), json!("a".repeat(65)), ""),
         ("/order".into(), json!("Random"), ""),
         ("/nodeFeedback/mode".into(), json!("Taint"), ""),
-        ("/comparison/report/minimumEffectPercent".into(), json!(0), ""),
-        ("/comparison/report/minimumEffectPercent".into(), json!(51), ""),
-        ("/comparison/report/falseDiscoveryPercent".into(), json!(0), ""),
-        ("/comparison/report/falseDiscoveryPercent".into(), json!(51), ""),
-        ("/comparison/peers/minNodes".into(), json!(2), ""),
-        ("/comparison/peers/minNodes".into(), json!(1001), ""),
-        ("/validationHistory/failed".into(), json!(0), ""),
-        ("/validationHistory/failed".into(), json!(21), ""),
-        ("/validationHistory/passed".into(), json!(-1), ""),
-        ("/validationHistory/passed".into(), json!(21), ""),
         (
             format!("{spec}/placement"),
             json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}}),
@@ -233,17 +253,52 @@ fn invalid_values_are_refused_with_the_remedy() {
             json!({"perfvalidation.dev/rerun": "1"}),
             "the operator sets what begins with",
         ),
+        (format!("{metadata}/labels"), many.clone(), ""),
+        (format!("{metadata}/labels"), long.clone(), ""),
+        (format!("{metadata}/annotations"), many, ""),
+        (format!("{metadata}/annotations"), long, ""),
     ];
+    others.into_iter().chain(outside).collect()
+}
+
+/// Smallest policy with a name that is no value of a label.
+fn with_a_long_name() -> Value {
+    let mut policy = smallest();
+    policy["metadata"]["name"] = json!("p".repeat(64));
+    policy
+}
+
+#[test]
+fn invalid_values_are_refused_with_the_remedy() {
     let admission = admission();
-    for (pointer, value, words) in refused {
+    for (pointer, value, words) in refused() {
         let refusals = admission.list_refusals(&with(&pointer, &value));
-        assert!(!refusals.is_empty(), "{pointer} {value}");
-        let is_explained = refusals.iter().any(|refusal| refusal.message.contains(words));
-        assert!(is_explained, "{pointer} {value}: {refusals:?}");
+        let path = dotted(&pointer);
+        let is_meant = |refusal: &Refusal| match words {
+            "" => refusal.path.starts_with(&path),
+            words => refusal.message.contains(words),
+        };
+        assert!(refusals.iter().any(is_meant), "{pointer} {value}: {refusals:?}");
     }
-    let mut long = smallest();
-    long["metadata"]["name"] = json!("p".repeat(64));
-    assert!(admission.list_refusals(&long)[0].message.contains("at most 63"));
+    let refusals = admission.list_refusals(&with_a_long_name());
+    assert!(refusals[0].message.contains("at most 63"), "{refusals:?}");
+}
+
+#[test]
+fn every_rule_and_bound_is_broken() {
+    let refused = refused().into_iter().map(|(pointer, value, _)| with(&pointer, &value));
+    let unbroken = list_unbroken(&admission(), refused.chain([with_a_long_name()]));
+    assert_eq!(unbroken, ["spec.validationTemplate.metadata.namespace self == oldSelf"]);
+}
+
+#[test]
+fn the_namespace_of_the_validations_never_changes() {
+    let update = |new: &Value| Validator::new().validate(admission().schema(), new, Some(&smallest()));
+    let changed = update(&with("/validationTemplate/metadata/namespace", &json!("other")));
+    let errors = changed.expect_err("a refusal").into_vec();
+    assert!(errors[0].message.contains("create another policy"), "{errors:?}");
+    let suspended = update(&with("/suspend", &json!(true)));
+    assert!(suspended.is_ok(), "{suspended:?}");
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Desk, judge, text};
+use super::{CaseFolder, judge, text};
 
 #[test]
 fn no_broken_file_ever_passes() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let whole = text("success");
-    let huge = desk.file("huge", "");
+    let huge = folder.file("huge", "");
     std::fs::OpenOptions::new()
         .write(true)
         .open(&huge)
@@ -35,9 +35,9 @@ fn no_broken_file_ever_passes() {
         ),
         ("5 MB", padded, "larger than"),
     ];
-    let broken = broken.map(|(name, content, words)| (name, desk.file(name, content), words));
+    let broken = broken.map(|(name, content, words)| (name, folder.file(name, content), words));
     for (name, file, words) in broken.into_iter().chain([("100 MB", huge, "larger than")]) {
-        let answer = judge(&desk.manifest(&json!({})), &[file], &["-o", "json"]);
+        let answer = judge(&folder.manifest(&json!({})), &[file], &["-o", "json"]);
         assert_eq!(answer.code, 4, "{name}: {answer:?}");
         let report = answer.json();
         assert_eq!(report["trials"][0]["outcome"], "Invalid", "{name}: {report:#}");
@@ -55,11 +55,11 @@ fn no_broken_file_ever_passes() {
 
 #[test]
 fn a_broken_export_in_a_whole_payload_is_a_case_for_the_pods_log() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let failure = json!({"failure": {"kind": "Malformed", "message": "EOF"}});
     let payload = json!({"record": {"nonce": "n", "exitCode": 1, "outcome": failure}});
-    let file = desk.file("payload", payload.to_string());
-    let report = judge(&desk.manifest(&json!({})), &[file], &["-o", "json"]).json();
+    let file = folder.file("payload", payload.to_string());
+    let report = judge(&folder.manifest(&json!({})), &[file], &["-o", "json"]).json();
     let remedy = report["trials"][0]["findings"][0]["remedy"]
         .as_str()
         .unwrap_or_default();
@@ -68,9 +68,9 @@ fn a_broken_export_in_a_whole_payload_is_a_case_for_the_pods_log() {
 
 #[test]
 fn the_reason_of_a_broken_file_is_there_once() {
-    let desk = Desk::new();
-    let file = desk.file("truncated", &text("success")[..100]);
-    let answer = judge(&desk.manifest(&json!({})), &[file], &[]);
+    let folder = CaseFolder::new();
+    let file = folder.file("truncated", &text("success")[..100]);
+    let answer = judge(&folder.manifest(&json!({})), &[file], &[]);
     let last = answer.out.lines().last().unwrap_or_default();
     assert!(last.starts_with("Error BenchmarkFailed: "), "{answer:?}");
     assert_eq!(last.matches("BenchmarkFailed").count(), 1, "{answer:?}");
@@ -79,15 +79,15 @@ fn the_reason_of_a_broken_file_is_there_once() {
 /// The benchmark is not to blame for a file that somebody named by mistake.
 #[test]
 fn a_file_of_another_kind_is_bad_input() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     for (name, content) in [
         ("a manifest", "kind: PerfValidation\nspec: {}\n"),
         ("a Pod", "{\"kind\": \"Pod\", \"metadata\": {}}"),
         ("an empty file", ""),
         ("a list", "[]"),
     ] {
-        let answer = judge(&desk.manifest(&json!({})), &[desk.file(name, content)], &[]);
+        let answer = judge(&folder.manifest(&json!({})), &[folder.file(name, content)], &[]);
         assert_eq!(answer.code, 2, "{name}: {answer:?}");
-        assert!(answer.complaint.contains("holds no trial"), "{name}: {answer:?}");
+        assert!(answer.err.contains("holds no trial"), "{name}: {answer:?}");
     }
 }

@@ -1,7 +1,10 @@
 //! Every rule and bound of `PerfBaseline`.
 
+use kube::core::cel::Validator;
 use perfval_api::admission::Admission;
 use serde_json::{Value, json};
+
+use super::list_unbroken;
 
 fn admission() -> Admission {
     Admission::for_baselines().expect("the CRD's schema compiles")
@@ -9,7 +12,7 @@ fn admission() -> Admission {
 
 /// Provided baseline with one value at a JSON pointer below its spec; null removes it.
 fn with(pointer: &str, value: &Value) -> Value {
-    let mut baseline = json!({
+    let baseline = json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfBaseline", "metadata": {"name": "b"},
         "spec": {
             "environment": {"digest": "0123456789ab", "product": "NVIDIA-H100-80GB-HBM3", "gpuCount": 8},
@@ -20,13 +23,7 @@ fn with(pointer: &str, value: &Value) -> Value {
             }],
         },
     });
-    let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
-    let parent = baseline["spec"].pointer_mut(parent).expect("a parent");
-    match value {
-        Value::Null => _ = parent.as_object_mut().expect("an object").remove(field),
-        value => parent[field] = value.clone(),
-    }
-    baseline
+    super::with(baseline, pointer, value)
 }
 
 #[test]
@@ -48,25 +45,65 @@ fn valid_baselines_are_accepted() {
     assert_eq!(admitted["status"]["observedGeneration"], -1);
 }
 
-#[test]
-fn a_wrong_baseline_is_refused_with_a_remedy() {
-    for (pointer, value, remedy) in [
+/// Values that are refused, and a part of the message.
+fn refused() -> Vec<(&'static str, Value, &'static str)> {
+    let metric = json!({"name": "DecodeSpeed", "centre": "1"});
+    let number = json!(format!("{}1", "0".repeat(32)));
+    vec![
         ("/source", json!("Learned"), "leave spec.metrics out"),
-        ("/metrics", Value::Null, "write spec.metrics"),
+        ("/source", json!("Guessed"), "is not one of"),
         ("/environment/digest", json!("0123456789AB"), "write the 12 hex digits"),
         ("/environment/digest", json!("0123"), "write the 12 hex digits"),
+        (
+            "/environment/digest",
+            json!("0".repeat(65)),
+            "longer than 64 characters",
+        ),
+        (
+            "/environment/product",
+            json!("p".repeat(254)),
+            "longer than 253 characters",
+        ),
+        ("/environment/gpuCount", json!(0), "less than the minimum of 1"),
+        ("/environment/gpuCount", json!(1025), "greater than the maximum of 1024"),
+        ("/metrics", Value::Null, "write spec.metrics"),
+        ("/metrics", json!([]), "less than 1 item"),
+        ("/metrics", json!(vec![metric; 9]), "more than 8 items"),
+        ("/metrics/0/name", json!("Throughput"), "is not one of"),
         ("/metrics/0/centre", json!("fast"), "write a quantity above 0"),
         ("/metrics/0/centre", json!("0"), "write a quantity above 0"),
+        (
+            "/metrics/0/centre",
+            json!("2G"),
+            "write a quantity above 0 and up to 1G",
+        ),
+        ("/metrics/0/centre", number.clone(), "longer than 32 characters"),
         (
             "/metrics/0/spread/nodePercent",
             json!("101"),
             "write a quantity from 0 to 100",
         ),
-        ("/metrics", json!([]), "less than 1 item"),
-        ("/approvedRevision", json!(0), "less than the minimum of 1"),
+        ("/metrics/0/spread/nodePercent", number, "longer than 32 characters"),
         ("/metrics/0/nodes", json!(0), "less than the minimum of 1"),
-        ("/metrics/0/name", json!("Throughput"), "is not one of"),
-    ] {
+        ("/metrics/0/nodes", json!(100_001), "greater than the maximum of 100000"),
+        ("/metrics/0/gpus", json!(0), "less than the minimum of 1"),
+        (
+            "/metrics/0/gpus",
+            json!(1_000_001),
+            "greater than the maximum of 1000000",
+        ),
+        ("/approvedRevision", json!(0), "less than the minimum of 1"),
+        (
+            "/approvedRevision",
+            json!(1_000_001),
+            "greater than the maximum of 1000000",
+        ),
+    ]
+}
+
+#[test]
+fn a_wrong_baseline_is_refused_with_a_remedy() {
+    for (pointer, value, remedy) in refused() {
         let refusals = admission().list_refusals(&with(pointer, &value));
         assert!(
             refusals.iter().any(|refusal| refusal.message.contains(remedy)),
@@ -76,15 +113,24 @@ fn a_wrong_baseline_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn every_rule_and_bound_is_broken() {
+    let refused = refused().into_iter().map(|(pointer, value, _)| with(pointer, &value));
+    assert_eq!(
+        list_unbroken(&admission(), refused),
+        ["spec.environment self == oldSelf"]
+    );
+}
+
+#[test]
 fn the_environment_never_changes() {
     let (old, new) = (
         with("/approvedRevision", &json!(1)),
         with("/environment/digest", &json!("ba9876543210")),
     );
-    let changed = kube::core::cel::Validator::new().validate(admission().schema(), &new, Some(&old));
+    let changed = Validator::new().validate(admission().schema(), &new, Some(&old));
     let errors = changed.expect_err("a refusal").into_vec();
     assert!(errors[0].message.contains("create another PerfBaseline"), "{errors:?}");
     let approved = with("/approvedRevision", &json!(2));
-    let changed = kube::core::cel::Validator::new().validate(admission().schema(), &approved, Some(&old));
+    let changed = Validator::new().validate(admission().schema(), &approved, Some(&old));
     assert!(changed.is_ok(), "{changed:?}");
 }

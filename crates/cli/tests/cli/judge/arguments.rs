@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Desk, fixture, judge};
+use super::{CaseFolder, fixture, judge};
 
 #[test]
 fn what_is_wrong_with_the_arguments_is_named() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let success = fixture("success");
-    let manifest = |name: &str, content: &str| desk.file(name, content);
+    let manifest = |name: &str, content: &str| folder.file(name, content);
     let gate = |patch: Value| {
         let mut gate = json!({"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"});
         for (field, value) in patch.as_object().expect("fields") {
@@ -19,8 +19,8 @@ fn what_is_wrong_with_the_arguments_is_named() {
         json!({"gates": [gate]})
     };
     let scaled = |name: &str, spec: Value| {
-        let path = desk.manifest(&spec);
-        let renamed = desk.folder.path().join(name);
+        let path = folder.manifest(&spec);
+        let renamed = folder.path().join(name);
         std::fs::rename(path, &renamed).expect("renamed");
         renamed
     };
@@ -33,7 +33,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
     );
     let by_share = scaled("by-share", gate(json!({"scaling": "ByGPUShare"})));
     let per_gpu = scaled("per-gpu", gate(json!({"scaling": "PerGPU"})));
-    let good = desk.manifest(&json!({}));
+    let good = folder.manifest(&json!({}));
     let two = format!("{0}\n---\n{0}", std::fs::read_to_string(&good).expect("the manifest"));
     let cases: [(PathBuf, PathBuf, &[&str], &str); 18] = [
         (
@@ -42,7 +42,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
             &[],
             "/no/such/file cannot be used",
         ),
-        (good.clone(), desk.folder.path().to_owned(), &[], "cannot be used"),
+        (good.clone(), folder.path().to_owned(), &[], "cannot be used"),
         (
             PathBuf::from("/no/such.yaml"),
             success.clone(),
@@ -118,16 +118,15 @@ fn what_is_wrong_with_the_arguments_is_named() {
     for (manifest, export, flags, words) in cases {
         let answer = judge(&manifest, &[export], flags);
         assert_eq!(answer.code, 2, "{words}: {answer:?}");
-        assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
-        assert!(!answer.complaint.contains("hf-secret"), "{}", answer.complaint);
+        assert!(answer.err.contains(words), "no {words:?} in {}", answer.err);
         assert_eq!(answer.out, "", "bad input gives no answer");
-        assert!(!answer.complaint.contains("hf_secret"), "{}", answer.complaint);
+        assert!(!answer.err.contains("hf_secret"), "{}", answer.err);
     }
 }
 
 #[test]
 fn what_is_wrong_with_a_manifest_is_named() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let spec =
         json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.2.1"}}, "trials": {"rule": "Single"}});
     let gate =
@@ -229,12 +228,13 @@ fn what_is_wrong_with_a_manifest_is_named() {
         let manifest = json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": metadata, "spec": spec,
         });
-        desk.file("manifest.json", manifest.to_string())
+        folder.file("manifest.json", manifest.to_string())
     };
     for (metadata, changes, words) in cases {
         let answer = judge(&manifest(&metadata, &changes), &[fixture("success")], &[]);
         assert_eq!(answer.code, 2, "{words}: {answer:?}");
-        assert!(answer.complaint.contains(words), "no {words:?} in {}", answer.complaint);
+        assert!(answer.err.contains(words), "no {words:?} in {}", answer.err);
+        assert!(!answer.err.contains("hf-secret"), "{}", answer.err);
     }
     for (metadata, changes) in [
         (named.clone(), json!({"placement": {"maxGPUs": null}, "timeouts": null})),

@@ -1,46 +1,26 @@
 //! `kubectl perfval size`, run as people run it.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::answer::Answer;
+use super::socket::{PROGRAM, program};
+
 /// Four nodes: two GPUs of `gpu-1` are held and one is tainted, `gpu-2` is cordoned, a device plugin gives `gpu-3`'s out and
 /// five of those are in use, `cpu-1` has none.
-const DUMP: &str = include_str!("fixtures/dump.yaml");
-
-/// What the program answered.
-#[derive(Debug)]
-struct Answer {
-    code: Option<i32>,
-    out: String,
-    complaint: String,
-}
+const DUMP: &str = include_str!("../fixtures/dump.yaml");
 
 /// Runs `size` with a dump on standard input.
 fn size(dump: &str, arguments: &[&str]) -> Answer {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"));
-    command.arg("size").args(arguments).env("KUBECONFIG", "/nonexistent");
-    let streams = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut process = streams.spawn().expect("the program starts");
-    // It may answer without having read everything.
-    let _ = process.stdin.take().expect("its input").write_all(dump.as_bytes());
-    let output = process.wait_with_output().expect("the program ends");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    Answer {
-        code: output.status.code(),
-        out: text(output.stdout),
-        complaint: text(output.stderr),
-    }
+    let mut command = program(PROGRAM, "size", Path::new("/nonexistent"));
+    Answer::run(command.args(arguments), dump)
 }
 
-fn sized(dump: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+fn sized(dump: &str, arguments: &[&str]) -> (u8, Value) {
     let answer = size(dump, &[&["--from", "-", "-o", "json"], arguments].concat());
-    let json = serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
-    (answer.code, json)
+    (answer.code, answer.json())
 }
 
 fn node<'a>(answer: &'a Value, name: &str) -> &'a Value {
@@ -65,7 +45,7 @@ fn manifest(placement: &Value) -> tempfile::NamedTempFile {
 #[test]
 fn the_table_shows_every_node_with_gpus_and_the_plan() {
     let answer = size(DUMP, &["--from", "-"]);
-    assert_eq!((answer.code, answer.complaint.as_str()), (Some(0), ""), "{answer:?}");
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{answer:?}");
     for line in [
         "NODE    BY             GPUS   FREE   USABLE   WHY",
         "gpu-1   DRA            8      5      5        5 of 8 GPUs free (",
@@ -84,7 +64,7 @@ fn the_table_shows_every_node_with_gpus_and_the_plan() {
 #[test]
 fn a_script_reads_the_same() {
     let (code, answer) = sized(DUMP, &[]);
-    assert_eq!(code, Some(0));
+    assert_eq!(code, 0);
     assert_eq!(
         (&answer["plan"]["node"], &answer["plan"]["gpus"]),
         (&json!("gpu-1"), &json!(5))
@@ -107,17 +87,17 @@ fn a_script_reads_the_same() {
 fn a_manifest_decides_on_the_plan() {
     let plugin = manifest(&json!({ "allocation": "DevicePlugin" }));
     let (code, answer) = sized(DUMP, &["-f", &plugin.path().to_string_lossy()]);
-    assert_eq!((code, &answer["plan"]["node"]), (Some(0), &json!("gpu-3")));
+    assert_eq!((code, &answer["plan"]["node"]), (0, &json!("gpu-3")));
 
     let all = manifest(&json!({ "minGPUs": 8 }));
     let path = all.path().to_string_lossy().into_owned();
     let (code, answer) = sized(DUMP, &["-f", &path]);
     assert_eq!(
         (code, &answer["plan"], &answer["reason"]),
-        (Some(1), &Value::Null, &json!("Saturated"))
+        (1, &Value::Null, &json!("Saturated"))
     );
     let table = size(DUMP, &["--from", "-", "-f", &path]);
-    assert_eq!(table.code, Some(1));
+    assert_eq!(table.code, 1);
     assert!(
         table.out.contains("no plan (Saturated): no node for 8 GPUs or more:"),
         "{table:?}"
@@ -133,11 +113,11 @@ fn the_quotas_of_the_namespace_in_the_flags_count() {
     }));
     let dump = list.to_string();
     let without = size(&dump, &["--from", "-"]);
-    assert_eq!(without.code, Some(0), "{without:?}");
+    assert_eq!(without.code, 0, "{without:?}");
     let note = "note: no namespace is given: quotas, limit ranges and the cache's volume are not considered; add -n";
     assert!(without.out.contains(note), "{without:?}");
     let full = size(&dump, &["--from", "-", "-n", "perf"]);
-    assert_eq!(full.code, Some(1), "{full:?}");
+    assert_eq!(full.code, 1, "{full:?}");
     assert!(full.out.contains("ResourceQuota few"), "{full:?}");
     assert!(!full.out.contains("no namespace is given"), "{full:?}");
 }
@@ -171,7 +151,7 @@ fn what_is_missing_or_broken_is_named() {
         list.to_string()
     };
     let dump = ["--from", "-"];
-    let rows: [(String, &[&str], i32, &str); 10] = [
+    let rows: [(String, &[&str], u8, &str); 10] = [
         (
             without("Node"),
             &dump,
@@ -215,14 +195,14 @@ fn what_is_missing_or_broken_is_named() {
     ];
     for (input, arguments, code, says) in rows {
         let answer = size(&input, arguments);
-        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert_eq!(answer.code, code, "{answer:?}");
         assert!(
-            answer.complaint.contains(says) && answer.out.is_empty(),
+            answer.err.contains(says) && answer.out.is_empty(),
             "{says:?}: {answer:?}"
         );
     }
     let no_class = size(&without("DeviceClass"), &dump);
-    assert_eq!(no_class.code, Some(0), "{no_class:?}");
+    assert_eq!(no_class.code, 0, "{no_class:?}");
     assert!(
         no_class.out.contains("the DeviceClass gpu.nvidia.com is missing"),
         "{no_class:?}"
@@ -246,8 +226,8 @@ fn a_small_file_that_unfolds_into_gigabytes_is_refused() {
     let deepened = format!("l0: &l0 [x]\n{}", levels.collect::<String>());
     for bomb in [widened, deepened] {
         let answer = size(&bomb, &["--from", "-"]);
-        assert_eq!(answer.code, Some(2), "{}", answer.complaint);
-        assert!(answer.complaint.contains("alias"), "{}", answer.complaint);
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        assert!(answer.err.contains("alias"), "{}", answer.err);
     }
 }
 
@@ -255,6 +235,6 @@ fn a_small_file_that_unfolds_into_gigabytes_is_refused() {
 fn a_file_of_endless_depth_is_refused() {
     for open in ["[", "{a: ", "- ", "{\"a\":["] {
         let answer = size(&open.repeat(50_000), &["--from", "-"]);
-        assert_eq!(answer.code, Some(2), "{open:?}: {}", answer.complaint);
+        assert_eq!(answer.code, 2, "{open:?}: {}", answer.err);
     }
 }

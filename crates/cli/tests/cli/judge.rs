@@ -4,41 +4,32 @@ mod arguments;
 mod exports;
 mod saved;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::answer::Answer;
+use super::socket::{PROGRAM, program};
+
 /// A folder for the files of one test.
-struct Desk {
+struct CaseFolder {
     folder: TempDir,
 }
 
-/// What the program answered.
-#[derive(Debug)]
-struct Answer {
-    code: i32,
-    out: String,
-    complaint: String,
-}
-
-impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-impl Desk {
+impl CaseFolder {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
         }
     }
 
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.path().join(name);
         std::fs::write(&path, content).expect("written");
         path
     }
@@ -71,27 +62,20 @@ fn text(name: &str) -> String {
 }
 
 fn judge(manifest: &Path, exports: &[PathBuf], flags: &[&str]) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
-        .arg("judge")
-        .args(exports)
-        .arg("-f")
-        .arg(manifest)
-        .args(flags)
-        .output()
-        .expect("the program runs");
-    Answer {
-        code: output.status.code().expect("an exit code"),
-        out: String::from_utf8(output.stdout).expect("text"),
-        complaint: String::from_utf8(output.stderr).expect("text"),
-    }
+    judge_input("", manifest, exports, flags)
+}
+
+fn judge_input(input: &str, manifest: &Path, exports: &[PathBuf], flags: &[&str]) -> Answer {
+    let mut command = program(PROGRAM, "judge", Path::new("/nonexistent"));
+    Answer::run(command.args(exports).arg("-f").arg(manifest).args(flags), input)
 }
 
 #[test]
 fn every_verdict_has_its_exit_code_and_its_words() {
-    let desk = Desk::new();
+    let folder = CaseFolder::new();
     let single = json!({});
     let sequential = json!({"trials": {"rule": "Sequential"}});
-    let cases: [(&Value, &[&str], i32, &str); 11] = [
+    let cases: [(&Value, &[&str], u8, &str); 11] = [
         (&single, &["success"], 0, "Passed GatesMet"),
         (&single, &["0.11.0-success"], 1, "Failed GatesMissed"),
         (&single, &["slow-worker-round-robin"], 1, "Failed GatesMissed"),
@@ -126,7 +110,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
     ];
     for (spec, exports, code, words) in cases {
         let exports: Vec<PathBuf> = exports.iter().map(|name| fixture(name)).collect();
-        let answer = judge(&desk.manifest(spec), &exports, &[]);
+        let answer = judge(&folder.manifest(spec), &exports, &[]);
         assert_eq!(answer.code, code, "{exports:?}: {answer:?}");
         assert!(answer.out.contains(words), "no {words:?} in {answer:?}");
     }
@@ -134,8 +118,8 @@ fn every_verdict_has_its_exit_code_and_its_words() {
 
 #[test]
 fn a_miss_shows_its_gate_the_numbers_and_the_threshold() {
-    let desk = Desk::new();
-    let answer = judge(&desk.manifest(&json!({})), &[fixture("slow-worker-round-robin")], &[]);
+    let folder = CaseFolder::new();
+    let answer = judge(&folder.manifest(&json!({})), &[fixture("slow-worker-round-robin")], &[]);
     let row = answer
         .out
         .lines()
@@ -153,8 +137,8 @@ fn a_miss_shows_its_gate_the_numbers_and_the_threshold() {
 
 #[test]
 fn thresholds_scale_with_the_gpus_that_are_named() {
-    let desk = Desk::new();
-    let manifest = desk.manifest(&json!({"gates": [
+    let folder = CaseFolder::new();
+    let manifest = folder.manifest(&json!({"gates": [
         {"name": "share", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "8000", "scaling": "ByGPUShare", "tolerancePercent": 10},
         {"name": "each", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000", "scaling": "PerGPU"},
     ]}));
@@ -176,29 +160,22 @@ fn thresholds_scale_with_the_gpus_that_are_named() {
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let desk = Desk::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"))
-        .args(["judge", "-", "-f"])
-        .arg(desk.manifest(&json!({})))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    child
-        .stdin
-        .take()
-        .expect("its input")
-        .write_all(text("success").as_bytes())
-        .expect("written");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let folder = CaseFolder::new();
+    let answer = judge_input(
+        &text("success"),
+        &folder.manifest(&json!({})),
+        &[PathBuf::from("-")],
+        &[],
+    );
+    assert_eq!(answer.code, 0, "{answer:?}");
 }
 
 #[test]
 fn an_export_that_is_given_twice_is_refused() {
-    let desk = Desk::new();
-    let manifest = desk.manifest(&json!({"trials": {"rule": "Sequential"}}));
-    let copy = desk.file("copy.json", text("success"));
+    let folder = CaseFolder::new();
+    let manifest = folder.manifest(&json!({"trials": {"rule": "Sequential"}}));
+    let copy = folder.file("copy.json", text("success"));
     let answer = judge(&manifest, &[fixture("success"), copy], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.complaint.contains("hold the same trial"), "{answer:?}");
+    assert!(answer.err.contains("hold the same trial"), "{answer:?}");
 }
