@@ -27,8 +27,7 @@ is the one shipped for H100, which differs from the true spread. The method was 
   (standard deviations). **Quiet**: 1.0, 0.7, 1.0 and 0.5 %. **Rough**: as usual, but 7 % in common (6 % from the deployment, assumed), as on the
   noisiest host on record.
 * *Gaussian* and *heavy* noise (Student's t with 3 degrees of freedom) have the same standard deviation. In heavy fleets some healthy chips are really
-  slow. *Recorded* noise is drawn from 31 trials on two H200s: 2.5 % in common, 2.7 % with the deployment, and
-  1.6 % per GPU.
+  slow. *Recorded* noise is drawn from 31 trials on two H200s: 2.7 % in common and 1.6 % per GPU.
 * A name is wrong if it is another node, another GPU, or a node instead of its slow GPU, unless the subject is by nature at least 2 % slower than its
   peers.
 
@@ -49,7 +48,7 @@ const SECTIONS: [Section; 7] = [
     ),
     (
         "Detectable losses",
-        "After five own runs each policy states the loss that nine of ten passes report. Two of 200 nodes get it. Cells: stated losses, share reported.\n\n",
+        "Each policy states the loss that nine of ten passes report. Two of 200 nodes get it. Cells: stated, reported.\n\n",
         Page::detectable,
     ),
     (
@@ -65,13 +64,13 @@ const SECTIONS: [Section; 7] = [
     ),
     (
         "Few nodes",
-        "Three nodes. Fewer than eight cannot show how much their deployments vary, until each has a few own runs. Until then the limits are stricter.\n\n",
+        "Three nodes. Until each of fewer than eight has a few own runs, the limits are stricter.\n\n",
         Page::few,
     ),
     (
         "Shared causes and cold machines",
-        "A common loss in 100 nodes (the 5 % with an approved baseline), and a slow rack (20 of 200). Cold machines are healthy and lose 5 to 9 % in\n\
-         their first runs after a boot: four beside 36 others.\n\n",
+        "A common loss in 100 nodes (5 %: with an approved baseline), and a slow rack (20 of 200). Four of 40 machines lose 5 to 9 % in their first runs\n\
+         after a boot.\n\n",
         Page::shared,
     ),
     (
