@@ -11,8 +11,8 @@ pub use baseline::{
 };
 pub use in_use::baselines_in_use;
 pub use node_performance::{
-    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, StatisticsText,
-    ValidationReference,
+    GpuPerformance, NodeIdentity, NodePerformance, NodePerformanceSpec, NodePerformanceStatus, SelectedNode,
+    StatisticsText, ValidationReference,
 };
 pub use policy::{
     ActRule, Budget, ComparisonRules, DueReason, FeedbackMode, Freshness, MOST_OUTLIERS, NodeFeedback, NodeOrder,

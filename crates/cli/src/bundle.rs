@@ -260,18 +260,13 @@ mod tests {
         let object = PerfValidation::new("run", serde_json::from_value(spec).expect("a spec"));
         add_list(&mut archive, "pods", Ok(vec![json!({"kind": "Pod"})]), &object);
         let source = Source {
-            label: "worker w0".to_owned(),
-            shared: false,
-            namespace: "perf".to_owned(),
             pod: "w0".to_owned(),
             container: "main".to_owned(),
-            previous: false,
+            ..Source::default()
         };
         let line = LogLine {
-            at: None,
-            time: String::new(),
-            from: String::new(),
             text: "loading weights".to_owned(),
+            ..LogLine::default()
         };
         add_log(&mut archive, &source, "log of worker w0", &[line]);
         let contents = archive.contents();

@@ -15,7 +15,6 @@ const ASKED_AS: &str = "kubectl_complete-perfval";
 const FILES: &str = ":0\n";
 const NO_FILES: &str = ":4\n";
 
-/// The script of a shell.
 pub fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "kubectl-perfval", &mut script);

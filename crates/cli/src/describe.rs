@@ -33,7 +33,6 @@ pub fn unreadable(object: &PerfValidation) -> Option<&Condition> {
     })
 }
 
-/// The page of a validation.
 pub fn page(screen: &Screen, session: &Session, object: &PerfValidation) -> String {
     let page = PageLayout {
         ink: Ink {

@@ -35,6 +35,7 @@ const fn is_in_development(version: &str) -> bool {
 
 /// No answer.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // each text shows what the fields are
 pub enum Error {
     /// The reader of the output has left, and wants no more.
     #[error("the reader has left")]
@@ -44,12 +45,7 @@ pub enum Error {
     Output(#[source] io::Error),
     /// A file cannot be written or read.
     #[error("{} cannot be used: {source}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the file system.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// No kubeconfig, or a context that it does not have.
     #[error(
         "no cluster is configured: {0}; set KUBECONFIG, or give --kubeconfig and --context (`kubectl config get-contexts` lists them)"
@@ -57,33 +53,16 @@ pub enum Error {
     NoCluster(String),
     /// The API server does not answer.
     #[error("the cluster does not answer ({call}): {why}; check the context with `kubectl cluster-info`")]
-    Unreachable {
-        /// The call.
-        call: String,
-        /// Text of the error.
-        why: String,
-    },
+    Unreachable { call: String, why: String },
     /// The answer is no object that this program can read.
     #[error(
         "the answer of the cluster cannot be read ({call}): {why}; use the plug-in of the operator's release, or check the context with \
          `kubectl cluster-info`"
     )]
-    Undecodable {
-        /// The call.
-        call: String,
-        /// Text of the error.
-        why: String,
-    },
+    Undecodable { call: String, why: String },
     /// The API server cannot carry out the call now.
     #[error("the cluster answered {code} ({call}): {why}; try again")]
-    Overloaded {
-        /// HTTP status code.
-        code: u16,
-        /// The call.
-        call: String,
-        /// The API server's words.
-        why: String,
-    },
+    Overloaded { code: u16, call: String, why: String },
     /// The CRD is not installed.
     #[error(
         "this cluster has no PerfValidation API: install the operator with `{}`, or choose another cluster with --context",
@@ -93,35 +72,19 @@ pub enum Error {
     /// A right is missing.
     #[error("you may not {call}: {why}; ask for {role}")]
     Forbidden {
-        /// The call.
         call: String,
-        /// The API server's words.
         why: String,
-        /// Role that would allow it.
         role: &'static str,
     },
     /// The API server does not recognise the user.
     #[error("the cluster does not accept your credentials ({call}): log in again, or choose another --context")]
-    Unauthorized {
-        /// The call.
-        call: String,
-    },
+    Unauthorized { call: String },
     /// There is no such object.
     #[error("there is no PerfValidation {name} in namespace {namespace}: `kubectl perfval get -A` lists all")]
-    NoSuchObject {
-        /// Namespace of the search.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
+    NoSuchObject { namespace: String, name: String },
     /// An object of another kind does not exist.
     #[error("you cannot {call}: {why}")]
-    NotFound {
-        /// The call.
-        call: String,
-        /// The API server's words.
-        why: String,
-    },
+    NotFound { call: String, why: String },
     /// The object went away while it was watched.
     #[error("PerfValidation {0} was deleted")]
     Vanished(String),
@@ -130,23 +93,13 @@ pub enum Error {
     NotOver(String),
     /// The API server refuses the object.
     #[error("the cluster refuses it ({call}): {why}")]
-    Refused {
-        /// The call.
-        call: String,
-        /// Its words.
-        why: String,
-    },
+    Refused { call: String, why: String },
     /// The request cannot be carried out.
     #[error("{0}")]
     BadInput(String),
     /// A run that was needed has no verdict that counts.
     #[error("{why}")]
-    NotMeasured {
-        /// Exit code of its verdict.
-        code: u8,
-        /// Load, verdict and reason.
-        why: String,
-    },
+    NotMeasured { code: u8, why: String },
     /// The CRD's own schema is broken.
     #[error(transparent)]
     Schema(#[from] SchemaError),

@@ -6,6 +6,7 @@ use perfval_api::{PerfValidationStatus, Verdict, quantity};
 use perfval_verdict::{environment, history};
 use rust_decimal::prelude::ToPrimitive as _;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::args::HistoryArgs;
 use crate::draw::{Ink, span, wrap_on};
@@ -26,25 +27,19 @@ struct History {
     runs: Vec<HistoryRow>,
 }
 
-/// One run.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HistoryRow {
     run: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Verdict>,
     reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens_per_second: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ttft_p99_milliseconds: Option<i64>,
     /// Its duration, or that so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
     /// Absent while it continues.
-    #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<DateTime<Utc>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     environment: Option<String>,
 }
 

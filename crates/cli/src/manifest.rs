@@ -18,7 +18,6 @@ pub fn read(path: &Path) -> Result<PerfValidation, Error> {
     parse(&text(path)?, &path.display().to_string())
 }
 
-/// Text of a manifest.
 pub fn text(path: &Path) -> Result<String, Error> {
     input::text(path, MANIFEST_BYTES, |why| no_yaml(&path.display().to_string(), why))
 }
@@ -28,7 +27,6 @@ fn no_yaml(from: &str, why: &dyn Display) -> Error {
     Error::BadInput(format!("{from} is no YAML: {why}"))
 }
 
-/// All documents of a text.
 pub fn documents(text: &str, from: &str) -> Result<Vec<Value>, Error> {
     serde_saphyr::from_multiple(text).map_err(|error| no_yaml(from, &fault(&error)))
 }

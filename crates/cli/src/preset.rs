@@ -10,9 +10,7 @@ use crate::table::Table;
 
 /// A sample for one kind of GPU.
 pub struct Preset {
-    /// Its name.
     pub name: &'static str,
-    /// The manifest.
     pub manifest: &'static str,
 }
 
@@ -25,7 +23,6 @@ macro_rules! preset {
     };
 }
 
-/// All of them.
 pub const PRESETS: [Preset; 5] = [
     preset!("h100-80gb"),
     preset!("h200"),
@@ -53,7 +50,6 @@ const NEEDS_A_PEER: [(&str, &str); 3] = [
 ];
 
 impl Preset {
-    /// The preset of a name.
     pub fn find(name: &str) -> Result<&'static Self, Error> {
         let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
@@ -62,7 +58,6 @@ impl Preset {
         })
     }
 
-    /// As an object.
     pub fn object(&self) -> Result<PerfValidation, Error> {
         serde_saphyr::from_str(self.manifest).map_err(|error| Error::Render(error.to_string()))
     }

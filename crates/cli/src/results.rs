@@ -119,7 +119,6 @@ pub fn config_map_name(object: &PerfValidation, number: i64) -> String {
     )
 }
 
-/// The ConfigMap of this name.
 pub async fn named_config_map(session: &Session, name: &str) -> Result<Option<ConfigMap>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
     let found = api.get_opt(name).await;

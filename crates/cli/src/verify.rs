@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use perfval_report::{FileState, Predicate, STATEMENT, Statement};
+use perfval_report::{Predicate, STATEMENT, Statement, sha256};
 use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::VerifyArgs;
@@ -27,16 +27,13 @@ pub fn run(screen: &mut Screen, args: &VerifyArgs) -> Result<u8, Error> {
     // The exit code is that of all files, however many lines are read.
     screen.answer(&format!("{}\n", heading(&statement.predicate)))?;
     let mut code = 0;
-    for name in statement.names() {
-        let content = read(&args.directory.join(name))?;
-        let state = match statement.check(name, content.as_deref()) {
-            FileState::Unchanged => "unchanged",
-            FileState::Changed => "CHANGED",
-            FileState::Missing => "MISSING",
+    for (name, digest) in statement.files() {
+        let (state, of_file) = match read(&args.directory.join(name))? {
+            Some(content) if sha256(&content) == digest => ("unchanged", 0),
+            Some(_) => ("CHANGED", CHANGED),
+            None => ("MISSING", CHANGED),
         };
-        if state != "unchanged" {
-            code = CHANGED;
-        }
+        code = code.max(of_file);
         screen.answer(&format!("  {state:<9}  {name}\n"))?;
     }
     if code == CHANGED {

@@ -51,7 +51,7 @@ pub use clock::TimeSource;
 pub use copies::{Copied, Copies};
 pub use error::{CallFailure, Class, Error};
 pub use look::{Look, cache_of};
-pub use observe::{dynamo, own_right};
+pub use observe::{dynamo, own_right, resource_attributes};
 pub use policy::Creation;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};

@@ -27,7 +27,7 @@ use perfval_run::{Needs, Observed, Run, job, names};
 use perfval_sizing::Seen;
 
 pub(crate) use dynamo::deployments_at;
-pub use permission::own_right;
+pub use permission::{own_right, resource_attributes};
 
 use workload::WorkloadSeen;
 

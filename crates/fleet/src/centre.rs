@@ -124,7 +124,7 @@ fn sort(values: &[f64]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn near(found: Option<f64>, expected: f64) {
@@ -180,7 +180,7 @@ mod tests {
         assert!(found < 1.4 * healthy, "{found} {healthy}");
     }
 
-    fn gauss(random: &mut fastrand::Rng) -> f64 {
+    pub(crate) fn gauss(random: &mut fastrand::Rng) -> f64 {
         (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
     }
 }

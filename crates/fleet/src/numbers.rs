@@ -15,3 +15,8 @@ pub fn loss(percent: f64) -> f64 {
 pub(crate) fn count(length: usize) -> f64 {
     length as f64
 }
+
+/// Logarithm as it is stored: to a hundredth of a percent.
+pub(crate) fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

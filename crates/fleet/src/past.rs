@@ -179,10 +179,7 @@ fn round_fine(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn gauss(random: &mut fastrand::Rng) -> f64 {
-        (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
-    }
+    use crate::centre::tests::gauss;
 
     fn next(past: Past, value: f64, deviation: f64) -> Past {
         past.update(value, value - past.mean, deviation)

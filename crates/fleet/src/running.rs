@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::centre::{mean, trimmed_mean};
 use crate::first_runs::first_means;
 use crate::measurement::MOST_TRIALS;
-use crate::numbers::{count, loss};
+use crate::numbers::{count, loss, round};
 use crate::past::{GPU_IN_CONTROL, KNOWN, OUTLIER, Past, REFUTED};
 use crate::prior::prior;
 use crate::shared::SharedPast;
@@ -17,8 +17,6 @@ const LOSS: f64 = 2.0;
 const FEW_GPUS: usize = 4;
 /// Most runs that confirm one run.
 const MOST_CONFIRMATIONS: u32 = 3;
-/// Digits after the point that are stored: a hundredth of a percent.
-const DIGITS: f64 = 1e4;
 
 /// Statistics of the decode speeds of one GPU in one environment. The newest run stays beside them until the next one, because
 /// it is compared with the past before it. The names are short, because 8 GPUs fit into 4 KiB.
@@ -305,10 +303,6 @@ fn residuals_beside(gpus: &[(Running, Vec<f64>)]) -> Vec<f64> {
         round(residuals[at].unwrap_or_default() - shared)
     };
     (0..gpus.len()).map(beside).collect()
-}
-
-fn round(value: f64) -> f64 {
-    (value * DIGITS).round() / DIGITS
 }
 
 #[cfg(test)]

@@ -151,10 +151,7 @@ fn tail_degrees(deviations: &[f64], deviation: f64, guess: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn gauss(random: &mut fastrand::Rng) -> f64 {
-        (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
-    }
+    use crate::centre::tests::gauss;
 
     #[test]
     fn tails_are_recognised_and_slow_nodes_do_not_hide_them() {

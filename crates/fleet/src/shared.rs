@@ -5,7 +5,7 @@ use perfval_api::fleet::StatisticsText;
 use serde::{Deserialize, Serialize};
 
 use crate::centre::{median, trimmed_mean};
-use crate::numbers::loss;
+use crate::numbers::{loss, round};
 use crate::past::{NODE_IN_CONTROL, Past, REFUTED};
 use crate::reading::RunTimes;
 use crate::scale::Scale;
@@ -129,10 +129,6 @@ impl SharedPast {
 /// Part of the differences of some GPUs from their pasts that they share.
 fn shared(residuals: &[f64]) -> f64 {
     round(trimmed_mean(residuals).unwrap_or_default())
-}
-
-fn round(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 /// Difference from their pasts that the nodes of this environment share: the median of the runs that ended next to `at`. A change of

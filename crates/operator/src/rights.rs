@@ -14,7 +14,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use perfval_api::{Reason, text};
-use perfval_cluster::own_right;
+use perfval_cluster::{own_right, resource_attributes};
 use perfval_run::{Event, Run};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -181,16 +181,9 @@ async fn lacks(reviews: &Api<SelfSubjectAccessReview>, right: &Right, before: &B
 }
 
 async fn is_granted(reviews: &Api<SelfSubjectAccessReview>, right: &Right) -> Result<bool, String> {
-    let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
-    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let review = own_right(ResourceAttributes {
-        verb: given(right.verb),
-        group: given(right.group),
-        resource: given(resource),
-        subresource: given(subresource),
         name: right.name.map(str::to_owned),
-        namespace: right.namespace.clone(),
-        ..ResourceAttributes::default()
+        ..resource_attributes(right.verb, right.group, right.resource, right.namespace.as_deref())
     });
     match timeout(LIMIT, reviews.create(&PostParams::default(), &review)).await {
         Ok(Ok(answered)) => Ok(answered.status.is_some_and(|status| status.allowed)),

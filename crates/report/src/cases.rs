@@ -6,7 +6,6 @@ use perfval_api::{Finding, Gate, GateMode, GateResult, GateStatus, TrialOutcome,
 use crate::facts::Facts;
 use crate::words::{self, recorded};
 
-/// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseState {
     Passed,
@@ -19,7 +18,6 @@ pub(crate) enum CaseState {
     Pending,
 }
 
-/// One test case.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// `verdict`, `gates` or `trials`.

@@ -19,7 +19,6 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 32.0;
 
-/// One drawing.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     /// Unique in the page.
@@ -70,11 +69,8 @@ pub(crate) enum RulePosition {
 /// A point or a box with a form of its own: colour is never the only difference.
 #[derive(Clone, Debug)]
 pub(crate) enum ChartShape {
-    /// A filled point.
     Dot(f64, f64, &'static str),
-    /// A cross.
     Cross(f64, f64, &'static str),
-    /// An empty square.
     Square(f64, f64, &'static str),
     /// From the first to the last of five values, a box between the second and the fourth, a stroke at the third.
     Spread(f64, [f64; 5], &'static str),

@@ -2,41 +2,24 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 /// Reason why there is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // each text shows what the fields are
 pub enum Error {
     /// The results ConfigMap cannot be read.
     #[error(
         "ConfigMap {name}: {why}; give the ConfigMap in status.resultsRef, unchanged (kubectl get configmap -o json)"
     )]
-    Results {
-        /// `namespace/name`, as far as it has them.
-        name: String,
-        /// Fault of the object.
-        why: String,
-    },
+    Results { name: String, why: String },
     /// The results ConfigMap is of another run than the status.
     #[error(
         "ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the ConfigMap in status.resultsRef"
     )]
-    AnotherRun {
-        /// `namespace/name`.
-        name: String,
-        /// Its run.
-        saved: i64,
-        /// The run in the status.
-        current: i64,
-    },
+    AnotherRun { name: String, saved: i64, current: i64 },
     /// The object has not run yet.
     #[error("PerfValidation {name} has no run yet: wait until status.run is there (kubectl get perfvalidations -w)")]
-    NoRun {
-        /// `namespace/name`.
-        name: String,
-    },
+    NoRun { name: String },
     /// The statement of a report cannot be read.
     #[error("the statement cannot be used: {0}")]
     Statement(String),
-    /// No export was given.
-    #[error("no export was given: name at least one profile_export_aiperf.json")]
-    NoExport,
 }
 
 impl Error {

@@ -30,20 +30,20 @@ pub struct Export<'a> {
     pub requests: Option<RequestTimes>,
 }
 
-/// One run.
+/// Report of one run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
-    pub namespace: Option<String>,
-    pub name: String,
+pub struct Facts {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
     /// Spec of the run; not in a results ConfigMap.
-    pub spec: Option<PerfValidationSpec>,
-    pub status: PerfValidationStatus,
-    pub trials: Vec<Trial>,
-    pub saved: Option<SavedResults>,
+    pub(crate) spec: Option<PerfValidationSpec>,
+    pub(crate) status: PerfValidationStatus,
+    pub(crate) trials: Vec<Trial>,
+    pub(crate) saved: Option<SavedResults>,
     /// True if the spec changed after the run began, so that it is another one than the run's.
-    pub edited: bool,
+    pub(crate) edited: bool,
     /// Notes that a reader must see before believing the rest.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// One trial, with its measurements if they are there.
@@ -66,6 +66,8 @@ pub(crate) struct SavedResults {
 }
 
 impl Facts {
+    /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
+    /// there are only the numbers of the status, and the charts are placeholders.
     pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
         let mut facts = Self::from_object(object);
         let status = object.status.clone().unwrap_or_default();
@@ -98,6 +100,8 @@ impl Facts {
         Ok(facts)
     }
 
+    /// Report of a ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
+    /// in it.
     pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
         let Summary { object, status } = summary(results)?;
         let unnamed = || Error::results(results, format!("{SUMMARY} has no object.name"));
@@ -120,10 +124,8 @@ impl Facts {
         Ok(facts)
     }
 
+    /// Report of AIPerf's exports, judged by the object's spec. Gates with scaling use `share`.
     pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
-        if exports.is_empty() {
-            return Err(Error::NoExport);
-        }
         let mut payloads: Vec<Payload> = exports.iter().map(|export| recorded(export.bytes)).collect();
         let redactor = Redactor::new(&object.spec);
         for payload in &mut payloads {
@@ -168,7 +170,7 @@ impl Facts {
     }
 
     /// Hides secrets in the texts of this run.
-    pub fn redactor(&self) -> Redactor {
+    pub(crate) fn redactor(&self) -> Redactor {
         self.spec.as_ref().map(Redactor::new).unwrap_or_default()
     }
 
@@ -180,7 +182,7 @@ impl Facts {
     }
 
     /// `namespace/name`.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{namespace}/{}", self.name),
             None => self.name.clone(),
@@ -188,7 +190,7 @@ impl Facts {
     }
 
     /// The gate of that name in the spec.
-    pub fn gate(&self, name: &str) -> Option<&Gate> {
+    pub(crate) fn gate(&self, name: &str) -> Option<&Gate> {
         self.spec.as_ref()?.gates.iter().find(|gate| gate.name == name)
     }
 
@@ -227,7 +229,6 @@ impl Facts {
 }
 
 impl Trial {
-    /// Report of AIPerf.
     pub fn report(&self) -> Option<&perfval_verdict::aiperf::Report> {
         match &self.payload.as_ref()?.record.outcome {
             Outcome::Report(report) => Some(report),

@@ -28,22 +28,13 @@ mod statement;
 mod timeline;
 mod words;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{PerfValidation, Verdict};
-use perfval_verdict::gate::Share;
+use perfval_api::Verdict;
 
 pub use error::Error;
-pub use facts::Export;
-use facts::Facts;
+pub use facts::{Export, Facts as RunReport};
 pub use fleet::FleetReport;
 pub use perfval_verdict::requests::RequestTimes;
-pub use statement::{File, FileState, Predicate, STATEMENT, Statement};
-
-/// Report of one run.
-#[derive(Clone, Debug)]
-pub struct RunReport {
-    facts: Facts,
-}
+pub use statement::{File, Predicate, STATEMENT, Statement, sha256};
 
 impl RunReport {
     /// Names of the files of a report, under which pipelines look for them.
@@ -56,51 +47,34 @@ impl RunReport {
         STATEMENT,
     ];
 
-    /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
-    /// there are only the numbers of the status, and the charts are placeholders.
-    pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
-        Facts::new(object, results).map(|facts| Self { facts })
-    }
-
-    /// Report of a ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
-    /// in it.
-    pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
-        Facts::from_results(results).map(|facts| Self { facts })
-    }
-
-    /// Report of AIPerf's exports, judged by the object's spec. Gates with scaling use `share`.
-    pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
-        Facts::from_exports(object, share, exports).map(|facts| Self { facts })
-    }
-
     /// Verdict of the run; `None` while it continues.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.facts.status.verdict
+        self.status.verdict
     }
 
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
     pub fn html(&self) -> String {
-        html::page(&self.facts)
+        html::page(self)
     }
 
     /// `JUnit` XML: one test case per gate and per trial.
     pub fn junit(&self) -> String {
-        junit::write(&self.facts, &cases::cases(&self.facts))
+        junit::write(self, &cases::cases(self))
     }
 
     /// Common Test Report Format, JSON: the same test cases.
     pub fn ctrf(&self) -> String {
-        ctrf::write(&self.facts, &cases::cases(&self.facts))
+        ctrf::write(self, &cases::cases(self))
     }
 
     /// Markdown, for the summary of a job on GitHub (`$GITHUB_STEP_SUMMARY`) or a comment.
     pub fn markdown(&self) -> String {
-        markdown::write(&self.facts)
+        markdown::write(self)
     }
 
     /// `OpenMetrics` text: verdict, gates and headline numbers.
     pub fn openmetrics(&self) -> String {
-        openmetrics::write(&self.facts)
+        openmetrics::write(self)
     }
 
     /// All of them under the names of [`Self::FILES`], and the statement with their digests.
@@ -114,7 +88,7 @@ impl RunReport {
             file(markdown, self.markdown()),
             file(openmetrics, self.openmetrics()),
         ];
-        files.push(file(last, statement::write(&self.facts, &files)));
+        files.push(file(last, statement::write(self, &files)));
         files
     }
 }

@@ -3,6 +3,7 @@
 
 use perfval_api::{Environment, Verdict};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
@@ -48,40 +49,24 @@ struct Digests {
 }
 
 /// Run and verdict of a statement.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Predicate {
     /// `namespace/name` of the validation.
     pub validation: String,
     /// Number of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<i64>,
     /// Verdict; absent while the run continues.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Reason of the verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Node under test.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Model, image and versions of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Digest of the results ConfigMap, as `status.resultsRef.sha256` has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub results_sha256: Option<String>,
-}
-
-/// State of a file of a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileState {
-    /// It has the digest of the statement.
-    Unchanged,
-    /// It has another digest.
-    Changed,
-    /// It is not there.
-    Missing,
 }
 
 /// The statement about a report with these files.
@@ -106,14 +91,15 @@ pub(crate) fn write(facts: &Facts, files: &[File]) -> String {
 }
 
 fn subject(file: &File) -> Subject {
-    let sha256 = digest(file.content.as_bytes());
+    let sha256 = sha256(file.content.as_bytes());
     Subject {
         name: file.name.to_owned(),
         digest: Digests { sha256 },
     }
 }
 
-fn digest(bytes: &[u8]) -> String {
+/// SHA-256 of a file, in hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
@@ -134,18 +120,9 @@ impl Statement {
         }
     }
 
-    /// Names of the files, in the order of the statement.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.subject.iter().map(|file| file.name.as_str())
-    }
-
-    /// Compares a file with the statement; `content` is `None` for a file that does not exist.
-    pub fn check(&self, name: &str, content: Option<&[u8]>) -> FileState {
-        let expected = self.subject.iter().find(|file| file.name == name);
-        match (content, expected) {
-            (None, _) => FileState::Missing,
-            (Some(content), Some(file)) if digest(content) == file.digest.sha256 => FileState::Unchanged,
-            _ => FileState::Changed,
-        }
+    /// Names of the files, each with its SHA-256, in the order of the statement.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.subject.iter();
+        files.map(|file| (file.name.as_str(), file.digest.sha256.as_str()))
     }
 }

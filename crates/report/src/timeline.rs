@@ -76,9 +76,7 @@ pub(crate) struct WorkerTimeline {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GpuTimeline {
     pub uuid: String,
-    /// Name of the worker.
     pub worker: String,
-    /// Readings.
     pub lines: Vec<(Field, ChartLine)>,
 }
 

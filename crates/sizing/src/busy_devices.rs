@@ -50,11 +50,6 @@ impl<'a> BusyDevices<'a> {
         Self { pools }
     }
 
-    /// Returns true if any claim holds a device or a share of it.
-    pub fn contains(&self, id: &DeviceId<'_>) -> bool {
-        !self.holders(id).is_empty()
-    }
-
     /// The claims that hold a device, by name.
     pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [DeviceHolder<'a>] {
         self.in_pool(id.driver, id.pool).holders(id.device)
@@ -71,11 +66,6 @@ impl<'a> BusyDevices<'a> {
 pub struct BusyPool<'s, 'a>(&'s [DeviceHolder<'a>]);
 
 impl<'s, 'a> BusyPool<'s, 'a> {
-    /// Returns true if any claim holds a device or a share of it.
-    pub fn contains(self, device: &str) -> bool {
-        self.0.binary_search_by(|holder| holder.device.cmp(device)).is_ok()
-    }
-
     /// Returns true if a claim holds a device as a whole.
     pub fn contains_whole(self, device: &str) -> bool {
         self.holders(device).iter().any(|holder| !holder.share)

@@ -8,7 +8,7 @@ use super::dra::Dra;
 use super::examine::Circumstances;
 use super::fleet::{Fleet, check_reads_of_run};
 use super::report::{NodeObstacle, NodeReport};
-use super::summary::{self, Unlabelled};
+use super::summary::{self, ObstacleGroup};
 use super::{Sizing, expected, generator, namespace};
 use crate::inventory::{Inventory, Node, OfRun};
 use crate::{Granted, HeldNodes, OtherRun};
@@ -36,7 +36,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
             let totals: Vec<i64> = reports.iter().map(|report| report.total).collect();
             planned(&fleet, &world, node, report, || totals)
         })
-        .unwrap_or_else(|| summary::none_fits(fleet.nodes.len(), &reports, &[], spec));
+        .unwrap_or_else(|| summary::none_fits(fleet.nodes.len(), &reports, Vec::new(), spec));
     (reports, sizing)
 }
 
@@ -85,7 +85,7 @@ impl Fleet<'_> {
             }
         }
         let reports: Vec<NodeReport> = reports.into_iter().map(|(_, report)| report).collect();
-        summary::none_fits(self.nodes.len(), &reports, &unlabelled, spec)
+        summary::none_fits(self.nodes.len(), &reports, unlabelled, spec)
     }
 
     /// Fails if anything that a run needs is unknown.
@@ -99,7 +99,7 @@ impl Fleet<'_> {
 
     /// Those of the nodes with GPUs that the spec's selector admits, as indexes in order, and the others, which lack a
     /// label.
-    fn admitted(&self, spec: &PerfValidationSpec, gpus: &[usize]) -> (Vec<usize>, Vec<Unlabelled>) {
+    fn admitted(&self, spec: &PerfValidationSpec, gpus: &[usize]) -> (Vec<usize>, Vec<ObstacleGroup<'_>>) {
         let mut labels = spec.placement.node_selector.iter();
         let Some((key, value)) = labels.next() else {
             return (gpus.to_vec(), Vec::new());
@@ -109,22 +109,22 @@ impl Fleet<'_> {
         let without = |admitted: &[usize], all: &[usize], key: &str, value: &str| {
             let lacks = |index: &&usize| admitted.binary_search(index).is_err();
             let names = all.iter().filter(lacks).take(summary::NAMED_NODES);
-            Unlabelled {
-                obstacle: NodeObstacle::LabelMissing {
-                    label: format!("{key}={value}"),
-                },
-                first: names.map(|index| self.nodes[*index].name.to_string()).collect(),
-                nodes: all.len() - admitted.len(),
-            }
+            let label = format!("{key}={value}");
+            let report = NodeReport {
+                obstacle: Some(NodeObstacle::LabelMissing { label }),
+                ..NodeReport::default()
+            };
+            let nodes = all.len() - admitted.len();
+            let group = ObstacleGroup::new(&report, names.map(|index| &*self.nodes[*index].name).collect(), nodes);
+            group.filter(|_| nodes > 0)
         };
-        let mut unlabelled = vec![without(&admitted, gpus, key, value)];
+        let mut unlabelled: Vec<ObstacleGroup<'_>> = without(&admitted, gpus, key, value).into_iter().collect();
         for (key, value) in labels {
             let mut narrower = admitted.clone();
             narrower.retain(|index| self.nodes[*index].label(key) == Some(value));
-            unlabelled.push(without(&narrower, &admitted, key, value));
+            unlabelled.extend(without(&narrower, &admitted, key, value));
             admitted = narrower;
         }
-        unlabelled.retain(|group| group.nodes > 0);
         (admitted, unlabelled)
     }
 

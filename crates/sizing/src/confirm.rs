@@ -102,7 +102,7 @@ pub fn confirm(
         let gpu = PhysicalGpu::new(id, device);
         let twin = here
             .iter()
-            .filter(|(other, _)| other != id && busy.contains(other))
+            .filter(|(other, _)| other != id && !busy.holders(other).is_empty())
             .find(|(other, device)| gpu.excludes(&PhysicalGpu::new(other, device)));
         if let Some((twin, _)) = twin {
             let holders = inventory.naming.all(Holder::Claim, names(busy.holders(twin)));

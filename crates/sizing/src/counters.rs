@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
 
-use crate::inventory::{Consumption, Counter, Device, Slice};
+use crate::inventory::{Consumption, Device, Slice};
 
 /// Remaining counters of a pool, by set and counter.
 pub struct PoolCounters<'a> {
@@ -48,7 +48,7 @@ pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<Stri
         if !sets.insert(&**set) {
             return Some(format!("two counter sets are called {set}"));
         }
-        known.extend(counters.iter().map(|counter| (&**set, &*counter.name)));
+        known.extend(counters.iter().map(|(name, _)| (&**set, &**name)));
     }
     let shared = slices.clone().flat_map(|slice| amounts(&slice.shared_counters));
     if let Some(((set, counter), _)) = shared.into_iter().find(|(_, amount)| *amount < Decimal::ZERO) {
@@ -65,13 +65,9 @@ pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<Stri
     })
 }
 
-/// Amounts by set and counter; negative if the text is no quantity. A valid pool has no negative ones: they would give other
-/// devices more than the card has.
+/// Amounts by set and counter. A valid pool has no negative ones: they would give other devices more than the card has.
 fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Decimal)> {
     sets.iter().flat_map(|Consumption { set, counters }| {
-        counters.iter().map(move |Counter { name, value }| {
-            let amount = value.as_ref().copied().unwrap_or(Decimal::NEGATIVE_ONE);
-            ((&**set, &**name), amount)
-        })
+        counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount))
     })
 }

@@ -68,7 +68,7 @@ pub fn first_fit<'a>(
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
     let in_use = || -> Vec<PhysicalGpu<'a>> {
         let here = pools.iter().flat_map(|pool| pool.devices_of(node));
-        here.filter(|(id, _)| busy.contains(id))
+        here.filter(|(id, _)| !busy.holders(id).is_empty())
             .map(|(id, device)| PhysicalGpu::new(&id, device))
             .collect()
     };
@@ -84,7 +84,7 @@ pub fn first_fit<'a>(
         let mut counters = PoolCounters::new(pool.slices());
         let busy_here = busy.in_pool(pool.driver, pool.name);
         pool.devices()
-            .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))
+            .filter(|(id, device)| !device.consumes.is_empty() && !busy_here.holders(id.device).is_empty())
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
             let is_of_class = match selectors.match_device(id.driver, device) {
@@ -96,7 +96,7 @@ pub fn first_fit<'a>(
             if !is_of_class || !here {
                 continue;
             }
-            let taken_by = if busy_here.contains(id.device) {
+            let taken_by = if !busy_here.holders(id.device).is_empty() {
                 Some(TakenBy::InUse)
             } else if device.shareable {
                 Some(TakenBy::Shareable)

@@ -25,7 +25,7 @@ pub use dump::{Dump, DumpError, Saved};
 pub use interned::{Interned, NamedAttribute};
 pub use node::Node;
 pub use pod::PodUse;
-pub use slice::{Consumption, Counter, Device, Slice, SliceTarget, Taint};
+pub use slice::{Consumption, Device, Slice, SliceTarget, Taint};
 pub use texts::Texts;
 pub use volume::CacheVolume;
 

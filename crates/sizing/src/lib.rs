@@ -54,7 +54,6 @@ pub use our_pods::{
 pub use plan::{Plan, hold};
 pub use report::{NodeObstacle, NodeReport};
 pub use seen::Seen;
-pub use survey::SurveyedNode;
 pub use taken::{Taken, TakenBy};
 
 /// Result of sizing.

@@ -3,6 +3,7 @@
 use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, Reason};
 use serde::Serialize;
+use thiserror::Error;
 
 use super::taken::Taken;
 
@@ -34,35 +35,45 @@ pub struct NodeReport {
 }
 
 /// Obstacle that rules out a node. The names are stable, for scripts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[serde(tag = "why")]
 #[allow(missing_docs)] // every field is what the message says of it
 pub enum NodeObstacle {
     /// It has no GPUs.
+    #[error("has no GPUs")]
     NoGpus,
     /// It is being deleted.
+    #[error("is being deleted")]
     BeingDeleted,
     /// It is not Ready.
+    #[error("is not Ready")]
     NotReady,
     /// It is cordoned, and the spec does not name it.
+    #[error("is cordoned, and placement.nodeSelector does not name it")]
     Cordoned,
     /// It lacks a label that `nodeSelector` requires.
+    #[error("does not carry {label}")]
     LabelMissing { label: String },
     /// The cluster has taken it out of service, or is about to remove it.
+    #[error("is out of service: it has the taint {taint}")]
     OutOfService { taint: String },
     /// It has taints that our pods do not tolerate; the tolerations are as the spec would write them.
+    #[error("{}", not_tolerated(.taints, .tolerations))]
     NotTolerated {
         taints: Vec<String>,
         tolerations: Vec<String>,
     },
     /// It cannot reach the volume of the model cache.
+    #[error("cannot reach the volume of the model cache {claim}: only nodes with {nodes} can")]
     VolumeElsewhere { claim: String, nodes: String },
     /// Another run has it; the name is absent if messages may not name the run.
+    #[error("is held by {}", held_by(.run.as_deref()))]
     HeldByRun {
         #[serde(skip_serializing_if = "Option::is_none")]
         run: Option<String>,
     },
     /// A driver is still publishing its devices.
+    #[error("{driver} is still publishing: pool {pool} has {slices} of {announced} slices")]
     PoolIncomplete {
         driver: String,
         pool: String,
@@ -70,20 +81,26 @@ pub enum NodeObstacle {
         announced: i64,
     },
     /// A driver publishes what no scheduler would use.
+    #[error("pool {pool} of {driver} is invalid: {fault}")]
     PoolInvalid {
         driver: String,
         pool: String,
         fault: String,
     },
     /// Claims and a device plugin give out the same GPUs, and neither sees the other.
+    #[error("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")]
     TwoLedgers { resource: String, fault: String },
     /// Only claims give out its GPUs, and a pod still has some of a device plugin that offers none any more.
+    #[error("{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown")]
     LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, but the spec wants the device plugin.
+    #[error("gives its GPUs out by DRA only, and {resource} was asked for")]
     OnlyByClaims { resource: String },
     /// Only a device plugin gives out its GPUs, but the spec wants claims.
+    #[error("gives its GPUs out as {resource} only, and DRA was asked for")]
     OnlyByPlugin { resource: String },
     /// Its device plugin gives one GPU to several pods: what it offers is less than whole GPUs.
+    #[error("its {offered} {resource} are {}", .are.explain(.how))]
     SharedGpus {
         resource: String,
         offered: i64,
@@ -91,24 +108,41 @@ pub enum NodeObstacle {
         how: String,
     },
     /// Devices are published, but the class is missing.
+    #[error("devices are published, but the DeviceClass {class} is missing: the driver is half installed")]
     ClassMissing { class: String },
     /// The node claims to have GPUs, but nothing offers them.
+    #[error(
+        "has GPUs by its labels or its capacity, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
+         started before the driver, restart the plugin's pod"
+    )]
     NothingPublished { resource: String },
     /// None of its devices is of the class.
+    #[error("none of its devices is of the class {class}")]
     NotOfClass { class: String },
     /// The class's selector has no answer here.
+    #[error("the class's selector cannot be evaluated: {fault}")]
     NotEvaluable { fault: String },
     /// The class holds what a worker must not get, and no claim can exclude it.
+    #[error("{fault}")]
     Inseparable { fault: String },
     /// It has fewer GPUs than the run needs, free or not.
+    #[error("has too few GPUs")]
     TooFew,
     /// Too many of its GPUs are never given out as a whole.
+    #[error("has too few whole GPUs")]
     NotWhole,
     /// Too few of its GPUs are free.
+    #[error("has too few free GPUs")]
     NotEnoughFree,
     /// Its GPUs are free, but something else is short.
+    #[error("{resource} for only {}", number_of(*.workers, "worker"))]
     NoRoom { resource: String, workers: i64 },
     /// Its GPUs are free, but a `ResourceQuota` of the run's namespace leaves too little.
+    #[error(
+        "ResourceQuota {quota} leaves {resource} for only {}{}",
+        number_of(*.workers, "worker"),
+        if *.for_now { " while other runs of this namespace use it" } else { "" }
+    )]
     QuotaExceeded {
         quota: String,
         resource: String,
@@ -117,6 +151,19 @@ pub enum NodeObstacle {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         for_now: bool,
     },
+}
+
+fn not_tolerated(taints: &[String], tolerations: &[String]) -> String {
+    let (s, is) = if taints.len() == 1 { ("", "is") } else { ("s", "are") };
+    let (taints, tolerations) = (taints.join(" and "), tolerations.join(", "));
+    format!("has the taint{s} {taints}, which {is} not tolerated: add to placement.tolerations: [{tolerations}]")
+}
+
+fn held_by(run: Option<&str>) -> String {
+    run.map_or_else(
+        || "a run of another namespace".to_owned(),
+        |run| format!("the run of {run}"),
+    )
 }
 
 impl NodeObstacle {
@@ -175,90 +222,16 @@ impl NodeReport {
             return self.free_of_total();
         };
         match obstacle {
-            NodeObstacle::NoGpus => "has no GPUs".to_owned(),
-            NodeObstacle::BeingDeleted => "is being deleted".to_owned(),
-            NodeObstacle::NotReady => "is not Ready".to_owned(),
-            NodeObstacle::Cordoned => "is cordoned, and placement.nodeSelector does not name it".to_owned(),
-            NodeObstacle::LabelMissing { label } => format!("does not carry {label}"),
-            NodeObstacle::OutOfService { taint } => format!("is out of service: it has the taint {taint}"),
-            NodeObstacle::NotTolerated { taints, tolerations } => {
-                let (s, is) = if taints.len() == 1 { ("", "is") } else { ("s", "are") };
-                format!(
-                    "has the taint{s} {}, which {is} not tolerated: add to placement.tolerations: [{}]",
-                    taints.join(" and "),
-                    tolerations.join(", ")
-                )
-            }
-            NodeObstacle::VolumeElsewhere { claim, nodes } => {
-                format!("cannot reach the volume of the model cache {claim}: only nodes with {nodes} can")
-            }
-            NodeObstacle::HeldByRun { run: Some(run) } => format!("is held by the run of {run}"),
-            NodeObstacle::HeldByRun { run: None } => "is held by a run of another namespace".to_owned(),
-            NodeObstacle::PoolIncomplete {
-                driver,
-                pool,
-                slices,
-                announced,
-            } => format!("{driver} is still publishing: pool {pool} has {slices} of {announced} slices"),
-            NodeObstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
-            NodeObstacle::TwoLedgers { resource, fault } => {
-                format!("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")
-            }
-            NodeObstacle::LeftByPlugin { pod, resource } => {
-                format!(
-                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown"
-                )
-            }
-            NodeObstacle::OnlyByClaims { resource } => {
-                format!("gives its GPUs out by DRA only, and {resource} was asked for")
-            }
-            NodeObstacle::OnlyByPlugin { resource } => {
-                format!("gives its GPUs out as {resource} only, and DRA was asked for")
-            }
-            NodeObstacle::SharedGpus {
-                resource,
-                offered,
-                are,
-                how,
-            } => format!("its {offered} {resource} are {}", are.explain(how)),
-            NodeObstacle::ClassMissing { class } => {
-                format!("devices are published, but the DeviceClass {class} is missing: the driver is half installed")
-            }
-            NodeObstacle::NothingPublished { resource } => format!(
-                "has GPUs by its labels or its capacity, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
-                 started before the driver, restart the plugin's pod"
-            ),
-            NodeObstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
-            NodeObstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
-            NodeObstacle::Inseparable { fault } => fault.clone(),
             NodeObstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
             NodeObstacle::NotWhole => {
                 let (whole, total, because) = (self.whole(), self.total, self.because());
                 format!("only {whole} of {total} GPUs can be had whole{because}")
             }
             NodeObstacle::NotEnoughFree => self.free_of_total(),
-            NodeObstacle::NoRoom { resource, workers } => {
-                format!(
-                    "{}, but {resource} for only {}",
-                    self.free_of_total(),
-                    number_of(*workers, "worker")
-                )
+            NodeObstacle::NoRoom { .. } | NodeObstacle::QuotaExceeded { .. } => {
+                format!("{}, but {obstacle}", self.free_of_total())
             }
-            NodeObstacle::QuotaExceeded {
-                quota,
-                resource,
-                workers,
-                for_now,
-            } => format!(
-                "{}, but ResourceQuota {quota} leaves {resource} for only {}{}",
-                self.free_of_total(),
-                number_of(*workers, "worker"),
-                if *for_now {
-                    " while other runs of this namespace use it"
-                } else {
-                    ""
-                }
-            ),
+            _ => obstacle.to_string(),
         }
     }
 

@@ -92,27 +92,39 @@ impl Selectors {
 
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
-        let (mut attributes, mut capacity) = (Domains::new(driver), Domains::new(driver));
+        let (mut attributes, mut capacity) = (Domains::new(), Domains::new());
         let unknown =
             |name: &str| NotEvaluable(format!("the value of {name} of {} is of an unknown kind", device.name));
         if let Some(reads) = &self.reads {
             for name in &reads.attributes {
                 if let Some(found) = name.attribute(driver, device) {
                     let value = self.attribute(found)?.ok_or_else(|| unknown(&name.unqualified))?;
-                    attributes.put(&name.domain, &name.unqualified, value);
+                    attributes
+                        .entry(&name.domain)
+                        .or_default()
+                        .insert(&name.unqualified, value);
                 }
             }
             for name in &reads.capacity {
                 if let Some(amount) = name.capacity(driver, device) {
-                    capacity.put(&name.domain, &name.unqualified, self.call(&self.quantity, amount)?);
+                    let value = self.call(&self.quantity, amount)?;
+                    capacity
+                        .entry(&name.domain)
+                        .or_default()
+                        .insert(&name.unqualified, value);
                 }
             }
         } else {
             for (name, attribute) in device.attributes.iter().map(|attribute| &**attribute) {
-                attributes.insert(name, self.attribute(attribute)?.ok_or_else(|| unknown(name))?);
+                let value = self.attribute(attribute)?.ok_or_else(|| unknown(name))?;
+                // An unqualified name belongs to the driver's own domain.
+                let (domain, name) = name.split_once('/').unwrap_or((driver, &**name));
+                attributes.entry(domain).or_default().insert(name, value);
             }
             for (name, amount) in &device.capacity {
-                capacity.insert(name, self.call(&self.quantity, amount)?);
+                let value = self.call(&self.quantity, amount)?;
+                let (domain, name) = name.split_once('/').unwrap_or((driver, &**name));
+                capacity.entry(domain).or_default().insert(name, value);
             }
         }
         Ok(HashMap::from([
@@ -144,38 +156,8 @@ impl Selectors {
     }
 }
 
-/// Values by domain and name. An unqualified name belongs to the driver's own domain.
-struct Domains<'a> {
-    driver: &'a str,
-    names: HashMap<&'a str, HashMap<&'a str, Value>>,
-}
-
-impl<'a> Domains<'a> {
-    fn new(driver: &'a str) -> Self {
-        let names = HashMap::new();
-        Self { driver, names }
-    }
-
-    fn insert(&mut self, name: &'a str, value: Value) {
-        let (domain, name) = name.split_once('/').unwrap_or((self.driver, name));
-        self.put(domain, name, value);
-    }
-
-    fn put(&mut self, domain: &'a str, name: &'a str, value: Value) {
-        self.names.entry(domain).or_default().insert(name, value);
-    }
-}
-
-impl From<Domains<'_>> for Value {
-    fn from(domains: Domains<'_>) -> Self {
-        let names: HashMap<&str, Value> = domains
-            .names
-            .into_iter()
-            .map(|(domain, names)| (domain, names.into()))
-            .collect();
-        names.into()
-    }
-}
+/// Values by domain and name.
+type Domains<'a> = HashMap<&'a str, HashMap<&'a str, Value>>;
 
 fn compile(expression: &str) -> Result<IdedExpr, NotEvaluable> {
     dialect::parse(expression).map_err(|error| NotEvaluable(format!("{expression:?}: {error}")))

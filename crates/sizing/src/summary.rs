@@ -27,32 +27,20 @@ const BY_HOPE: [Reason; 9] = [
 ];
 const HOPELESS: [Reason; 2] = [Reason::MixedAllocation, Reason::SelectorNotEvaluable];
 
-/// Nodes that only lack a label and were not examined one by one.
-pub struct Unlabelled {
-    /// Obstacle of each of them.
-    pub obstacle: NodeObstacle,
-    /// The first by name, as many as a message contains.
-    pub first: Vec<String>,
-    /// Number of these nodes.
-    pub nodes: usize,
-}
-
 /// The most hopeful reason decides: while one node may still come free, waiting may help. `all` is the number of nodes,
-/// with GPUs or without.
-pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], spec: &PerfValidationSpec) -> Sizing {
-    let examined = reports.iter().filter_map(|report| match report.obstacle.as_ref()? {
-        NodeObstacle::NoGpus => None,
-        obstacle => Some(Said {
-            hope: hope(obstacle),
-            reason: obstacle.reason(),
-            says: report.summary(),
-            named: vec![&report.node],
-            nodes: 1,
-        }),
-    });
-    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::from_unlabelled)).collect();
-    with_gpus.sort_by_key(|said| (said.hope, said.named.first().copied()));
-    let Some(reason) = with_gpus.first().map(|said| said.reason) else {
+/// with GPUs or without. `unlabelled` are nodes that only lack a label and were not examined one by one.
+pub fn none_fits<'a>(
+    all: usize,
+    reports: &'a [NodeReport],
+    unlabelled: Vec<ObstacleGroup<'a>>,
+    spec: &PerfValidationSpec,
+) -> Sizing {
+    let examined = reports
+        .iter()
+        .filter_map(|report| ObstacleGroup::new(report, vec![&report.node], 1));
+    let mut with_gpus: Vec<ObstacleGroup<'_>> = examined.chain(unlabelled).collect();
+    with_gpus.sort_by_key(|group| (group.hope, group.named.first().copied()));
+    let Some(reason) = with_gpus.first().map(|group| group.reason) else {
         return Sizing::Wait {
             reason: Reason::NoCandidateNode,
             message: format!("none of {all} nodes has a GPU"),
@@ -79,25 +67,25 @@ fn hope(obstacle: &NodeObstacle) -> usize {
 
 /// `n1, n2, n3 and 11 more: is cordoned; n4: 3 of 8 GPUs free (5 in use by a/b); and 85 more nodes (85 Saturated)`.
 /// Nodes with the same text form one group, in the order of the first of them.
-fn grouped(nodes: Vec<Said<'_>>) -> String {
-    let mut groups: Vec<Said<'_>> = Vec::new();
+fn grouped(nodes: Vec<ObstacleGroup<'_>>) -> String {
+    let mut groups: Vec<ObstacleGroup<'_>> = Vec::new();
     let mut further: Vec<(Reason, usize)> = Vec::new();
-    for said in nodes {
-        let of_reason = groups.iter().filter(|group| group.reason == said.reason).count();
-        if let Some(group) = groups.iter_mut().find(|group| group.says == said.says) {
-            group.nodes += said.nodes;
-            group.named.extend(said.named);
+    for node in nodes {
+        let of_reason = groups.iter().filter(|group| group.reason == node.reason).count();
+        if let Some(group) = groups.iter_mut().find(|group| group.says == node.says) {
+            group.nodes += node.nodes;
+            group.named.extend(node.named);
             group.named.truncate(NAMED_NODES);
         } else if of_reason < GROUPS {
-            groups.push(said);
+            groups.push(node);
         } else {
-            match further.iter_mut().find(|(known, _)| known.word() == said.reason.word()) {
-                Some((_, count)) => *count += said.nodes,
-                None => further.push((said.reason, said.nodes)),
+            match further.iter_mut().find(|(known, _)| known.word() == node.reason.word()) {
+                Some((_, count)) => *count += node.nodes,
+                None => further.push((node.reason, node.nodes)),
             }
         }
     }
-    let mut texts: Vec<String> = groups.iter().map(Said::text).collect();
+    let mut texts: Vec<String> = groups.iter().map(ObstacleGroup::text).collect();
     if !further.is_empty() {
         let count: usize = further.iter().map(|(_, count)| count).sum();
         let reasons: Vec<String> = further
@@ -110,7 +98,7 @@ fn grouped(nodes: Vec<Said<'_>>) -> String {
 }
 
 /// Nodes with the same text.
-struct Said<'a> {
+pub struct ObstacleGroup<'a> {
     /// Place in the order of hope.
     hope: usize,
     reason: Reason,
@@ -120,19 +108,18 @@ struct Said<'a> {
     nodes: usize,
 }
 
-impl<'a> Said<'a> {
-    fn from_unlabelled(unlabelled: &'a Unlabelled) -> Self {
-        let report = NodeReport {
-            obstacle: Some(unlabelled.obstacle.clone()),
-            ..NodeReport::default()
-        };
-        Self {
-            hope: hope(&unlabelled.obstacle),
-            reason: unlabelled.obstacle.reason(),
+impl<'a> ObstacleGroup<'a> {
+    /// Nodes with this report, of which the message names some; `None` if they have no GPUs, or no obstacle.
+    pub fn new(report: &NodeReport, named: Vec<&'a str>, nodes: usize) -> Option<Self> {
+        let has_gpus = |obstacle: &&NodeObstacle| **obstacle != NodeObstacle::NoGpus;
+        let obstacle = report.obstacle.as_ref().filter(has_gpus)?;
+        Some(Self {
+            hope: hope(obstacle),
+            reason: obstacle.reason(),
             says: report.summary(),
-            named: unlabelled.first.iter().map(String::as_str).collect(),
-            nodes: unlabelled.nodes,
-        }
+            named,
+            nodes,
+        })
     }
 
     fn text(&self) -> String {

@@ -1,5 +1,7 @@
 //! Nodes that runs of one spec could have, each on its own.
 
+use chrono::DateTime;
+use perfval_api::fleet::SelectedNode;
 use perfval_api::{AllocationMode, PerfValidationSpec};
 
 use super::Sizing;
@@ -9,23 +11,6 @@ use super::node::HOSTNAME;
 use super::report::{NodeObstacle, NodeReport};
 use crate::HeldNodes;
 use crate::inventory::{Node, OfRun};
-
-/// Node with GPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SurveyedNode {
-    /// Name.
-    pub name: String,
-    /// Label `kubernetes.io/hostname`.
-    pub hostname: Option<String>,
-    /// Time of its creation (seconds since 1970).
-    pub created_at: i64,
-    /// True if a run that selects this node alone could have GPUs now.
-    pub is_free: bool,
-    /// True if it has fewer GPUs than such a run needs, free or not.
-    pub is_too_small: bool,
-    /// Obstacle for every such run that no other run's end removes.
-    pub unusable: Option<Box<str>>,
-}
 
 impl Fleet<'_> {
     /// Returns the nodes with GPUs that `admits` accepts.
@@ -37,7 +22,7 @@ impl Fleet<'_> {
         of_run: OfRun<'_>,
         spec: &PerfValidationSpec,
         admits: impl Fn(&Node) -> bool,
-    ) -> Result<Vec<SurveyedNode>, String> {
+    ) -> Result<Vec<SelectedNode>, String> {
         if let Err(Sizing::Wait { message, .. } | Sizing::Refuse { message, .. }) = self.known(of_run) {
             return Err(message);
         }
@@ -61,10 +46,10 @@ impl Fleet<'_> {
             let report = examine(node);
             // A cordoned node waits for a person.
             let is_unusable = !node.unschedulable && lasts(&report, spec);
-            SurveyedNode {
+            SelectedNode {
                 name: node.name.to_string(),
                 hostname: node.label(HOSTNAME).map(str::to_owned),
-                created_at: node.created_at,
+                created_at: DateTime::from_timestamp(node.created_at, 0).unwrap_or_default(),
                 is_free: report.obstacle.is_none(),
                 is_too_small: matches!(report.obstacle, Some(NodeObstacle::TooFew | NodeObstacle::NotWhole)),
                 unusable: is_unusable.then(|| report.summary().into()),

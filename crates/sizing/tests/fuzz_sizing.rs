@@ -4,13 +4,11 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use perfval_api::{Allocation, PerfValidationSpec};
-use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
-use perfval_sizing::{Fleet, Naming, NodeReport, Plan, Seen, Sizing, explain, intruder};
+use perfval_sizing::inventory::{Dump, Inventory, Slice};
+use perfval_sizing::{Fleet, NodeReport, Plan, Sizing, explain, intruder};
 use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
 
 #[test]
@@ -96,8 +94,10 @@ fn corpus() -> Vec<Vec<Value>> {
                 .has_devices("nvidia.com/gpu", &["GPU-2"]),
         );
     let namespace = [
-        json!({ "kind": "ResourceQuota", "metadata": { "name": "q" }, "spec": { "hard": { "pods": "6", "limits.cpu": "900" } }, "status": { "used": { "pods": "1", "limits.cpu": "1" } } }),
-        json!({ "kind": "LimitRange", "metadata": { "name": "l" }, "spec": { "limits": [
+        json!({ "kind": "PodList", "items": [] }),
+        json!({ "kind": "PersistentVolumeClaim", "metadata": { "name": "weights", "namespace": "n" }, "spec": { "volumeName": "pv-weights" } }),
+        json!({ "kind": "ResourceQuota", "metadata": { "name": "q", "namespace": "n" }, "spec": { "hard": { "pods": "6", "limits.cpu": "900" } }, "status": { "used": { "pods": "1", "limits.cpu": "1" } } }),
+        json!({ "kind": "LimitRange", "metadata": { "name": "l", "namespace": "n" }, "spec": { "limits": [
             { "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" }, "max": { "cpu": "64" }, "min": { "cpu": "1m" } },
         ] } }),
         json!({ "apiVersion": "scheduling.run.ai/v1alpha2", "kind": "BindRequest", "metadata": { "name": "b", "namespace": "n" }, "spec": { "resourceClaimAllocations": [
@@ -204,7 +204,7 @@ impl Tally {
     fn add(&mut self, objects: &[Value]) {
         self.executions += 1;
         // A list with an object of another shape is unreadable.
-        let Ok(inventory) = read(objects) else {
+        let Some(inventory) = read(objects) else {
             self.unreadable += 1;
             return;
         };
@@ -285,44 +285,11 @@ fn is_kept(plan: &Plan, inventory: &Inventory, reports: &[NodeReport]) {
     }
 }
 
-/// Inventory that the operator reads from lists of these objects.
-fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
-    let interned = &mut Interned::default();
-    let class: Vec<_> = all(objects, "DeviceClass")?;
-    let slices: Vec<_> = all(objects, "ResourceSlice")?;
-    let nodes: Vec<_> = all(objects, "Node")?;
-    let pods: Vec<_> = all(objects, "Pod")?;
-    let claims: Vec<_> = all(objects, "ResourceClaim")?;
-    let requests: Vec<_> = all(objects, "BindRequest")?;
-    let volumes: Vec<_> = all(objects, "PersistentVolume")?;
-    let promises: Result<Vec<Option<ClaimUse>>, _> = requests
-        .iter()
-        .map(|request| ClaimUse::promised(request, interned))
-        .collect();
-    Ok(Inventory {
-        device_class: class.into_iter().next().map_or(Seen::Absent, Seen::Present),
-        slices: Seen::Present(slices.iter().map(|slice| Slice::read(slice, interned)).collect()),
-        taint_rules: Seen::Present(all(objects, "DeviceTaintRule")?),
-        nodes: Seen::Present(nodes.iter().map(|node| Node::read(node, interned)).collect()),
-        pods: Seen::Present(pods.iter().filter_map(|pod| PodUse::read(pod, interned)).collect()),
-        quotas: Seen::Present(all(objects, "ResourceQuota")?),
-        limit_ranges: Seen::Present(all(objects, "LimitRange")?),
-        cache_volume: volumes
-            .iter()
-            .find_map(|volume| CacheVolume::read(&PersistentVolumeClaim::default(), volume))
-            .map_or(Seen::Absent, Seen::Present),
-        promises: Seen::Present(promises?.into_iter().flatten().collect()),
-        claims: Seen::Present(
-            claims
-                .iter()
-                .filter_map(|claim| ClaimUse::read(claim, interned))
-                .collect(),
-        ),
-        naming: Naming::All,
-    })
-}
-
-fn all<T: DeserializeOwned>(objects: &[Value], kind: &str) -> Result<Vec<T>, serde_json::Error> {
-    let of_kind = objects.iter().filter(|object| object["kind"] == kind);
-    of_kind.map(|object| from_value(object.clone())).collect()
+/// Inventory that `size` reads from these objects; `None` if one of them has another shape.
+fn read(objects: &[Value]) -> Option<Inventory> {
+    let mut dump = Dump::default();
+    for object in objects {
+        dump.add(object.clone()).ok()?;
+    }
+    Some(dump.finish(GPU_DRIVER, "n", Some("weights")).ok()?.inventory)
 }

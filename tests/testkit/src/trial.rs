@@ -74,13 +74,5 @@ pub fn absurd(text: &str) -> String {
 /// # Panics
 /// Never: a record is JSON.
 pub fn log(record: TrialRecord) -> String {
-    let payload = Payload {
-        record,
-        aiperf: None,
-        workers: Vec::new(),
-        gpus: Vec::new(),
-        requests: None,
-        node: None,
-    };
-    frame(&payload).expect("a record is JSON")
+    frame(&Payload::new(record)).expect("a record is JSON")
 }

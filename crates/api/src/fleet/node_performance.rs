@@ -141,6 +141,23 @@ pub struct NodeIdentity {
     pub boot_id: Option<String>,
 }
 
+/// Node with GPUs that matches the selector of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelectedNode {
+    /// Name of the node.
+    pub name: String,
+    /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
+    pub hostname: Option<String>,
+    /// Time of its creation. A run that began before may have measured another machine of this name.
+    pub created_at: DateTime<Utc>,
+    /// True if a validation of the policy could have GPUs of the node now.
+    pub is_free: bool,
+    /// True if it has fewer GPUs than a validation needs, free or not: no wait makes it free.
+    pub is_too_small: bool,
+    /// Another obstacle for every validation of the policy that no wait for GPUs removes.
+    pub unusable: Option<Box<str>>,
+}
+
 /// Run of a `PerfValidation`.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]

@@ -38,7 +38,6 @@ impl Archive {
         }
     }
 
-    /// Adds a file.
     pub fn add(&mut self, file: &str, what: &str, content: impl Display) {
         self.files.push((file.to_owned(), what.to_owned(), content.to_string()));
     }

@@ -23,9 +23,7 @@ const OF_THE_LARGEST_TTFT: f64 = 1.5;
 
 /// Measurement of one run.
 pub struct MeasuredRun {
-    /// Node under test.
     pub node: String,
-    /// GPUs in use.
     pub gpus: i64,
     /// Output tokens per second and GPU, mean of the trials.
     pub throughput: f64,

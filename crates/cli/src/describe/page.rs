@@ -14,7 +14,6 @@ use crate::draw::{BAR, age, gate_result, span, wrap};
 use crate::table::Table;
 
 impl PageLayout {
-    /// The page of a validation.
     pub fn render(&self, object: &PerfValidation) -> String {
         let fresh = PerfValidationStatus::default();
         let status = object.status.as_ref().unwrap_or(&fresh);

@@ -7,7 +7,6 @@ use super::layout::{INDENT, PageLayout};
 use crate::draw::{flow, span};
 use crate::table::{Table, dash};
 
-/// Every trial.
 pub fn trials(page: &PageLayout, status: &PerfValidationStatus) -> String {
     if status.state.trials.is_empty() {
         return String::new();
@@ -50,7 +49,6 @@ fn speed(worker: &WorkerLoad) -> String {
     }
 }
 
-/// Work of each worker.
 pub fn workers(page: &PageLayout, status: &PerfValidationStatus) -> String {
     if status.state.workers.is_empty() {
         return String::new();

@@ -8,10 +8,10 @@ use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::results::RunOutcome;
 
-/// The comparison.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunComparison<'a> {
@@ -25,42 +25,36 @@ pub struct RunComparison<'a> {
 }
 
 /// One of the two.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Side<'a> {
     /// `NAME/RUN`.
     pub run: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
     pub trials: usize,
     /// Of these, those that measured.
     pub measured: usize,
     /// Causes of the trials, each once.
     pub causes: BTreeSet<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<&'a PlacementStatus>,
 }
 
 /// A number of each trial, in both.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricChange {
     /// The field of a trial's status.
     pub name: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Spread>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Spread>,
     /// Of the means.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change_percent: Option<Decimal>,
     /// Half of the interval in which the trials of two equal runs differ by chance (percent); absent with one trial of either.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chance_percent: Option<Decimal>,
     /// True if the change lies within that interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub within_spread: Option<bool>,
 }
 
@@ -74,19 +68,17 @@ pub struct Spread {
 }
 
 /// A gate of the later run, and what became of it in the earlier one.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GateChange<'a> {
     pub name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<&'a GateStatus>,
     pub after: &'a GateStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change_percent: Option<Decimal>,
 }
 
 impl<'a> RunComparison<'a> {
-    /// Compares two runs.
     pub fn new(before: &'a RunOutcome, after: &'a RunOutcome) -> Self {
         let (old, new) = (&before.status, &after.status);
         let gates = new.gates.iter().map(|gate| {

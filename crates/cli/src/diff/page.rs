@@ -8,9 +8,6 @@ use super::comparison::{MetricChange, RunComparison, Side, Spread};
 use crate::draw::wrap_on;
 use crate::table::{Table, dash};
 
-/// A run whose trials were given no cause.
-const NOTHING: &str = "none";
-
 /// The two as columns, and below what may be the reason; on a terminal within its columns.
 pub fn text(comparison: &RunComparison<'_>, columns: Option<usize>) -> String {
     let RunComparison { before, after, .. } = comparison;
@@ -37,9 +34,15 @@ pub fn text(comparison: &RunComparison<'_>, columns: Option<usize>) -> String {
         let place = side.placement;
         dash(place.map(|at| format!("{} of {}", number_of(at.gpus, "GPU"), at.node)))
     }));
-    let suspects = suspects(comparison.differs.as_deref());
-    let suspects = suspects.iter().map(|(indent, text)| wrap_on(text, columns, indent));
-    format!("{}\n{}", table.on(columns), suspects.collect::<String>())
+    let head = match comparison.differs.as_deref() {
+        None => "The environment of one of them is not known.",
+        Some([]) => "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
+        Some(_) => "What differs in what they ran on, and may be the reason:",
+    };
+    // In the words of the comparison in a status.
+    let each = comparison.differs.iter().flatten();
+    let each: String = each.map(|one| wrap_on(one, columns, "  ")).collect();
+    format!("{}\n{}{each}", table.on(columns), wrap_on(head, columns, ""))
 }
 
 fn gate_text(gate: &GateStatus) -> String {
@@ -49,20 +52,9 @@ fn gate_text(gate: &GateStatus) -> String {
 fn causes(side: &Side<'_>) -> String {
     match side.causes.is_empty() {
         true if side.trials == 0 => "-".to_owned(),
-        true => NOTHING.to_owned(),
+        true => "none".to_owned(),
         false => side.causes.iter().copied().collect::<Vec<_>>().join(", "),
     }
-}
-
-/// Differences of the two environments, in the words of the comparison in a status; each line behind its indent.
-fn suspects(differing: Option<&[String]>) -> Vec<(&'static str, &str)> {
-    let head = match differing {
-        None => "The environment of one of them is not known.",
-        Some([]) => "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
-        Some(_) => "What differs in what they ran on, and may be the reason:",
-    };
-    let each = differing.into_iter().flatten().map(|one| ("  ", one.as_str()));
-    [("", head)].into_iter().chain(each).collect()
 }
 
 fn shown(spread: Option<&Spread>) -> String {

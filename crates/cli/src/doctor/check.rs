@@ -2,7 +2,6 @@ use serde::Serialize;
 
 use crate::draw::wrap;
 
-/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum CheckResult {
     /// Available.

@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use kube::core::DeserializeGuard;
 use perfval_api::{PerfValidation, meta};
-use perfval_cluster::own_right;
+use perfval_cluster::{own_right, resource_attributes};
 
 use super::asked::Asked;
 use super::check::Check;
@@ -124,17 +124,7 @@ async fn rights(asked: &Asked<'_>, operator: &str) -> Check {
     let api: Api<SelfSubjectAccessReview> = Api::all(asked.session.client.clone());
     let (mut lacking, mut roles, mut unread) = (Vec::new(), BTreeSet::new(), None);
     for (verb, group, resource, what) in RIGHTS {
-        let (resource, subresource) = resource
-            .split_once('/')
-            .map_or((resource, None), |(one, two)| (one, Some(two)));
-        let review = own_right(ResourceAttributes {
-            namespace: Some(namespace.to_owned()),
-            verb: Some(verb.to_owned()),
-            group: Some(group.to_owned()),
-            resource: Some(resource.to_owned()),
-            subresource: subresource.map(str::to_owned),
-            ..ResourceAttributes::default()
-        });
+        let review = own_right(resource_attributes(verb, group, resource, Some(namespace)));
         match api.create(&PostParams::default(), &review).await {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
             Ok(_) => {

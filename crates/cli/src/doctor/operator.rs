@@ -1,10 +1,11 @@
 //! The operator: its namespace, state, version, refusals, and rights in the namespace of the manifest.
 
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use perfval_cluster::dynamo;
+use perfval_cluster::{dynamo, resource_attributes};
+use perfval_run::dynamo::version::Version;
 use perfval_run::readiness::is_ready;
 use perfval_run::{Settings, settings};
 
@@ -66,7 +67,7 @@ pub async fn checks(asked: &Asked<'_>) -> (Vec<Check>, Option<FoundOperator>) {
     let mut checks = vec![Check::good(text), permission(asked, ready, &settings).await];
     checks.extend(refused_image(asked, ready, &settings));
     // Releases of one minor read and write the same fields.
-    if let Some(version) = version.filter(|version| minor(version) != minor(OWN)) {
+    if let Some(version) = version.filter(|version| Version::parse(version) != Version::parse(OWN)) {
         checks.push(Check::worse(
             format!("the operator is {version}, and this program is {OWN}: their fields may differ"),
             format!("install kubectl-perfval {version}, or upgrade the operator to {OWN}"),
@@ -172,13 +173,7 @@ async fn permission(asked: &Asked<'_>, operator: &Pod, settings: &Settings) -> C
                 "system:serviceaccounts".to_owned(),
                 format!("system:serviceaccounts:{}", asked.operator_namespace),
             ]),
-            resource_attributes: Some(ResourceAttributes {
-                namespace: Some(namespace.to_owned()),
-                verb: Some(verb.to_owned()),
-                group: Some(group.to_owned()),
-                resource: Some(resource.to_owned()),
-                ..ResourceAttributes::default()
-            }),
+            resource_attributes: Some(resource_attributes(verb, group, resource, Some(namespace))),
             ..SubjectAccessReviewSpec::default()
         },
         ..SubjectAccessReview::default()
@@ -251,17 +246,6 @@ fn version(pod: &Pod) -> Option<String> {
     // A colon before the last slash is a registry's port.
     let tag = name.rsplit('/').next().and_then(|name| name.split_once(':'));
     let label = pod.labels().get(VERSION_LABEL).map(String::as_str);
-    let known = |text: &str| {
-        let text = text.strip_prefix('v').unwrap_or(text);
-        minor(text).map(|_| text.to_owned())
-    };
+    let known = |text: &str| Version::parse(text).map(|_| text.trim_start_matches('v').to_owned());
     tag.and_then(|(_, tag)| known(tag)).or_else(|| known(label?))
-}
-
-/// Major and minor. A version in development, such as `0.1.0-dev`, has those of its release.
-fn minor(version: &str) -> Option<(u64, u64)> {
-    let mut parts = version.splitn(3, '.');
-    let major = parts.next()?.parse().ok()?;
-    let minor = parts.next()?.parse().ok()?;
-    parts.next().map(|_| (major, minor))
 }

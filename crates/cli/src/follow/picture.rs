@@ -24,7 +24,6 @@ const NARROW: usize = 40;
 /// Workers under each other; a node has no more GPUs.
 const WORKERS: usize = 16;
 
-/// The picture on the terminal.
 pub struct Picture {
     size: Size,
     ink: Ink,

@@ -27,7 +27,6 @@ pub enum RecordedFile {
 pub struct RecordedRun {
     /// Status of the summary; it has a placement.
     pub status: PerfValidationStatus,
-    /// The trials.
     pub saved: SavedRun,
     /// Origin of each finished trial, in order.
     pub from: Vec<String>,
@@ -35,7 +34,6 @@ pub struct RecordedRun {
 
 /// One trial and where it came from.
 pub struct RecordedTrial {
-    /// The file.
     pub from: String,
     /// The measurement, or the reason why there is none.
     pub record: TrialRecord,

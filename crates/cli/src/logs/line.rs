@@ -5,7 +5,7 @@ use chrono::{DateTime, FixedOffset};
 /// The longest line that is shown; the result of a trial is longer, and is no message.
 const LONGEST: usize = 2000;
 
-/// A line of a log.
+#[derive(Default)]
 pub struct LogLine {
     /// Time of the line. Texts with other offsets do not sort by time.
     pub at: Option<DateTime<FixedOffset>>,
@@ -13,7 +13,6 @@ pub struct LogLine {
     pub time: String,
     /// Part of the run.
     pub from: String,
-    /// The line.
     pub text: String,
 }
 

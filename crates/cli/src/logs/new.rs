@@ -29,7 +29,6 @@ struct Printed {
 /// Printed lines of all containers.
 #[derive(Default)]
 pub struct New {
-    /// Of each container.
     printed: BTreeMap<Key, Printed>,
     /// Logs that were read, the predecessor of a container apart from it.
     read: BTreeSet<(Key, bool)>,
@@ -122,14 +121,7 @@ mod tests {
 
     #[test]
     fn a_log_is_read_again_from_before_the_last_look() {
-        let source = Source {
-            label: "worker".to_owned(),
-            shared: false,
-            namespace: "perf".to_owned(),
-            pod: "w0".to_owned(),
-            container: "main".to_owned(),
-            previous: false,
-        };
+        let source = Source::default();
         let predecessor = Source {
             previous: true,
             ..source.clone()

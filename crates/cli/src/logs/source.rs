@@ -22,17 +22,14 @@ const REMOVED: &str = "previous terminated container";
 const BYTES: u32 = 8 << 20;
 
 /// A container with a log.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Source {
     /// Part of the run, such as `worker gpu-3`.
     pub label: String,
     /// True if only lines about the validation count: the operator serves others too.
     pub shared: bool,
-    /// Namespace of the pod.
     pub namespace: String,
-    /// Its pod.
     pub pod: String,
-    /// Its container.
     pub container: String,
     /// True if it is the container before the current one: the last words of a crashed container are there.
     pub previous: bool,

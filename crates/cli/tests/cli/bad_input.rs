@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use perfval_testkit::api_server::Fault;
 
 use super::desk::{Desk, PATIENCE};
-use super::socket::{PROGRAM, closed, of_address, program};
+use super::socket::{PROGRAM, closed, of_address, program, typed};
 
 #[tokio::test]
 async fn a_cluster_without_the_definition() {
@@ -148,11 +148,9 @@ fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
         ("size", path, "the cluster does not answer"),
         ("get --kubeconfig /nonexistent", path, "no cluster is configured"),
     ] {
-        let output = program(PROGRAM, words, kubeconfig).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(4), "{words}: {complaint}");
-        assert!(complaint.contains(said), "{words}: {complaint}");
-        assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
+        let answer = typed(words, kubeconfig);
+        answer.exits(4, said);
+        assert_eq!(answer.err.trim_end().lines().count(), 1, "{answer:?}");
     }
 }
 
@@ -169,10 +167,7 @@ fn a_name_that_no_object_can_have_needs_no_cluster() {
         ("get -n A_B", "write lower-case letters, digits and '-'"),
         ("logs a --operator-namespace ", "write lower-case letters, digits"),
     ] {
-        let output = program(PROGRAM, words, file.path()).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(2), "{words}: {complaint}");
-        assert!(complaint.contains(said), "{words}: {complaint}");
+        typed(words, file.path()).exits(2, said);
     }
 }
 
@@ -258,17 +253,10 @@ fn a_reader_that_left_is_no_error() {
 fn judge_needs_no_cluster() {
     let judge = |export: &str| {
         let words = format!("judge {export} -f ../../config/samples/quick.yaml --gpus 1");
-        program(PROGRAM, &words, Path::new("/nonexistent"))
-            .output()
-            .expect("it starts")
+        typed(&words, Path::new("/nonexistent"))
     };
-    let output = judge("../verdict/tests/fixtures/aiperf-success.json");
-    let text = String::from_utf8(output.stdout).expect("text");
-    assert!(
-        text.starts_with("TRIAL "),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{:?}", output.status);
-    assert_eq!(judge("no.json").status.code(), Some(2));
+    let answer = judge("../verdict/tests/fixtures/aiperf-success.json");
+    assert!(answer.out.starts_with("TRIAL "), "{answer:?}");
+    assert!(matches!(answer.code, 0 | 1 | 3), "{answer:?}");
+    assert_eq!(judge("no.json").code, 2);
 }

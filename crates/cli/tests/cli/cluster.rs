@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::desk::{Desk, stored};
 use super::pty::until;
-use super::socket::{PROGRAM, closed, kubeconfig, of_address, program};
+use super::socket::{PROGRAM, closed, kubeconfig, of_address, program, typed};
 
 const NOTHING: &str =
     r#"{"apiVersion":"perfvalidation.dev/v1alpha1","kind":"PerfValidationList","metadata":{},"items":[]}"#;
@@ -46,12 +46,9 @@ fn cluster_user_and_whom_to_impersonate_are_chosen_as_with_kubectl() {
         String::from_utf8(heard).expect("text").to_ascii_lowercase()
     });
     let words = "get --cluster other --user robot --as jane --as-group devs --as-group ops -n team";
-    let output = program(PROGRAM, words, file.path()).output().expect("it starts");
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(
-        (output.status.code(), said.as_str()),
-        (Some(0), "No PerfValidations in namespace team.\n")
-    );
+    let answer = typed(words, file.path());
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.err, "No PerfValidations in namespace team.\n");
     let heard = server.join().expect("no panic");
     for part in [
         "/namespaces/team/perfvalidations",
@@ -72,10 +69,7 @@ fn a_cluster_a_user_or_a_group_that_cannot_be_taken_is_said() {
         ("get --user no", 4, "the kubeconfig has no user no"),
         ("get --as-group ops", 2, "--as-group needs --as"),
     ] {
-        let output = program(PROGRAM, words, file.path()).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(code), "{words}: {complaint}");
-        assert!(complaint.contains(said), "{words}: {complaint}");
+        typed(words, file.path()).exits(code, said);
     }
 }
 
@@ -85,15 +79,11 @@ fn a_broken_kubeconfig_shows_its_line_and_no_token() {
     let text = "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user:\n    token: t-secret\n   bad: [x\n";
     std::fs::write(file.path(), text).expect("written");
     for words in ["get".to_owned(), format!("get --kubeconfig {}", file.path().display())] {
-        let output = program(PROGRAM, &words, file.path()).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(4), "{words}: {complaint}");
-        assert!(complaint.contains("the kubeconfig cannot be read: "), "{complaint}");
-        assert!(
-            complaint.contains(" at line ") && !complaint.contains("t-secret"),
-            "{complaint}"
-        );
-        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        let answer = typed(&words, file.path());
+        answer.exits(4, "the kubeconfig cannot be read: ");
+        answer.notes(" at line ");
+        assert!(!answer.err.contains("t-secret"), "{answer:?}");
+        assert_eq!(answer.err.lines().count(), 1, "{answer:?}");
     }
 }
 
@@ -113,13 +103,9 @@ fn the_output_of_a_credential_plugin_stays_secret() {
             serde_saphyr::from_str(&std::fs::read_to_string(file.path()).expect("there")).expect("YAML");
         config["users"] = json!([{"name": config["contexts"][0]["context"]["user"], "user": {"exec": exec}}]);
         std::fs::write(file.path(), config.to_string()).expect("written");
-        let output = program(PROGRAM, "get", file.path()).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(4), "{complaint}");
-        assert!(
-            complaint.contains(words) && !complaint.contains("t-secret"),
-            "{complaint}"
-        );
+        let answer = typed("get", file.path());
+        answer.exits(4, words);
+        assert!(!answer.err.contains("t-secret"), "{answer:?}");
     }
 }
 
@@ -152,14 +138,10 @@ fn a_kubeconfig_that_the_http_library_refuses_is_explained_without_its_secrets()
     ] {
         assert!(text.contains(before), "{text}");
         std::fs::write(file.path(), text.replace(before, &after)).expect("written");
-        let output = program(PROGRAM, "get", file.path()).output().expect("it starts");
-        let complaint = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(4), "{after}: {complaint}");
-        assert!(
-            complaint.contains(words) && !complaint.contains("t-secret"),
-            "{after}: {complaint}"
-        );
-        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        let answer = typed("get", file.path());
+        answer.exits(4, words);
+        assert!(!answer.err.contains("t-secret"), "{after}: {answer:?}");
+        assert_eq!(answer.err.lines().count(), 1, "{answer:?}");
     }
 }
 
@@ -168,9 +150,8 @@ fn empty_flags_are_those_of_the_context() {
     let desk = Desk::with("passed");
     let file = kubeconfig(&desk.server);
     let words = "get -o name -n  --context  --cluster  --user  --as ";
-    let output = program(PROGRAM, words, file.path()).output().expect("it starts");
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(out, "perfvalidation.perfvalidation.dev/run\n", "{output:?}");
+    let answer = typed(words, file.path());
+    assert_eq!(answer.out, "perfvalidation.perfvalidation.dev/run\n", "{answer:?}");
 }
 
 #[test]

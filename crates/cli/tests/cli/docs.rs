@@ -4,25 +4,15 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser as _};
 use perfval_cli::args::Cli;
+use walkdir::WalkDir;
 
 const PROGRAM: &str = "kubectl perfval";
 
 fn pages() -> Vec<PathBuf> {
-    let (mut pages, mut folders) = (
-        vec![PathBuf::from("../../README.md")],
-        vec![PathBuf::from("../../docs")],
-    );
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("pages") {
-            let path = entry.expect("a page").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
+    let entries = WalkDir::new("../../docs").into_iter();
+    let paths = entries.map(|entry| entry.expect("a page").into_path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages.chain([PathBuf::from("../../README.md")]).collect()
 }
 
 /// Commands in blocks and in the middle of a text, where a verb with what follows it may stand alone.

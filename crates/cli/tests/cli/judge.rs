@@ -176,6 +176,5 @@ fn an_export_that_is_given_twice_is_refused() {
     let manifest = folder.manifest(&json!({"trials": {"rule": "Sequential"}}));
     let copy = folder.file("copy.json", text("success"));
     let answer = judge(&manifest, &[fixture("success"), copy], &[]);
-    assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.err.contains("hold the same trial"), "{answer:?}");
+    answer.exits(2, "hold the same trial");
 }

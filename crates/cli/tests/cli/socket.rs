@@ -15,6 +15,8 @@ use perfval_testkit::api_server::ApiServer;
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 
+use super::answer;
+
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-perfval");
 
 /// Serves until the process ends, and says how to get there.
@@ -60,6 +62,11 @@ pub fn program(path: &str, words: &str, kubeconfig: &Path) -> Command {
     command.args(words.split(' ')).env("KUBECONFIG", kubeconfig);
     leave_surroundings(&mut command);
     command
+}
+
+/// Runs the program with a kubeconfig, and nothing on its standard input.
+pub fn typed(words: &str, kubeconfig: &Path) -> answer::Answer {
+    answer::Answer::run(&mut program(PROGRAM, words, kubeconfig), "")
 }
 
 /// A kubeconfig whose only context is this server, namespace `perf`.

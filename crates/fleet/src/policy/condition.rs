@@ -62,26 +62,27 @@ impl PolicyReason {
 const LEAST_VALUES: usize = 100;
 
 /// Facts on which the condition `Ready` depends.
+#[derive(Default)]
 pub(super) struct PolicySituation<'a> {
-    pub(super) nodes: &'a PolicyNodes,
+    pub(super) nodes: PolicyNodes,
     /// Number of all outliers.
     pub(super) outliers: usize,
     pub(super) overlap: Option<Overlap<'a>>,
-    /// Due nodes without an active validation.
-    pub(super) due: usize,
+    /// Reasons of nodes without a fresh verdict and without an active validation.
+    pub(super) due: Vec<DueReason>,
     /// Due nodes with fewer whole GPUs than a validation needs.
-    pub(super) too_small: &'a [&'a str],
+    pub(super) too_small: Vec<&'a str>,
     /// Due nodes with another obstacle that no wait for GPUs removes, and the obstacle.
-    pub(super) unusable: &'a [(&'a str, &'a str)],
+    pub(super) unusable: Vec<(&'a str, &'a str)>,
     /// Nodes that could be validated now, but whose last validation did not start.
-    pub(super) set_back: &'a [&'a str],
+    pub(super) set_back: Vec<&'a str>,
     /// Due nodes that a budget of zero leaves without a validation, by reason.
-    pub(super) blocked: &'a BTreeMap<DueReason, usize>,
+    pub(super) blocked: BTreeMap<DueReason, usize>,
     /// Cron texts and time zones that cannot be used.
     pub(super) errors: &'a [String],
     pub(super) refusal: Option<&'a CreateRefusal>,
-    /// Last validations of due nodes that measured nothing.
-    pub(super) unmeasured: &'a [&'a ValidationFacts],
+    /// Last validations of due nodes that pause because it measured nothing.
+    pub(super) unmeasured: Vec<&'a ValidationFacts>,
 }
 
 /// Condition `Ready` of a policy whose nodes are known.
@@ -103,7 +104,7 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
         let _ = write!(message, " {remedy}");
     }
     if matches!(reason, PolicyReason::Reconciled | PolicyReason::Overlapping) {
-        for (due, nodes) in situation.blocked {
+        for (due, nodes) in &situation.blocked {
             let _ = write!(
                 message,
                 " {} ({}), but spec.budgets allows no validation for this reason. Write a budget above 0.",
@@ -209,7 +210,7 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
     }
     // An active validation or a fresh verdict shows that some node is fit.
     let unfit = situation.too_small.len() + situation.unusable.len();
-    let all_are_unfit = nodes.fresh == 0 && nodes.running == 0 && unfit == situation.due;
+    let all_are_unfit = nodes.fresh == 0 && nodes.running == 0 && unfit == situation.due.len();
     if let Some(remedy) = describe_unfit(policy, situation).filter(|_| all_are_unfit) {
         return (PolicyReason::NoNodes, remedy);
     }
@@ -228,10 +229,10 @@ fn explain(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>) -> (P
             (PolicyReason::Refused, remedy)
         };
     }
-    if situation.due > 0 && situation.blocked.values().sum::<usize>() == situation.due {
+    if !situation.due.is_empty() && situation.blocked.values().sum::<usize>() == situation.due.len() {
         let remedy = format!(
             "{}, but spec.budgets allows no validation. Write a budget above 0.",
-            number(situation.due, "node is due", "nodes are due")
+            number(situation.due.len(), "node is due", "nodes are due")
         );
         return (PolicyReason::BudgetZero, remedy);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::fleet::DueReason;
+pub use perfval_api::fleet::SelectedNode;
 use perfval_api::meta::ERRORS_BEFORE;
 use perfval_api::{EarlierGpuTime, Leftovers, PerfValidation, Phase, Verdict, condition};
 
@@ -14,23 +15,6 @@ use crate::measurement::{began_at, due_reason, has_speeds, is_of_a_user, policy_
 
 /// Label by which a validation selects its node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
-
-/// Node with GPUs that matches the selector of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SelectedNode {
-    /// Name of the node.
-    pub name: String,
-    /// Label `kubernetes.io/hostname`; a node without it cannot be selected by a validation.
-    pub hostname: Option<String>,
-    /// Time of its creation. A run that began before may have measured another machine of this name.
-    pub created_at: DateTime<Utc>,
-    /// True if a validation of the policy could have GPUs of the node now.
-    pub is_free: bool,
-    /// True if it has fewer GPUs than a validation needs, free or not: no wait makes it free.
-    pub is_too_small: bool,
-    /// Another obstacle for every validation of the policy that no wait for GPUs removes.
-    pub unusable: Option<Box<str>>,
-}
 
 /// State of a validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perfval_api::fleet::{
-    Budget, DueReason, MOST_OUTLIERS, NodeOrder, Outlier, PerfValidationPolicyStatus, PolicyNodes,
-};
+use perfval_api::fleet::{Budget, DueReason, MOST_OUTLIERS, NodeOrder, Outlier, PerfValidationPolicyStatus};
 use perfval_api::{PerfValidation, Verdict};
 
 use super::budget::{GpuUse, Meter};
@@ -14,7 +12,7 @@ use super::child::NodeHistory;
 use super::condition::{PolicySituation, ready, reliable};
 use super::deletion::{Deletion, list_deletions, list_missed};
 use super::environments::list_environments;
-use super::facts::{RunState, SelectedNode, ValidationFacts};
+use super::facts::{CreateRefusal, RunState, SelectedNode, ValidationFacts};
 use super::schedule::{PolicyTimes, duration};
 use super::share::NodeShare;
 use super::snapshot::{PolicyFacts, Snapshot};
@@ -64,23 +62,6 @@ struct DueNode<'a> {
     urgency: (bool, i64),
 }
 
-/// Sorted nodes of a policy.
-#[derive(Default)]
-struct Sorted<'a> {
-    nodes: PolicyNodes,
-    /// Reasons of nodes without a fresh verdict and without an active validation.
-    due: Vec<DueReason>,
-    candidates: Vec<DueNode<'a>>,
-    /// Due nodes with fewer whole GPUs than a validation needs.
-    too_small: Vec<&'a str>,
-    /// Due nodes with another obstacle that no wait for GPUs removes, and the obstacle.
-    unusable: Vec<(&'a str, &'a str)>,
-    /// Nodes that could be validated now, but whose last validation did not start.
-    set_back: Vec<&'a str>,
-    /// Last validations of due nodes that pause because it measured nothing.
-    unmeasured: Vec<&'a ValidationFacts>,
-}
-
 impl<'a> Planner<'a> {
     pub(super) fn new(
         snapshot: &'a Snapshot<'a>,
@@ -127,20 +108,19 @@ impl<'a> Planner<'a> {
         for child in self.children.iter().filter(|child| child.is_active()) {
             meter.add(self.reason_of_active(child, confirms));
         }
-        let mut sorted = self.sort(active, confirms);
+        let (mut situation, mut candidates) = self.sort(active, confirms);
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
         let always = Meter::new(always, selected, use_of_gpus);
-        let mut blocked = BTreeMap::new();
-        for reason in sorted.due.iter().filter(|reason| always.limit(**reason) == Some(0)) {
-            *blocked.entry(*reason).or_default() += 1;
+        for reason in situation.due.iter().filter(|reason| always.limit(**reason) == Some(0)) {
+            *situation.blocked.entry(*reason).or_default() += 1;
         }
         let mut create = Vec::new();
         if is_open {
-            self.order(&mut sorted.candidates);
+            self.order(&mut candidates);
             let empty = NodeHistory::default();
-            for candidate in &sorted.candidates {
+            for candidate in &candidates {
                 if meter.allows(candidate.reason) {
                     meter.start(candidate.reason);
                     let history = self.by_hostname.get(candidate.hostname).unwrap_or(&empty);
@@ -151,31 +131,20 @@ impl<'a> Planner<'a> {
             }
         }
         let mut outliers = self.outliers();
-        let situation = PolicySituation {
-            nodes: &sorted.nodes,
-            outliers: outliers.len(),
-            overlap: self.share.overlap,
-            errors: &self.times.errors,
-            due: sorted.due.len(),
-            too_small: &sorted.too_small,
-            unusable: &sorted.unusable,
-            set_back: &sorted.set_back,
-            blocked: &blocked,
-            // An old refusal matters only if there is another attempt.
-            refusal: self
-                .facts
-                .refusal
-                .filter(|refusal| now < refusal.until || !sorted.candidates.is_empty()),
-            unmeasured: &sorted.unmeasured,
-        };
+        situation.outliers = outliers.len();
+        situation.overlap = self.share.overlap;
+        situation.errors = &self.times.errors;
+        // An old refusal matters only if there is another attempt.
+        let matters = |refusal: &&CreateRefusal| now < refusal.until || !candidates.is_empty();
+        situation.refusal = self.facts.refusal.filter(matters);
         outliers.truncate(MOST_OUTLIERS);
-        let limits = sorted.due.iter().map(|reason| always.limit(*reason));
+        let limits = situation.due.iter().map(|reason| always.limit(*reason));
         let slots = limits.map(|limit| limit.unwrap_or(selected)).max().unwrap_or(selected);
-        let left = sorted.nodes.running + i64::try_from(sorted.due.len()).unwrap_or(i64::MAX);
+        let left = situation.nodes.running + i64::try_from(situation.due.len()).unwrap_or(i64::MAX);
         let end = self
             .estimate(left, slots)
-            .filter(|_| !spec.suspend && sorted.too_small.is_empty() && sorted.unusable.is_empty());
-        let last_day = always.last_day(left, &sorted.due, now);
+            .filter(|_| !spec.suspend && situation.too_small.is_empty() && situation.unusable.is_empty());
+        let last_day = always.last_day(left, &situation.due, now);
         let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
         let missed = list_missed(&self.nodes, self.children, self.facts.missed_since, now);
         PolicyDecision {
@@ -184,8 +153,8 @@ impl<'a> Planner<'a> {
             missed_since: missed,
             status: PerfValidationPolicyStatus {
                 observed_generation: self.facts.policy.metadata.generation.unwrap_or_default(),
-                nodes: Some(sorted.nodes),
-                fresh_percent: (selected > 0).then(|| 100 * sorted.nodes.fresh / selected),
+                nodes: Some(situation.nodes),
+                fresh_percent: (selected > 0).then(|| 100 * situation.nodes.fresh / selected),
                 gpu_minutes_today: Some(use_of_gpus.minutes_today()),
                 expected_completion_time: end,
                 environments: list_environments(&self.share.own, self.snapshot),
@@ -257,7 +226,8 @@ impl<'a> Planner<'a> {
             .or_else(|| self.due(node, self.verdict(node), confirms))
     }
 
-    fn sort(&self, active: &HashSet<&str>, confirms: bool) -> Sorted<'a> {
+    /// Facts about the nodes, and the due ones that could be validated now.
+    fn sort(&self, active: &HashSet<&str>, confirms: bool) -> (PolicySituation<'a>, Vec<DueNode<'a>>) {
         let empty = NodeHistory::default();
         let suspicious: BTreeSet<&str> = self
             .facts
@@ -266,7 +236,7 @@ impl<'a> Planner<'a> {
             .iter()
             .map(|outlier| outlier.node.as_str())
             .collect();
-        let mut sorted = Sorted::default();
+        let (mut sorted, mut candidates) = (PolicySituation::default(), Vec::new());
         for node in self.share.own.iter().copied() {
             let nodes = &mut sorted.nodes;
             nodes.selected += 1;
@@ -328,14 +298,14 @@ impl<'a> Planner<'a> {
             }
             let is_risky = suspicious.contains(node.name.as_str())
                 || verdict.is_some_and(|(_, verdict)| verdict != Verdict::Passed);
-            sorted.candidates.push(DueNode {
+            candidates.push(DueNode {
                 node,
                 hostname,
                 reason,
                 urgency: self.urgency(verdict, is_risky),
             });
         }
-        sorted
+        (sorted, candidates)
     }
 
     /// Urgency of a node; the largest comes first. Overdue nodes come before all others, the oldest first, so that each one gets its

@@ -139,13 +139,33 @@ impl Page {
 
     fn healthy(&mut self) {
         for (shape, spread) in self.fleets() {
-            self.healthy_fleet(shape, spread);
+            let Healthy {
+                acted,
+                reported,
+                trials,
+            } = cases::healthy(shape, spread);
+            self.row("node-passes acted on", word(spread), shape, acted, Goal::AtMost(0.0003));
+            self.row("node-passes reported", word(spread), shape, reported, Goal::None);
+            self.value(
+                "trials per node and pass",
+                word(spread),
+                shape,
+                &format!("{trials:.2}"),
+                Some((format!("≤ {TRIALS}").as_str(), trials <= TRIALS)),
+            );
         }
     }
 
     fn few(&mut self) {
         for (shape, spread) in self.fleets() {
-            self.three(shape, spread);
+            for (runs, words) in [(0, ""), (5, "5 own runs, ")] {
+                let (wrong, _) = cases::three(shape, spread, runs, Fault::None, 500);
+                let what = format!("{words}all healthy: fleets with a false name");
+                self.row(&what, word(spread), shape, wrong, Goal::AtMost(0.01));
+                let (_, found) = cases::three(shape, spread, runs, Fault::Node(10.0), 200);
+                let what = format!("{words}one 10 % slower: reported");
+                self.row(&what, word(spread), shape, found, Goal::None);
+            }
         }
     }
 
@@ -159,34 +179,60 @@ impl Page {
 
     fn shared(&mut self) {
         for &shape in self.shapes {
-            self.shared_causes(shape);
+            let (named, blamed) = cases::shifted(shape);
+            self.row(
+                "all nodes 5 % slower: environment named",
+                "usual",
+                shape,
+                named,
+                Goal::AtLeast(0.95),
+            );
+            self.row("… nodes reported", "usual", shape, blamed, Goal::AtMost(0.0003));
+            let (acted, most) = cases::shifted_in_rounds(shape);
+            let what = "all nodes 10 % slower, two at a time: passes that act on a node";
+            self.row(what, "usual", shape, acted, Goal::AtMost(0.01));
+            self.row("… most nodes reported at a time", "usual", shape, most, Goal::None);
+            let blamed = cases::shifted_for_a_while(shape);
+            let what = "all nodes 3 % slower for ten of 20 passes: nodes reported";
+            self.row(what, "usual", shape, blamed, Goal::AtMost(0.005));
+            let (acted, others) = cases::racked(shape);
+            self.row(
+                "a rack 8 % slower: passes that act on a node",
+                "usual",
+                shape,
+                acted,
+                Goal::AtMost(0.01),
+            );
+            self.row("… other nodes reported", "usual", shape, others, Goal::AtMost(0.01));
+            let goals = [Goal::AtMost(0.005), Goal::AtMost(0.005), Goal::None];
+            let played = cases::cold(shape).into_iter().zip(goals);
+            for (words, (blamed, goal)) in ["one run", "two runs", "three runs"].into_iter().zip(played) {
+                let what = format!("cold in {words}: reported");
+                self.row(&what, "usual", shape, blamed, goal);
+            }
         }
     }
 
     fn baselines(&mut self) {
         for &shape in self.shapes {
-            self.baseline(shape);
-        }
-    }
-
-    fn baseline(&mut self, shape: Shape) {
-        for nodes in [10, 20, 200] {
-            let what = format!("of {nodes} nodes: off");
-            self.row(
-                &what,
-                "usual",
-                shape,
-                cases::baselines(nodes, shape),
-                Goal::AtMost(0.05),
-            );
-        }
-        for (nodes, words) in [(1, "one node"), (3, "three nodes")] {
-            let (wrong, _) = cases::beside_baseline(nodes, shape, Fault::None, 500);
-            let what = format!("{words}, healthy: fleets with a false name");
-            self.row(&what, "usual", shape, wrong, Goal::AtMost(0.01));
-            let (_, found) = cases::beside_baseline(nodes, shape, Fault::Node(10.0), 200);
-            let what = format!("{words}, one 10 % slower: reported");
-            self.row(&what, "usual", shape, found, Goal::None);
+            for nodes in [10, 20, 200] {
+                let what = format!("of {nodes} nodes: off");
+                self.row(
+                    &what,
+                    "usual",
+                    shape,
+                    cases::baselines(nodes, shape),
+                    Goal::AtMost(0.05),
+                );
+            }
+            for (nodes, words) in [(1, "one node"), (3, "three nodes")] {
+                let (wrong, _) = cases::beside_baseline(nodes, shape, Fault::None, 500);
+                let what = format!("{words}, healthy: fleets with a false name");
+                self.row(&what, "usual", shape, wrong, Goal::AtMost(0.01));
+                let (_, found) = cases::beside_baseline(nodes, shape, Fault::Node(10.0), 200);
+                let what = format!("{words}, one 10 % slower: reported");
+                self.row(&what, "usual", shape, found, Goal::None);
+            }
         }
     }
 
@@ -209,68 +255,6 @@ impl Page {
             let (wrong, acted) = (sum(|found| found.wrong), sum(|found| found.wrong_acted));
             self.row("reported names that are wrong", "all", shape, wrong, Goal::AtMost(most));
             self.row("acted names that are wrong", "all", shape, acted, Goal::AtMost(0.01));
-        }
-    }
-
-    fn three(&mut self, shape: Shape, spread: PriorSpread) {
-        for (runs, words) in [(0, ""), (5, "5 own runs, ")] {
-            let (wrong, _) = cases::three(shape, spread, runs, Fault::None, 500);
-            let what = format!("{words}all healthy: fleets with a false name");
-            self.row(&what, word(spread), shape, wrong, Goal::AtMost(0.01));
-            let (_, found) = cases::three(shape, spread, runs, Fault::Node(10.0), 200);
-            let what = format!("{words}one 10 % slower: reported");
-            self.row(&what, word(spread), shape, found, Goal::None);
-        }
-    }
-
-    fn healthy_fleet(&mut self, shape: Shape, spread: PriorSpread) {
-        let Healthy {
-            acted,
-            reported,
-            trials,
-        } = cases::healthy(shape, spread);
-        self.row("node-passes acted on", word(spread), shape, acted, Goal::AtMost(0.0003));
-        self.row("node-passes reported", word(spread), shape, reported, Goal::None);
-        self.value(
-            "trials per node and pass",
-            word(spread),
-            shape,
-            &format!("{trials:.2}"),
-            Some((format!("≤ {TRIALS}").as_str(), trials <= TRIALS)),
-        );
-    }
-
-    fn shared_causes(&mut self, shape: Shape) {
-        let (named, blamed) = cases::shifted(shape);
-        self.row(
-            "all nodes 5 % slower: environment named",
-            "usual",
-            shape,
-            named,
-            Goal::AtLeast(0.95),
-        );
-        self.row("… nodes reported", "usual", shape, blamed, Goal::AtMost(0.0003));
-        let (acted, most) = cases::shifted_in_rounds(shape);
-        let what = "all nodes 10 % slower, two at a time: passes that act on a node";
-        self.row(what, "usual", shape, acted, Goal::AtMost(0.01));
-        self.row("… most nodes reported at a time", "usual", shape, most, Goal::None);
-        let blamed = cases::shifted_for_a_while(shape);
-        let what = "all nodes 3 % slower for ten of 20 passes: nodes reported";
-        self.row(what, "usual", shape, blamed, Goal::AtMost(0.005));
-        let (acted, others) = cases::racked(shape);
-        self.row(
-            "a rack 8 % slower: passes that act on a node",
-            "usual",
-            shape,
-            acted,
-            Goal::AtMost(0.01),
-        );
-        self.row("… other nodes reported", "usual", shape, others, Goal::AtMost(0.01));
-        let goals = [Goal::AtMost(0.005), Goal::AtMost(0.005), Goal::None];
-        let played = cases::cold(shape).into_iter().zip(goals);
-        for (words, (blamed, goal)) in ["one run", "two runs", "three runs"].into_iter().zip(played) {
-            let what = format!("cold in {words}: reported");
-            self.row(&what, "usual", shape, blamed, goal);
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::DateTime;
 use kube::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
 use perfval_cluster::Survey;
@@ -68,16 +67,7 @@ fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec
         let spec = &policy.spec.validation_template.spec;
         let of_run = survey.for_spec(spec).ok_or("the device class was not read")?;
         let selection = Selection::new(&policy.spec.node_selector);
-        let nodes = fleet.survey(of_run, spec, |node| selection.matches(|key| node.label(key)))?;
-        let facts = nodes.into_iter().map(|node| SelectedNode {
-            name: node.name,
-            hostname: node.hostname,
-            created_at: DateTime::from_timestamp(node.created_at, 0).unwrap_or_default(),
-            is_free: node.is_free,
-            is_too_small: node.is_too_small,
-            unusable: node.unusable,
-        });
-        Ok(facts.collect())
+        fleet.survey(of_run, spec, |node| selection.matches(|key| node.label(key)))
     };
     policies.iter().map(select).collect()
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use perfval_api::fleet::{Outlier, OutlierConfidence, PolicyNodes};
 
 use super::data::FleetReport;
-use crate::html::parts::{or_dash, scrolling};
+use crate::html::parts::{head, or_dash, scrolling};
 
 /// A section that lacks policies, with their number.
 pub(super) fn incomplete(fleet: &FleetReport, section: &Markup) -> Markup {
@@ -33,10 +33,7 @@ pub(super) fn outliers(fleet: &FleetReport) -> Markup {
     let table = html! {
         table {
             caption { "Percentages are of the gate, of the GPU's earlier runs, or of the peers: see Comparison" }
-            thead { tr {
-                @for name in ["Node", "GPU", "Comparison", "Confidence"] { th scope="col" { (name) } }
-                th.number scope="col" { "Result" } th scope="col" { "Validation" }
-            } }
+            (head(&["Node", "GPU", "Comparison", "Confidence", "#Result", "Validation"]))
             tbody { @for outlier in &found { tr {
                 th scope="row" { (outlier.node) }
                 td { (outlier.gpu.as_deref().unwrap_or("all")) }
@@ -70,10 +67,7 @@ pub(super) fn difference(fleet: &FleetReport) -> Markup {
     }
     let table = html! {
         table {
-            thead { tr {
-                th scope="col" { "Label or version" } th scope="col" { "Value" }
-                th.number scope="col" { "Outliers" } th.number scope="col" { "Nodes that pass" }
-            } }
+            (head(&["Label or version", "Value", "#Outliers", "#Nodes that pass"]))
             tbody { @for property in &found.properties { tr {
                 th scope="row" { (property.name) }
                 td { (property.value) }
@@ -96,13 +90,7 @@ pub(super) fn policies(fleet: &FleetReport) -> Markup {
     let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC").to_string();
     let table = html! {
         table {
-            thead { tr {
-                th scope="col" { "Policy" }
-                @for name in ["Nodes", "Fresh", "Stale", "Never measured", "Running", "Busy", "GPU minutes today"] {
-                    th.number scope="col" { (name) }
-                }
-                th scope="col" { "All fresh at" }
-            } }
+            (head(&["Policy", "#Nodes", "#Fresh", "#Stale", "#Never measured", "#Running", "#Busy", "#GPU minutes today", "All fresh at"]))
             tbody { @for (name, status) in &fleet.policies {
                 @let count = |number: fn(PolicyNodes) -> i64| or_dash(status.nodes.map(number));
                 tr {

@@ -11,7 +11,7 @@ use perfval_fleet::margin::own_past_margin;
 
 use super::data::{FleetEnvironment, FleetReport, digest, percent_of_median};
 use super::outliers::{self, incomplete};
-use crate::html::parts::{or_dash, scrolling};
+use crate::html::parts::{head, or_dash, scrolling};
 use crate::html::{Section, document};
 
 impl FleetReport {
@@ -129,11 +129,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
     let table = html! {
         table {
             caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the distance from 100 % that about 95 of 100 healthy runs keep), and of the node's other GPUs" }
-            thead { tr {
-                th scope="col" { "Node" } th scope="col" { "Verdict" }
-                @for name in ["Tokens/s", "Of gate", "Own past", "Peers", "Measured"] { th.number scope="col" { (name) } }
-                th scope="col" { "Reason" } th scope="col" { "Validation" }
-            } }
+            (head(&["Node", "Verdict", "#Tokens/s", "#Of gate", "#Own past", "#Peers", "#Measured", "Reason", "Validation"]))
             tbody { @for (node, status) in &fleet.measured {
                 tr {
                     th scope="row" { (node) }
@@ -171,10 +167,7 @@ fn compared(environments: &[FleetEnvironment<'_>]) -> Markup {
     let table = html! {
         table {
             caption { "Nodes with equal model, revision, image, settings, GPUs, driver, Dynamo and AIPerf. Compare only within one environment" }
-            thead { tr {
-                th scope="col" { "Environment" } th scope="col" { "GPU" } th.number scope="col" { "Nodes" } th scope="col" { "Verdicts" }
-                th.number scope="col" { "Median tokens/s" } th.number scope="col" { "Median µs per token" }
-            } }
+            (head(&["Environment", "GPU", "#Nodes", "Verdicts", "#Median tokens/s", "#Median µs per token"]))
             tbody { @for environment in environments {
                 tr {
                     th scope="row" { (or_dash(Some(environment.digest).filter(|digest| !digest.is_empty()))) }

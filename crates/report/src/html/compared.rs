@@ -2,7 +2,7 @@ use maud::{Markup, html};
 use perfval_api::EarlierRun;
 use perfval_verdict::history::in_words;
 
-use super::parts::{or_dash, scrolling};
+use super::parts::{head, or_dash, scrolling};
 use crate::environment;
 use crate::facts::Facts;
 use crate::words;
@@ -31,10 +31,7 @@ pub(super) fn environment(facts: &Facts) -> Markup {
             (scrolling("Earlier runs", &html! {
                 table {
                     caption { "Earlier runs, newest first; equal digests of the environment may be compared" }
-                    thead { tr {
-                        th.number scope="col" { "Run" } th scope="col" { "Verdict" } th scope="col" { "Reason" } th.number scope="col" { "Tokens/s" }
-                        th.number scope="col" { "TTFT p99 (ms)" } th scope="col" { "Environment" } th scope="col" { "Over at" } th scope="col" { "Slow GPUs" }
-                    } }
+                    (head(&["#Run", "Verdict", "Reason", "#Tokens/s", "#TTFT p99 (ms)", "Environment", "Over at", "Slow GPUs"]))
                     tbody { @for entry in &facts.status.state.history { (row(entry)) } }
                 }
             }))

@@ -24,7 +24,6 @@ const QUANTILES: [(Statistic, f64); 11] = [
     (Statistic::Max, 1.0),
 ];
 
-/// Columns of the tables.
 const COLUMNS: [(Statistic, &str); 5] = [
     (Statistic::Avg, "mean"),
     (Statistic::P50, "p50"),
@@ -33,7 +32,6 @@ const COLUMNS: [(Statistic, &str); 5] = [
     (Statistic::Max, "max"),
 ];
 
-/// One trial's distribution.
 struct TrialDistribution {
     trial: i64,
     class: &'static str,

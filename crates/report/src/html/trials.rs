@@ -2,7 +2,7 @@ use maud::{Markup, html};
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::trial::failure_text;
 
-use super::parts::{or_dash, scrolling};
+use super::parts::{head, or_dash, scrolling};
 use crate::facts::{Facts, Trial};
 use crate::words::{self, recorded};
 
@@ -13,11 +13,7 @@ pub(super) fn table(facts: &Facts) -> Markup {
     let table = html! {
         table {
             caption { "Every trial of the run; the margin is that of its worst enforced gate on an average" }
-            thead { tr {
-                th.number scope="col" { "Trial" } th scope="col" { "Outcome" } th.number scope="col" { "Tokens/s" }
-                th.number scope="col" { "TTFT p99 (ms)" } th.number scope="col" { "Failed requests" }
-                th.number scope="col" { "Margin" } th.number scope="col" { "Took" } th scope="col" { "Causes" }
-            } }
+            (head(&["#Trial", "Outcome", "#Tokens/s", "#TTFT p99 (ms)", "#Failed requests", "#Margin", "#Took", "Causes"]))
             tbody { @for trial in &facts.trials { (row(trial)) } }
         }
     };

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
-use super::Texts;
+use super::texts::{Texts, share};
 
 /// Amounts by resource name, sorted by name; a resource that is not listed is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ impl Amounts {
         let amounts = quantities
             .into_iter()
             .flatten()
-            .map(|(name, Quantity(text))| (texts.share(name), amount(text)));
+            .map(|(name, Quantity(text))| (share(texts, name.as_str()), amount(text)));
         Self(amounts.collect())
     }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::resource::v1::DeviceAttribute;
 
-use super::texts::Texts;
+use super::texts::{Texts, share};
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +25,8 @@ impl Attribute {
         match attribute {
             DeviceAttribute {
                 version: Some(text), ..
-            } => Self::Version(texts.share(text)),
-            DeviceAttribute { string: Some(text), .. } => Self::String(texts.share(text)),
+            } => Self::Version(share(texts, text.as_str())),
+            DeviceAttribute { string: Some(text), .. } => Self::String(share(texts, text.as_str())),
             DeviceAttribute { int: Some(number), .. } => Self::Int(*number),
             DeviceAttribute { bool: Some(truth), .. } => Self::Bool(*truth),
             _ => Self::Unknown,

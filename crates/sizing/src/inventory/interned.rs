@@ -1,11 +1,10 @@
-use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::HashSet;
 
 use super::amounts::Amounts;
 use super::attribute::Attribute;
-use super::texts::Texts;
+use super::texts::{Texts, keep_held_by, share};
 
 /// Key and value of a label.
 pub(super) type Label = (Arc<str>, Arc<str>);
@@ -25,7 +24,7 @@ pub struct Interned {
 impl Interned {
     /// The one copy of a text.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        self.texts.share(text)
+        share(&mut self.texts, text)
     }
 
     /// All texts.
@@ -44,7 +43,7 @@ impl Interned {
         keep_held_by(holders, &mut self.labels);
         keep_held_by(holders, &mut self.attributes);
         // Labels and attributes hold texts.
-        self.texts.keep_held_by(holders);
+        keep_held_by(holders, &mut self.texts);
     }
 
     /// The one copy of a label.
@@ -58,20 +57,6 @@ impl Interned {
         let attribute = (self.share(name), value);
         share(&mut self.attributes, attribute)
     }
-}
-
-fn keep_held_by<T: Eq + Hash>(holders: usize, all: &mut HashSet<Arc<T>>) {
-    all.retain(|value| Arc::strong_count(value) > holders);
-    all.shrink_to_fit();
-}
-
-fn share<T: Eq + Hash>(all: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
-    if let Some(known) = all.get(&value) {
-        return known.clone();
-    }
-    let new = Arc::new(value);
-    all.insert(new.clone());
-    new
 }
 
 #[cfg(test)]

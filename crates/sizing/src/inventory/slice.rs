@@ -80,17 +80,8 @@ pub struct Taint {
 pub struct Consumption {
     /// Name of the set.
     pub set: Arc<str>,
-    /// The counters, sorted by name.
-    pub counters: Box<[Counter]>,
-}
-
-/// A counter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// Its name.
-    pub name: Arc<str>,
-    /// The value, or the text if it is no quantity.
-    pub value: Result<Decimal, Box<str>>,
+    /// The counters with their amounts, sorted by name. An amount is negative if its text is no quantity.
+    pub counters: Box<[(Arc<str>, Decimal)]>,
 }
 
 impl Slice {
@@ -203,15 +194,12 @@ impl Device {
 
 impl Consumption {
     fn read(set: &str, counters: &std::collections::BTreeMap<String, v1::Counter>, interned: &mut Interned) -> Self {
-        let value = |text: &str| quantity::parse(text).ok_or_else(|| text.into());
+        let amount = |text: &str| quantity::parse(text).unwrap_or(Decimal::NEGATIVE_ONE);
         Self {
             set: interned.share(set),
             counters: counters
                 .iter()
-                .map(|(name, counter)| Counter {
-                    name: interned.share(name),
-                    value: value(&counter.value.0),
-                })
+                .map(|(name, counter)| (interned.share(name), amount(&counter.value.0)))
                 .collect(),
         }
     }

@@ -1,25 +1,24 @@
+use std::borrow::Borrow;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::HashSet;
 
 /// Texts that are held once, however often they occur.
-#[derive(Debug, Default)]
-pub struct Texts(HashSet<Arc<str>>);
+pub type Texts = HashSet<Arc<str>>;
 
-impl Texts {
-    /// The one copy of a text.
-    pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
-        }
-        let new: Arc<str> = Arc::from(text);
-        self.0.insert(new.clone());
-        new
+/// The one copy of a value.
+pub(super) fn share<T: Eq + Hash + ?Sized>(all: &mut HashSet<Arc<T>>, value: impl Borrow<T> + Into<Arc<T>>) -> Arc<T> {
+    if let Some(known) = all.get::<T>(value.borrow()) {
+        return known.clone();
     }
+    let new: Arc<T> = value.into();
+    all.insert(new.clone());
+    new
+}
 
-    /// Drops the texts with fewer holders than this.
-    pub(super) fn keep_held_by(&mut self, holders: usize) {
-        self.0.retain(|text| Arc::strong_count(text) > holders);
-        self.0.shrink_to_fit();
-    }
+/// Drops the values with fewer holders than this.
+pub(super) fn keep_held_by<T: Eq + Hash + ?Sized>(holders: usize, all: &mut HashSet<Arc<T>>) {
+    all.retain(|value| Arc::strong_count(value) > holders);
+    all.shrink_to_fit();
 }

@@ -1,7 +1,8 @@
 //! Nodes that runs of one spec could have, each on its own.
 
 use perfval_api::PerfValidationSpec;
-use perfval_sizing::{Fleet, SurveyedNode};
+use perfval_api::fleet::SelectedNode;
+use perfval_sizing::Fleet;
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn survey(spec: &PerfValidationSpec) -> Vec<(String, bool)> {
     let nodes = nodes.expect("everything is known").into_iter();
     nodes
         .map(
-            |SurveyedNode {
+            |SelectedNode {
                  name,
                  hostname,
                  is_free,

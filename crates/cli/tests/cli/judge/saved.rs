@@ -45,15 +45,7 @@ fn payload(export: &str, rates: [i64; 4]) -> String {
             aiperf::parse(export.as_bytes()).expect("a report"),
         )))
     };
-    let payload = Payload {
-        record,
-        aiperf: None,
-        workers: Vec::new(),
-        gpus: Vec::new(),
-        requests: None,
-        node: None,
-    };
-    serde_json::to_string(&payload.with_export(&export).expect("JSON")).expect("JSON")
+    serde_json::to_string(&Payload::new(record).with_export(&export).expect("JSON")).expect("JSON")
 }
 
 /// A payload of a trial that meets the gates.
@@ -112,12 +104,7 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
         let answer = judge(&manifest, std::slice::from_ref(&file), &[]);
         assert_eq!(answer.code, 1, "{}: {answer:?}", file.display());
         for words in ["WorkerStall", "10.0.0.2", "Failed GatesMissed"] {
-            assert!(
-                answer.out.contains(words),
-                "{}: no {words:?} in {}",
-                file.display(),
-                answer.out
-            );
+            answer.prints(words);
         }
     }
 
@@ -128,8 +115,7 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
         &[folder.file("incomplete.json", incomplete.to_string())],
         &[],
     );
-    assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.err.contains("trial 2"), "{answer:?}");
+    answer.exits(2, "trial 2");
     let mut incomplete = results.clone();
     let mut open = trial(4, "Pass");
     open["outcome"] = Value::Null;
@@ -140,8 +126,7 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
     assert!(answer.err.ends_with("cannot be repeated: 2\n"), "{answer:?}");
     incomplete["data"] = json!({});
     let answer = judge(&manifest, &[folder.file("unknown.json", incomplete.to_string())], &[]);
-    assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.err.contains("no summary.json"), "{answer:?}");
+    answer.exits(2, "no summary.json");
 
     results["binaryData"] = json!({});
     let answer = judge(&manifest, &[folder.file("empty.json", results.to_string())], &[]);
@@ -291,8 +276,7 @@ fn results_that_do_not_decide_alone_are_refused() {
     ];
     for (manifest, files, flags, words) in refused {
         let answer = judge(manifest, &files, flags);
-        assert_eq!(answer.code, 2, "{words}: {answer:?}");
-        assert!(answer.err.contains(words), "no {words:?} in {}", answer.err);
+        answer.exits(2, words);
     }
     let accepted: [(_, &[&str]); 2] = [(&plain, &["--gpus", "4", "--node-gpus", "8"]), (&own_past, &[])];
     for (manifest, flags) in accepted {
