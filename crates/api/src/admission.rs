@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
 use serde_json::{Value, json};
 
-use crate::{PerfValidation, baseline_crd, crd, policy_crd};
+use crate::{PerfValidation, crd};
 
 pub use metadata::{is_label, is_name};
 use metadata::{named, unreadable, wrong_names};
@@ -38,16 +38,9 @@ pub struct Refusal {
 }
 
 /// Error for a schema of the CRD that cannot be compiled. It is a mistake in this crate, which its tests find.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the CRD's schema: {0}")]
 pub struct SchemaError(String);
-
-impl std::fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the CRD's schema: {}", self.0)
-    }
-}
-
-impl std::error::Error for SchemaError {}
 
 impl Admission {
     /// Compiles the schema of `PerfValidation`.
@@ -55,17 +48,8 @@ impl Admission {
         Self::compile(crd())
     }
 
-    /// Compiles the schema of `PerfValidationPolicy`.
-    pub fn for_policies() -> Result<Self, SchemaError> {
-        Self::compile(policy_crd())
-    }
-
-    /// Compiles the schema of `PerfBaseline`.
-    pub fn for_baselines() -> Result<Self, SchemaError> {
-        Self::compile(baseline_crd())
-    }
-
-    fn compile(crd: CustomResourceDefinition) -> Result<Self, SchemaError> {
+    /// Compiles the schema of a kind.
+    pub fn compile(crd: CustomResourceDefinition) -> Result<Self, SchemaError> {
         let schema = crd.spec.versions.first().and_then(|version| version.schema.as_ref());
         let schema = serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema.as_ref()))
             .map_err(|error| SchemaError(error.to_string()))?;

@@ -80,16 +80,6 @@ fn parts(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = (&String, &
     roots.flat_map(|root| root.properties.iter_mut().flatten())
 }
 
-/// CustomResourceDefinition as a YAML document.
-///
-/// # Errors
-///
-/// Returns an error only if a value of the definition has no YAML form.
-pub fn crd_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
-    let body = serde_saphyr::to_string(crd)?;
-    Ok(format!("# Generated from crates/api: run `just generate`.\n{body}"))
-}
-
 /// Value at the JSON path of a printer column: fields, and the last element of a list.
 pub fn printer_cell(object: &Value, path: &str) -> String {
     let step = |value: &Value, part: &str| match part.strip_suffix("[-1:]") {

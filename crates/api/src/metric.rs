@@ -16,11 +16,6 @@ pub enum GateOperator {
 }
 
 impl GateOperator {
-    /// Name in the API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Sign that messages print.
     pub fn sign(self) -> &'static str {
         match self {
@@ -42,10 +37,9 @@ impl GateOperator {
     Eq,
     PartialOrd,
     Ord,
-    Hash,
-    IntoStaticStr,
-    VariantArray,
+    Hash
 )]
+#[derive(IntoStaticStr, VariantArray)]
 pub enum Metric {
     /// Output tokens per second of the whole deployment (tokens/s).
     OutputTokenThroughput,
@@ -160,11 +154,6 @@ impl Metric {
         }
     }
 
-    /// Name in the API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns true if one number describes a whole trial, so that there is no distribution.
     pub fn has_an_average_only(self) -> bool {
         self.is_rate() || self.aiperf_tag().is_none()
@@ -197,10 +186,9 @@ impl Metric {
     Eq,
     PartialOrd,
     Ord,
-    Hash,
-    IntoStaticStr,
-    VariantArray,
+    Hash
 )]
+#[derive(IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)] // the names are the statistics
 pub enum Statistic {

@@ -3,7 +3,7 @@
 mod remedy;
 mod word;
 
-pub use word::{Place, Word};
+pub use word::Word;
 
 /// Declares the reasons with their word, so that the enum and its documentation come from one list.
 macro_rules! reasons {

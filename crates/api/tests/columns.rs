@@ -15,16 +15,9 @@ const AGE: &str = "2y364d";
 fn rows() -> Vec<Value> {
     let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").expect("it can be read");
     let base: Value = serde_json::from_str(&passed).expect("it is JSON");
-    let verdicts = [
-        Verdict::Passed,
-        Verdict::Failed,
-        Verdict::Inconclusive,
-        Verdict::Skipped,
-        Verdict::Error,
-    ];
     let both = Phase::ALL
         .iter()
-        .flat_map(|&phase| verdicts.map(|verdict| (phase, verdict)));
+        .flat_map(|&phase| Verdict::ALL.iter().map(move |&verdict| (phase, verdict)));
     both.map(|(phase, verdict)| {
         let mut row = base.clone();
         row["metadata"]["name"] = json!("h100-baseline-eu-001");

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use perfval_api::{Gate, PerfValidation, Scaling};
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::diagnosis::cause::Cause;
-use perfval_verdict::frame::{Failure, Outcome};
+use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
-use perfval_verdict::judge::{self, Judgement, Recorded};
+use perfval_verdict::judge::{self, Judgement};
+use perfval_verdict::trial::Evidence;
 
 use crate::args::JudgeArgs;
 use crate::error::Error;
@@ -47,15 +48,17 @@ pub fn run(screen: &mut Screen, args: &JudgeArgs) -> Result<u8, Error> {
     }
     given_once(&trials)?;
     let share = share((args.gpus, args.node_gpus), &object.spec.gates)?;
-    let named = trials
-        .into_iter()
-        .map(|trial| (trial.from, Recorded::from(trial.record)));
-    let (from, recorded): (Vec<String>, Vec<Recorded>) = named.unzip();
+    let named = trials.into_iter().map(|trial| (trial.from, trial.record));
+    let (from, records): (Vec<String>, Vec<TrialRecord>) = named.unzip();
+    let recorded: Vec<_> = records
+        .iter()
+        .map(|record| Evidence::new(record, Share::UNSCALED))
+        .collect();
     let mut judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
-    for (judged, trial) in judgement.trials.iter_mut().zip(&recorded) {
+    for (judged, record) in judgement.trials.iter_mut().zip(&records) {
         // The payload of a runner is whole, also if it records a broken export.
-        let is_payload = !trial.record.nonce.is_empty();
-        let is_broken = !is_payload && matches!(&trial.record.outcome, Outcome::Failure(Failure::Malformed { .. }));
+        let is_payload = !record.nonce.is_empty();
+        let is_broken = !is_payload && matches!(&record.outcome, Outcome::Failure(Failure::Malformed { .. }));
         let failed = judged
             .findings
             .iter_mut()

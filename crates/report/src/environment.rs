@@ -65,7 +65,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
         ("gpuProduct", "GPU", gpu_product.or(placement.product)),
         ("gpus", "GPUs in use", gpus.map(|gpus| gpus.to_string())),
         ("nodeGPUs", "GPUs of the node", of_node.map(|gpus| gpus.to_string())),
-        ("allocation", "GPUs given by", text(placement.allocation.as_str())),
+        ("allocation", "GPUs given by", text(placement.allocation.as_ref())),
         ("gpuDriver", "GPU driver", gpu_driver.or(placement.driver_version)),
         ("routerMode", "Router", router),
         ("dynamo", "Dynamo operator", dynamo),

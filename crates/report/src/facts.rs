@@ -6,9 +6,10 @@ use perfval_run::build::{SHA256, SUMMARY, Summary, read_summary, results_sha256}
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
-use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::judge::judge;
 use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::saved::{MOST_TRIALS, recorded, trial_number};
+use perfval_verdict::trial::Evidence;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -131,7 +132,9 @@ impl Facts {
         for payload in &mut payloads {
             redactor.redact_record(&mut payload.record);
         }
-        let records: Vec<Recorded> = payloads.iter().map(|payload| payload.record.clone().into()).collect();
+        let records: Vec<_> = (payloads.iter())
+            .map(|payload| Evidence::new(&payload.record, Share::UNSCALED))
+            .collect();
         // No clock: an unrecorded time is the epoch, and is shown as unknown.
         let judgement = judge(object, share, &records, chrono::DateTime::UNIX_EPOCH);
         let mut facts = Self::from_object(object);

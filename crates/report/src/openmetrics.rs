@@ -58,18 +58,11 @@ fn all(facts: &Facts) -> Vec<MetricSeries> {
         all.push(MetricSeries { name, help, values });
     };
     let status = &facts.status;
-    let verdicts = [
-        Verdict::Passed,
-        Verdict::Failed,
-        Verdict::Inconclusive,
-        Verdict::Skipped,
-        Verdict::Error,
-    ];
-    let verdicts = verdicts.map(|verdict| {
-        let is = status.verdict == Some(verdict);
+    let verdicts = Verdict::ALL.iter().map(|verdict| {
+        let is = status.verdict == Some(*verdict);
         (vec![("verdict", verdict.as_str().to_owned())], f64::from(u8::from(is)))
     });
-    series("perfvalidation_last_verdict", "1 for the verdict", verdicts.to_vec());
+    series("perfvalidation_last_verdict", "1 for the verdict", verdicts.collect());
     let metrics = status.state.metrics.clone().unwrap_or_default();
     for (name, help, value, per) in [
         (

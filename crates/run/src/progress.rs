@@ -1,7 +1,7 @@
 //! Progress of the open trial, as the status shows it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perfval_api::{PerfValidationStatus, TrialProgress, TrialState};
+use perfval_api::{PerfValidationStatus, ProgressStatus, TrialProgress, TrialState};
 use perfval_verdict::progress::Progress;
 
 use crate::build::load::Load;
@@ -20,7 +20,7 @@ fn find(status: &PerfValidationStatus, trial: i64) -> Option<&TrialProgress> {
 /// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
     if let Some(known) = find(status, trial) {
-        return now - known.updated_at >= PAUSE;
+        return now - known.shown.updated_at >= PAUSE;
     }
     let opened = status.state.trials.iter().find(|known| known.number == trial);
     opened.is_none_or(|opened| !is_young(opened, now))
@@ -51,9 +51,11 @@ pub fn at(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Tri
         expected,
         failed_requests: read.errors,
         seconds: read.seconds,
-        percent: Some(percent),
-        output_tokens_per_second: read.tokens_per_second,
-        summary: format!("{trial}: {percent}%"),
-        updated_at: now,
+        shown: ProgressStatus {
+            percent: Some(percent),
+            output_tokens_per_second: read.tokens_per_second,
+            summary: format!("{trial}: {percent}%"),
+            updated_at: now,
+        },
     }
 }

@@ -22,14 +22,14 @@ pub(crate) fn next_source(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuM
         return None;
     }
     if let Some(endpoint) = &telemetry.endpoint {
-        return Some(GpuMetrics::at(endpoint));
+        return Some(GpuMetrics::Endpoint(endpoint.clone()));
     }
     let node = run.placement().map_or("the node", |plan| plan.node.as_str());
     match exporter {
-        Seen::Present(endpoint) => Some(GpuMetrics::at(endpoint)),
+        Seen::Present(endpoint) => Some(GpuMetrics::Endpoint(endpoint.clone())),
         Seen::Absent => {
             let namespaces = run.settings.dcgm_exporter_namespaces.join(" or ");
-            Some(GpuMetrics::missing(text::cut(
+            Some(GpuMetrics::Missing(text::cut(
                 &format!(
                     "no DCGM exporter runs on {node} (label app=nvidia-dcgm-exporter or app.kubernetes.io/name=dcgm-exporter) \
                      in namespace {namespaces}; for another namespace set the operator's --dcgm-exporter-namespaces"
@@ -37,7 +37,7 @@ pub(crate) fn next_source(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuM
                 REASON,
             )))
         }
-        Seen::Unknown(why) => Some(GpuMetrics::missing(format!(
+        Seen::Unknown(why) => Some(GpuMetrics::Missing(format!(
             "whether a DCGM exporter runs on {node} is not known: {}",
             text::cut(why, REASON)
         ))),

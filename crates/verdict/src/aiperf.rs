@@ -23,7 +23,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::generator::GeneratorCpu;
 use crate::number::{bounded, short};
 
-pub use both_ends::BothEnds;
 pub use export::parse;
 pub use failures::FailedRequests;
 pub use server_metrics::frontend_times;
@@ -46,24 +45,19 @@ const HEALTHY_WAIT: Decimal = Decimal::from_parts(10, 0, 0, false, 2);
 
 /// Reason why an export cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // each text shows what the fields are
 pub enum ReportError {
     /// Not JSON, cut off, or a key twice.
     #[error("AIPerf's export is not valid JSON: {0}")]
     Json(String),
     /// A field that every version writes is not there.
     #[error("AIPerf's export has no `{path}`")]
-    Missing {
-        /// Path of the missing part.
-        path: String,
-    },
+    Missing { path: String },
     /// A field has another type, or a value that cannot be.
     #[error("`{path}` in AIPerf's export is {found}, expected {wanted}")]
     Wrong {
-        /// Path of the wrong part.
         path: String,
-        /// Description of a correct value.
         wanted: &'static str,
-        /// The beginning of the wrong value.
         found: String,
     },
     /// Written by an unknown version.

@@ -120,54 +120,31 @@ impl Outcome {
 /// Reason why there is no measurement to judge.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(tag = "kind", rename_all_fields = "camelCase")]
+#[allow(missing_docs)] // `failure_text` shows what the fields are
 pub enum Failure {
     /// The runner's own arguments or paths are wrong.
-    Misconfigured {
-        /// Text that shows what to correct.
-        message: String,
-    },
+    Misconfigured { message: String },
     /// `aiperf` is not in the image, or not executable.
-    NotExecutable {
-        /// The command and the error.
-        message: String,
-    },
+    NotExecutable { message: String },
     /// Every request failed: AIPerf exits 1 and writes no export.
     AllFailed {
-        /// Requests that failed.
         #[serde(deserialize_with = "bounded")]
         failed: i64,
-        /// The most frequent errors.
         #[serde(deserialize_with = "short")]
         errors: Vec<ErrorKind>,
     },
     /// AIPerf exited with an error of its own.
-    Exited {
-        /// The end of its output.
-        tail: String,
-    },
+    Exited { tail: String },
     /// AIPerf exited 0 and left no export.
-    NoExport {
-        /// The end of its output.
-        tail: String,
-    },
+    NoExport { tail: String },
     /// The export cannot be judged.
-    Malformed {
-        /// The parser's words.
-        message: String,
-    },
+    Malformed { message: String },
     /// A signal from outside ended AIPerf.
-    Killed {
-        /// Its number; 9 is mostly the memory limit.
-        signal: i32,
-    },
+    Killed { signal: i32 },
     /// The runner received a request to stop.
-    Cancelled {
-        /// Signal of the request.
-        signal: i32,
-    },
+    Cancelled { signal: i32 },
     /// AIPerf was still running at the runner's `--timeout`.
     TimedOut {
-        /// The limit.
         #[serde(deserialize_with = "bounded")]
         seconds: u64,
     },

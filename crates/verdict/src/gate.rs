@@ -19,6 +19,9 @@ pub struct Share {
 }
 
 impl Share {
+    /// Share by which no threshold changes.
+    pub const UNSCALED: Self = Self { gpus: 1, node_gpus: 1 };
+
     /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones, which have no
     /// user. If the spec gives the expected number, the threshold is meant for that number: the missing GPUs fail the
     /// run separately.

@@ -2,47 +2,19 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    DeviceStatus, Finding, GateMode, OperatorState, PerfValidation, PerfValidationSpec, PerfValidationStatus,
-    PlacementStatus, Reason, TrialOutcome, TrialState, Verdict, Why, WorkerLoss, WorkerPod,
+    Finding, GateMode, OperatorState, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
+    Reason, TrialOutcome, TrialState, Verdict, Why, WorkerLoss,
 };
 
 use crate::close::close;
 use crate::conclusion;
 use crate::diagnosis::cause::Cause;
-use crate::frame::TrialRecord;
 use crate::gate::{Share, nothing_to_judge};
 use crate::norms::Norms;
 use crate::rejudge::judge_again;
 use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
-
-/// A trial as it was recorded.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// Record that the runner handed over.
-    pub record: TrialRecord,
-    /// The workers when the trial began; empty where they were not observed: then nothing is known of restarts.
-    pub before: Vec<WorkerPod>,
-    /// The workers when it ended.
-    pub after: Vec<WorkerPod>,
-    /// The GPUs that the workers had, where they are known.
-    pub devices: Vec<DeviceStatus>,
-    /// Their product name, where it is known.
-    pub product: Option<String>,
-}
-
-impl From<TrialRecord> for Recorded {
-    fn from(record: TrialRecord) -> Self {
-        Self {
-            record,
-            before: Vec::new(),
-            after: Vec::new(),
-            devices: Vec::new(),
-            product: None,
-        }
-    }
-}
 
 /// Result of the trials.
 #[derive(Clone, Debug)]
@@ -61,9 +33,14 @@ pub struct Judgement {
     pub status: PerfValidationStatus,
 }
 
-/// Judges recorded trials in order, until the rule of the spec decides or there are no more. Gates that scale need a
-/// share; without one they apply unscaled. Times in the answer are `now`.
-pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded], now: DateTime<Utc>) -> Judgement {
+/// Judges recorded trials in order, until the rule of the spec decides or there are no more. `share` replaces that of each
+/// trial: gates that scale need one, and without one they apply unscaled. Times in the answer are `now`.
+pub fn judge(
+    object: &PerfValidation,
+    share: Option<Share>,
+    recorded: &[Evidence<'_>],
+    now: DateTime<Utc>,
+) -> Judgement {
     let spec = &object.spec;
     let mut status = PerfValidationStatus {
         placement: share.map(|share| PlacementStatus {
@@ -74,7 +51,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
         }),
         ..PerfValidationStatus::default()
     };
-    let share = share.unwrap_or(Share { gpus: 1, node_gpus: 1 });
+    let share = share.unwrap_or(Share::UNSCALED);
     let mut judged = Vec::new();
     for (number, trial) in (1..).zip(recorded) {
         if trials::ruling(spec, &status.state.trials) != Ruling::Continue {
@@ -87,14 +64,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             started_at: now,
             ..TrialState::default()
         });
-        let evidence = Evidence {
-            before: &trial.before,
-            after: &trial.after,
-            devices: &trial.devices,
-            product: trial.product.as_deref(),
-            ..Evidence::new(&trial.record, share)
-        };
-        let trial = trial::judge(evidence, spec);
+        let trial = trial::judge(Evidence { share, ..*trial }, spec);
         close(spec, &mut status, number, &trial, now);
         judged.push(trial);
     }

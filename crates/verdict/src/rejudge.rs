@@ -155,9 +155,7 @@ fn judged(
         record,
         before: workers,
         after: workers,
-        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, |plan| {
-            Share::new(plan, &status.state.plan)
-        }),
+        share: plan.map_or(Share::UNSCALED, |plan| Share::new(plan, &status.state.plan)),
         devices: &status.state.plan.device_ids,
         product: plan.and_then(|plan| plan.product.as_deref()),
         norm,

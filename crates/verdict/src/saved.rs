@@ -30,36 +30,19 @@ pub struct SavedRun {
 }
 
 impl SavedRun {
-    /// Reads `summary.json` and the trials' payloads under their keys. An unreadable part is an error and never left
-    /// out.
-    pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
-        let summary: Self =
-            serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
-        Self::new(summary.trials, summary.diagnosis, packed)
-    }
-
     /// Adds the trials' payloads under their keys to a summary that was read. An unreadable payload is an error and never
     /// left out.
-    pub fn new<'a>(
-        trials: Vec<TrialState>,
-        diagnosis: Vec<Finding>,
-        packed: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    ) -> Result<Self, String> {
-        let mut records = BTreeMap::new();
+    pub fn with<'a>(mut self, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
         for (key, bytes) in packed {
             if let Some(number) = trial_number(key) {
-                if records.len() >= MOST_TRIALS {
+                if self.records.len() >= MOST_TRIALS {
                     return Err(format!("it has more than {MOST_TRIALS} trials"));
                 }
                 let payload = payload(bytes).map_err(|error| format!("{key} cannot be read: {error}"))?;
-                records.insert(number, payload.record);
+                self.records.insert(number, payload.record);
             }
         }
-        Ok(Self {
-            trials,
-            diagnosis,
-            records,
-        })
+        Ok(self)
     }
 }
 

@@ -146,7 +146,7 @@ impl JudgedTrial {
     pub(crate) fn judge_own_past(&mut self, spec: &PerfValidationSpec, percent: Decimal) -> bool {
         let mut missed = false;
         for gate in spec.gates.iter().filter(|gate| gate.metric == Metric::OwnPastPercent) {
-            let judged = gate::judge(gate, Some(percent), Share { gpus: 1, node_gpus: 1 });
+            let judged = gate::judge(gate, Some(percent), Share::UNSCALED);
             missed |= judged.is_missed();
             if let Some(known) = self.gates.iter_mut().find(|known| known.name == gate.name) {
                 *known = judged.status;

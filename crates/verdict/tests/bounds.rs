@@ -393,7 +393,7 @@ fn saved_results_of_more_than_any_run_are_refused() {
     }
     let read = |keys: &[String], packed: &[u8]| {
         let all = keys.iter().map(|key| (key.as_str(), packed));
-        SavedRun::new(Vec::new(), Vec::new(), all).map(|saved| saved.records.len())
+        SavedRun::default().with(all).map(|saved| saved.records.len())
     };
     let keys: Vec<String> = (1..=MOST_TRIALS + 1)
         .map(|trial| format!("trial-{trial}.json.gz"))

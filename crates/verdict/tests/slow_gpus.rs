@@ -6,6 +6,7 @@ use chrono::DateTime;
 use perfval_api::{
     DeviceStatus, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState, WorkerPod,
 };
+use perfval_testkit::random::Random;
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::close::close;
 use perfval_verdict::frame::{Outcome, TrialRecord};
@@ -21,23 +22,6 @@ const WINDOWS: i64 = 30;
 const PAIR: f64 = 0.05;
 /// Requests that are decoded together.
 const BATCH: i64 = 200;
-
-/// xorshift64*, and the sum of twelve numbers for a normal one.
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bits = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-        f64::from(u32::try_from(bits).expect("32 bits")) / f64::from(u32::MAX)
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-}
 
 /// A worker of this speed (logarithm) through a trial.
 fn worker(name: &str, speed: f64, random: &mut Random) -> WorkerSeries {

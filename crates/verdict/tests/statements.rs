@@ -12,10 +12,12 @@ use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::environment;
 use perfval_verdict::frame::{Outcome, TrialRecord};
-use perfval_verdict::judge::{Judgement, Recorded, judge};
+use perfval_verdict::gate::Share;
+use perfval_verdict::judge::{Judgement, judge};
 use perfval_verdict::norms::Norms;
 use perfval_verdict::rejudge::rejudge;
 use perfval_verdict::saved::SavedRun;
+use perfval_verdict::trial::Evidence;
 use perfval_verdict::trials::claim;
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
@@ -69,7 +71,11 @@ fn object(spec: &Value) -> PerfValidation {
 }
 
 fn judged(spec: &Value, trials: &[Values<'_>]) -> Judgement {
-    let recorded: Vec<Recorded> = trials.iter().map(|values| record(values).into()).collect();
+    let records: Vec<TrialRecord> = trials.iter().map(|values| record(values)).collect();
+    let recorded: Vec<_> = records
+        .iter()
+        .map(|record| Evidence::new(record, Share::UNSCALED))
+        .collect();
     judge(&object(spec), None, &recorded, DateTime::UNIX_EPOCH)
 }
 

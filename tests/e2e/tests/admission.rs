@@ -31,9 +31,9 @@ static INSTALLED: OnceCell<()> = OnceCell::const_new();
 async fn cluster() -> Client {
     INSTALLED
         .get_or_init(|| async {
-            let crds = perfval_api::crds().map(|crd| perfval_api::crd_yaml(&crd).expect("a YAML form"));
+            let crds = perfval_api::crds().map(|crd| serde_json::to_string(&crd).expect("JSON"));
             let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-            let (_, warnings) = kubectl(&apply, &crds.join("---\n")).await;
+            let (_, warnings) = kubectl(&apply, &crds.join("\n---\n")).await;
             assert_eq!(warnings, "", "the API server warns about the definition");
             let established = [
                 "wait",

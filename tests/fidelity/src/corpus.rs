@@ -10,7 +10,7 @@ use flate2::{Compression, GzBuilder};
 use perfval_api::{Gate, PerfValidation, PerfValidationSpec, RouterMode, TrialOutcome, TrialRule, Verdict, WorkerPod};
 use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gate::Share;
-use perfval_verdict::judge::{self, Recorded};
+use perfval_verdict::judge;
 use perfval_verdict::trial;
 use perfval_verdict::workers::{WorkerSeries, WorkerSummary, summarize};
 use serde::{Deserialize, Serialize};
@@ -90,32 +90,28 @@ pub struct LabTrial {
 }
 
 impl LabRun {
-    /// Judges each recorded trial by itself with the code of today, under these gates.
+    /// Judges each recorded trial by itself with the code of today, its samples summed up anew, under these gates.
     pub fn judge(&self, gates: &[Gate]) -> Vec<trial::JudgedTrial> {
         let mut spec = self.spec.clone();
         spec.gates = gates.to_vec();
         spec.trials.rule = TrialRule::Single;
         let (gpus, node_gpus) = self.gpus;
         let object = PerfValidation::new("recorded", spec);
+        let hardware = self.hardware.as_ref().filter(|_| self.place == Place::Silicon);
         let judged = |trial: &LabTrial| {
-            let share = Some(Share { gpus, node_gpus });
-            judge::judge(&object, share, &[self.recorded(trial)], DateTime::UNIX_EPOCH).trials
+            let mut record = trial.record.clone();
+            record.workers = trial.workers();
+            let share = Share { gpus, node_gpus };
+            let evidence = trial::Evidence {
+                before: &trial.before,
+                after: &trial.after,
+                devices: hardware.map_or(&[], |hardware| hardware.devices.as_slice()),
+                product: hardware.map(|hardware| hardware.product.as_str()),
+                ..trial::Evidence::new(&record, share)
+            };
+            judge::judge(&object, Some(share), &[evidence], DateTime::UNIX_EPOCH).trials
         };
         self.trials.iter().flat_map(judged).collect()
-    }
-
-    /// A trial with its samples summed up by the code of today.
-    fn recorded(&self, trial: &LabTrial) -> Recorded {
-        let mut record = trial.record.clone();
-        record.workers = trial.workers();
-        let hardware = self.hardware.as_ref().filter(|_| self.place == Place::Silicon);
-        Recorded {
-            record,
-            before: trial.before.clone(),
-            after: trial.after.clone(),
-            devices: hardware.map_or_else(Vec::new, |hardware| hardware.devices.clone()),
-            product: hardware.map(|hardware| hardware.product.clone()),
-        }
     }
 }
 

@@ -4,7 +4,19 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Fault of a run of the lab.
-#[derive(Serialize, Deserialize, ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Serialize,
+    Deserialize,
+    ValueEnum,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash
+)]
 pub enum Fault {
     /// Nothing.
     Healthy,

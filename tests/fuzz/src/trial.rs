@@ -6,8 +6,9 @@ use chrono::DateTime;
 use perfval_api::{PerfValidation, WorkerPod};
 use perfval_verdict::frame::{Failure, Framed, Outcome, TrialRecord, find, find_message};
 use perfval_verdict::gate::Share;
-use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::judge::judge;
 use perfval_verdict::saved::recorded;
+use perfval_verdict::trial::Evidence;
 use serde_json::json;
 
 const NONCE: &str = "fuzz-1";
@@ -32,19 +33,19 @@ static OBJECT: LazyLock<PerfValidation> = LazyLock::new(|| {
 pub fn run(input: &[u8]) -> bool {
     let text = String::from_utf8_lossy(input);
     if let Framed::Complete(payload) = find(&text, NONCE) {
-        judged(payload.record);
+        judged(&payload.record);
     }
     if let Framed::Complete(record) = find_message(&text, NONCE) {
-        judged(record);
+        judged(&record);
     }
     let record = recorded(input).record;
     let understood = !matches!(&record.outcome, Outcome::Failure(Failure::Malformed { .. }));
-    judged(record);
+    judged(&record);
     understood
 }
 
 /// The same record for every trial that the rule asks for.
-fn judged(record: TrialRecord) {
+fn judged(record: &TrialRecord) {
     let worker = |name: &str, restarts| WorkerPod {
         pod: format!("pod-{name}"),
         uid: name.to_owned(),
@@ -55,19 +56,16 @@ fn judged(record: TrialRecord) {
         address: Some(format!("10.0.0.{name}")),
         devices: vec![format!("n1/{name}")],
     };
-    let trial = Recorded {
-        before: vec![worker("1", 0), worker("2", 0)],
-        after: vec![worker("1", 0), worker("2", 0)],
-        product: Some("NVIDIA H200".to_owned()),
-        ..record.into()
-    };
-    let restarted = Recorded {
-        after: vec![worker("1", 1), worker("2", 0)],
-        ..trial.clone()
-    };
+    let before = [worker("1", 0), worker("2", 0)];
     let share = Share { gpus: 2, node_gpus: 8 };
-    for trial in [trial, restarted] {
-        let judgement = judge(&OBJECT, Some(share), &vec![trial; 3], DateTime::UNIX_EPOCH);
+    for after in [before.clone(), [worker("1", 1), worker("2", 0)]] {
+        let trial = Evidence {
+            before: &before,
+            after: &after,
+            product: Some("NVIDIA H200"),
+            ..Evidence::new(record, share)
+        };
+        let judgement = judge(&OBJECT, Some(share), &[trial; 3], DateTime::UNIX_EPOCH);
         assert!(judgement.message.len() <= 1024, "{}", judgement.message);
         let findings = &judgement.status.diagnosis;
         assert!(

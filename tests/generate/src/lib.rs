@@ -31,7 +31,8 @@ pub fn files() -> io::Result<Vec<(PathBuf, String)>> {
     let roles = rbac::files().into_iter();
     let roles = roles.map(|(file, text)| (Path::new(ROLES).join(file), text));
     let crds = perfval_api::crds().into_iter().map(|crd| {
-        let text = perfval_api::crd_yaml(&crd).map_err(io::Error::other)?;
+        let body = serde_saphyr::to_string(&crd).map_err(io::Error::other)?;
+        let text = format!("# Generated from crates/api: run `just generate`.\n{body}");
         Ok((Path::new("config/crd").join(crd.name_any() + ".yaml"), text))
     });
     let crds = crds.collect::<io::Result<Vec<_>>>()?;

@@ -169,8 +169,6 @@ fn cases() -> impl Iterator<Item = Case> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use perfval_api::Place;
-
     use super::*;
 
     /// Most words that users have to learn.
@@ -237,21 +235,6 @@ mod tests {
         let all: Vec<_> = obstacles.chain(causes).collect();
         let different: BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
-    }
-
-    #[test]
-    fn words_stand_where_the_page_shows_them() {
-        for reason in Reason::ALL {
-            assert_ne!(reason.word().place(), Place::Finding, "{reason:?}");
-        }
-        let causes = Cause::ALL.into_iter().map(Cause::word);
-        for word in Obstacle::ALL
-            .iter()
-            .map(|obstacle| obstacle.reason().word())
-            .chain(causes)
-        {
-            assert_ne!(word.place(), Place::Run, "{word:?}");
-        }
     }
 
     #[test]

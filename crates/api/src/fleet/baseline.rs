@@ -121,17 +121,22 @@ pub enum BaselineSource {
 }
 
 /// Metric of a baseline.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    IntoStaticStr
+)]
 pub enum BaselineMetricName {
     /// Tokens per second of one request, by the engine's time from one token to the next. One value per GPU.
     DecodeSpeed,
-}
-
-impl BaselineMetricName {
-    /// The word of the API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Normal values of one metric.

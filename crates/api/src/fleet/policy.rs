@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::defaults::{number, part};
+use crate::defaults::number;
 use crate::rules;
 
 pub use status::{
@@ -134,12 +134,6 @@ pub struct Freshness {
     pub measured_after: Option<DateTime<Utc>>,
 }
 
-impl Default for Freshness {
-    fn default() -> Self {
-        part()
-    }
-}
-
 fn default_max_age() -> String {
     "168h".to_owned()
 }
@@ -218,8 +212,18 @@ fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// Reason for which a node needs a validation. Nodes that are due for an earlier one of these come first.
 #[derive(
-    Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord
 )]
+#[derive(EnumString, IntoStaticStr)]
 pub enum DueReason {
     /// No run has given the node a verdict.
     NeverMeasured,
@@ -229,13 +233,6 @@ pub enum DueReason {
     Stale,
     /// The verdict is older than the last time of `schedule`.
     Scheduled,
-}
-
-impl DueReason {
-    /// The word of the API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Order in which due nodes are validated. Nodes without a verdict come first, then confirmations.
@@ -277,12 +274,6 @@ pub struct ReportRule {
     pub false_discovery_percent: i32,
 }
 
-impl Default for ReportRule {
-    fn default() -> Self {
-        part()
-    }
-}
-
 /// Limits for an action on a node.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -297,12 +288,6 @@ pub struct ActRule {
     pub false_discovery_percent: i32,
 }
 
-impl Default for ActRule {
-    fn default() -> Self {
-        part()
-    }
-}
-
 /// Limits of the comparison with other nodes.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -311,12 +296,6 @@ pub struct PeerRule {
     #[serde(default = "number::<3>")]
     #[schemars(range(min = 3, max = 1000))]
     pub min_nodes: i32,
-}
-
-impl Default for PeerRule {
-    fn default() -> Self {
-        part()
-    }
 }
 
 /// Effect of a verdict on the node.
@@ -348,10 +327,4 @@ pub struct ValidationHistory {
     #[serde(default = "number::<1>")]
     #[schemars(range(min = 0, max = 20))]
     pub passed: i32,
-}
-
-impl Default for ValidationHistory {
-    fn default() -> Self {
-        part()
-    }
 }

@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::defaults::{number, part};
+use crate::defaults::number;
 use crate::{Latency, PodPlacement, rules};
 
 /// Load of one trial: streamed chat requests at a fixed concurrency, for a duration or for a number of requests.
@@ -165,12 +165,6 @@ impl Benchmark {
         let each = i64::from(self.requests_per_concurrency.unwrap_or(REQUESTS_PER_CONCURRENCY));
         let fewest = i64::from(self.min_requests.unwrap_or(MIN_REQUESTS));
         Some(fewest.max(concurrency.saturating_mul(each)))
-    }
-}
-
-impl Default for Benchmark {
-    fn default() -> Self {
-        part()
     }
 }
 

@@ -93,13 +93,6 @@ pub enum AccessMode {
     ReadWriteMany,
 }
 
-impl AccessMode {
-    /// Value in a claim.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 impl ModelCache {
     /// Returns the claim to create, if any.
     pub fn template(&self) -> Option<&ClaimTemplate> {

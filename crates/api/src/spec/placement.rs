@@ -7,7 +7,7 @@ use kube::core::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::defaults::{number, part};
+use crate::defaults::number;
 use crate::rules;
 
 /// Placement of the model.
@@ -91,12 +91,6 @@ pub enum PodPlacement {
     WorkloadNode,
     /// Any node that the scheduler chooses.
     Anywhere,
-}
-
-impl Default for PlacementSpec {
-    fn default() -> Self {
-        part()
-    }
 }
 
 /// Rule for the key of a toleration, as for pods and claims: without one, only `Exists` has a meaning.

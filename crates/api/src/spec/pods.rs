@@ -79,18 +79,22 @@ pub struct PodSettings {
 }
 
 /// Time at which the kubelet pulls an image.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    IntoStaticStr
+)]
 #[allow(missing_docs)] // Kubernetes' own values
 pub enum ImagePullPolicy {
     Always,
     #[default]
     IfNotPresent,
     Never,
-}
-
-impl ImagePullPolicy {
-    /// Value in a pod.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }

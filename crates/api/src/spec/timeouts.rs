@@ -1,7 +1,6 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::defaults::part;
 use crate::rules;
 
 /// Time-outs, as Go durations (`90s`, `1h5m`).
@@ -55,12 +54,6 @@ pub struct Timeouts {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub total: Option<String>,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        part()
-    }
 }
 
 fn minutes<const N: u8>() -> String {

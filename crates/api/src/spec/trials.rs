@@ -3,7 +3,7 @@ use rust_decimal::Decimal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::defaults::{number, part};
+use crate::defaults::number;
 use crate::{quantity, rules};
 
 /// Number of trials and the rule for the verdict.
@@ -63,12 +63,6 @@ pub enum TrialRule {
     All,
     /// One trial decides, or most of the minimum.
     Single,
-}
-
-impl Default for TrialsSpec {
-    fn default() -> Self {
-        part()
-    }
 }
 
 fn default_max_failed_requests_percent() -> String {

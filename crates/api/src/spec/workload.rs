@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use crate::defaults::{number, part};
+use crate::defaults::number;
 use crate::{PodPlacement, rules};
 
 /// Deployment under test. The API writes it as a union, an object with exactly one member.
@@ -98,12 +98,6 @@ pub struct DynamoWorker {
     pub resources: ResourceRequirements,
 }
 
-impl Default for DynamoWorker {
-    fn default() -> Self {
-        part()
-    }
-}
-
 /// Program and place of the frontend.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -129,12 +123,6 @@ pub struct DynamoFrontend {
     pub placement: PodPlacement,
 }
 
-impl Default for DynamoFrontend {
-    fn default() -> Self {
-        part()
-    }
-}
-
 /// Verdict if Dynamo is not installed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissing {
@@ -146,7 +134,18 @@ pub enum OnMissing {
 }
 
 /// Routing mode of Dynamo's frontend. `direct` is not available, because it needs a worker id in every request.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    IntoStaticStr
+)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RouterMode {
     /// Worker with the fewest requests in flight (Dynamo 1.1 and later).

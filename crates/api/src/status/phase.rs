@@ -14,10 +14,9 @@ use strum::{IntoStaticStr, VariantArray};
     Eq,
     PartialOrd,
     Ord,
-    Hash,
-    IntoStaticStr,
-    VariantArray,
+    Hash
 )]
+#[derive(IntoStaticStr, VariantArray)]
 pub enum Phase {
     /// The operator checks the prerequisites.
     Pending,
@@ -42,11 +41,6 @@ pub enum Phase {
 impl Phase {
     /// Phases, in the order of a run.
     pub const ALL: &[Self] = Self::VARIANTS;
-
-    /// Word in status, events and metrics.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 
     /// Returns true if no run is active in this phase.
     pub fn is_over(self) -> bool {

@@ -1,11 +1,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Verdict of a run.
 #[derive(
-    Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash
 )]
+#[derive(IntoStaticStr, VariantArray)]
 pub enum Verdict {
     /// The run measured, and the trials met every enforced gate as often as the trial rule requires.
     Passed,
@@ -20,10 +31,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Word in status, events and metrics.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+    /// Verdicts, in the order of the documentation.
+    pub const ALL: &[Self] = Self::VARIANTS;
 }
 
 /// Result of one gate.

@@ -3,12 +3,13 @@
 use kube::core::cel::Validator;
 use perfval_api::admission::{Admission, Refusal};
 use perfval_api::fleet::{NodeOrder, PerfValidationPolicy};
+use perfval_api::policy_crd;
 use serde_json::{Value, json};
 
 use super::list_unbroken;
 
 fn admission() -> Admission {
-    Admission::for_policies().expect("the CRD's schema compiles")
+    Admission::compile(policy_crd()).expect("the CRD's schema compiles")
 }
 
 /// Smallest policy that is accepted.

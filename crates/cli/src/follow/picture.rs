@@ -148,7 +148,7 @@ impl Picture {
             (None, Some(known)) => known.clone(),
             (None, None) => return self.row(&[format!("trial {:<2} starting, {took}", open.number)]),
         };
-        let part = progress.percent.unwrap_or_default();
+        let part = progress.shown.percent.unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a percentage")]
         let bar = self.ink.part(part as f64 / 100.0, self.bar());
         let mut lines = self.row(&[

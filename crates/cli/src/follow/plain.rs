@@ -54,9 +54,11 @@ pub fn trial_text(progress: &TrialProgress) -> String {
         None => format!("{} requests", progress.requests),
     };
     let percent = progress
+        .shown
         .percent
         .map_or_else(String::new, |percent| format!(" ({percent} %)"));
     let rate = progress
+        .shown
         .output_tokens_per_second
         .map_or_else(String::new, |rate| format!(", {rate} tok/s"));
     let errors = number_of(progress.failed_requests, "error");

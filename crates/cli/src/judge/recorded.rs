@@ -144,6 +144,11 @@ fn from_config_map(path: &str, results: &ConfigMap) -> Result<RecordedRun, Strin
     };
     let from = finished().map(from).collect();
     let packed = packed().map(|(key, bytes)| (key.as_str(), bytes.0.as_slice()));
-    let saved = SavedRun::new(status.state.trials.clone(), status.diagnosis.clone(), packed)?;
+    let saved = SavedRun {
+        trials: status.state.trials.clone(),
+        diagnosis: status.diagnosis.clone(),
+        ..SavedRun::default()
+    };
+    let saved = saved.with(packed)?;
     Ok(RecordedRun { status, saved, from })
 }

@@ -91,7 +91,7 @@ fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
     } else if usable {
         policies.obstacle(node)
     } else if resources(node).any(|name| name.contains("nvidia.com/mig-") || name.ends_with(SHARED)) {
-        "its GPUs are shared or cut into MIG devices, and only whole ones are validated".to_owned()
+        "its GPUs are shared or cut into MIG devices: see docs/sizing.md#shared-gpus".to_owned()
     } else {
         "neither a device plugin nor a DRA driver offers its GPUs".to_owned()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use perfval_api::{Allocation, Reason};
+use perfval_api::Reason;
 use perfval_sizing::{NodeObstacle, NodeReport, Plan, Sizing};
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ impl SizeReport {
         for node in self.nodes.iter().filter(|node| !is_without_gpus(node)) {
             table.row([
                 node.node.clone(),
-                node.allocation.as_ref().map_or("-", Allocation::as_str).to_owned(),
+                node.allocation.as_ref().map_or("-", AsRef::as_ref).to_owned(),
                 node.total.to_string(),
                 node.free.to_string(),
                 node.usable.to_string(),

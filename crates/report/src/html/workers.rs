@@ -1,5 +1,5 @@
 use maud::{Markup, html};
-use perfval_api::{Finding, WorkerLoad};
+use perfval_api::{Finding, GpuMetrics, WorkerLoad};
 use perfval_verdict::gpus::{Field, GpuRecord, GpuSummary};
 
 use super::over_time::second;
@@ -185,13 +185,15 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
         .filter_map(|trial| Some((trial.status.number, trial.payload.as_ref()?.record.gpus.as_ref()?)));
     let last = records.rfind(|(_, record)| !record.gpus.is_empty());
     let deployment = facts.status.state.deployment.as_ref();
-    let why = deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()?.missing.clone());
-    let why = why.unwrap_or_else(|| "no samples of the GPUs' exporter are in the results".to_owned());
+    let why: &str = match deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()) {
+        Some(GpuMetrics::Missing(why)) => why,
+        _ => "no samples of the GPUs' exporter are in the results",
+    };
     html! {
         @if sampled {
             p.legend { "The GPUs of the workers in the same seconds, all on the same axes; dashed: the median of the others." }
             @for (field, what, unit, per) in GPU_FIELDS { (field_chart(timeline, field, what, unit, per)) }
-        } @else { (absent("Clocks, power and temperature over time", &why)) }
+        } @else { (absent("Clocks, power and temperature over time", why)) }
         @if let Some((trial, record)) = last { (summaries(timeline, trial, record)) }
     }
 }

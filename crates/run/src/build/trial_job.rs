@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, Volume, VolumeMount};
-use perfval_api::Gate;
+use perfval_api::{Gate, GpuMetrics};
 use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
@@ -110,8 +110,8 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
     flag("--workers-port", WORKER_METRICS_PORT.to_string());
     let deployment = run.status().state.deployment.as_ref();
-    if let Some(page) = deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()?.endpoint.clone()) {
-        flag("--gpu-metrics", page);
+    if let Some(GpuMetrics::Endpoint(page)) = deployment.and_then(|deployment| deployment.gpu_metrics.as_ref()) {
+        flag("--gpu-metrics", page.clone());
         flag("--namespace", run.namespace().to_owned());
     }
     if let Some(plan) = run.placement() {

@@ -4,7 +4,7 @@ mod line;
 mod name;
 
 use perfval_api::text::{bounded, reorders};
-use perfval_api::{PerfValidationSpec, PerfValidationStatus};
+use perfval_api::{GpuMetrics, PerfValidationSpec, PerfValidationStatus};
 use perfval_verdict::frame::{Payload, TrialRecord};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -107,7 +107,10 @@ impl Redactor {
             .deployment
             .iter_mut()
             .filter_map(|deployment| deployment.gpu_metrics.as_mut());
-        let missing = recorded.filter_map(|source| source.missing.as_mut());
+        let missing = recorded.filter_map(|source| match source {
+            GpuMetrics::Missing(why) => Some(why),
+            GpuMetrics::Endpoint(_) => None,
+        });
         for text in status
             .message
             .iter_mut()

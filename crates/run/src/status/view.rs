@@ -2,8 +2,7 @@
 
 use perfval_api::{
     EarlierRun, Environment, EnvironmentStatus, HistoryEntry, Metrics, MetricsStatus, PerfValidationStatus,
-    ProgressStatus, RelativeSpeed, Speed, TrialProgress, TrialState, TrialStatus, Verdict, WorkerPod, WorkerStatus,
-    quantity,
+    RelativeSpeed, Speed, TrialState, TrialStatus, Verdict, WorkerPod, WorkerStatus, quantity,
 };
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -20,7 +19,7 @@ pub fn publish(status: &mut PerfValidationStatus) {
     status.trials = state.trials[first..].iter().map(trial).collect();
     status.history = state.history.iter().map(earlier).collect();
     status.environment = state.environment.as_ref().map(environment);
-    status.progress = state.progress.as_ref().map(progress);
+    status.progress = state.progress.as_ref().map(|exact| exact.shown.clone());
     status.workers = workers(status);
 }
 
@@ -80,15 +79,6 @@ fn environment(exact: &Environment) -> EnvironmentStatus {
         dynamo: exact.dynamo.clone(),
         image_digest: exact.image_digest.clone(),
         revision: exact.revision.clone().or_else(|| exact.commit.clone()),
-    }
-}
-
-fn progress(exact: &TrialProgress) -> ProgressStatus {
-    ProgressStatus {
-        percent: exact.percent,
-        output_tokens_per_second: exact.output_tokens_per_second,
-        summary: exact.summary.clone(),
-        updated_at: exact.updated_at,
     }
 }
 

@@ -38,10 +38,14 @@ fn a_trial_shows_how_far_it_is() {
         (1, 50, Some(200))
     );
     assert_eq!(
-        (progress.percent, progress.summary.as_str(), progress.failed_requests),
+        (
+            progress.shown.percent,
+            progress.shown.summary.as_str(),
+            progress.failed_requests
+        ),
         (Some(25), "1: 25%", 1)
     );
-    assert_eq!(progress.output_tokens_per_second, Some(900));
+    assert_eq!(progress.shown.output_tokens_per_second, Some(900));
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn the_first_progress_may_rest_on_copies() {
 fn a_trial_that_lasts_for_a_time_shows_how_much_of_it_is_over() {
     let mut story = under_way(&json!({"duration": "2m"}));
     let progress = shown(&mut story, 50, 30).expect("it is read");
-    assert_eq!((progress.expected, progress.summary.as_str()), (None, "1: 25%"));
+    assert_eq!((progress.expected, progress.shown.summary.as_str()), (None, "1: 25%"));
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn free_gpus_are_counted() {
     for (name, cluster, expected) in rows {
         let plan = chosen(&cluster, &any());
         assert_eq!(
-            (plan.gpus, plan.allocation.as_str()),
+            (plan.gpus, plan.allocation.as_ref()),
             (expected, "DRA"),
             "{name}: {plan:?}"
         );

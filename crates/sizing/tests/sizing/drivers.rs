@@ -26,7 +26,7 @@ fn a_driver_of_another_vendor_leaves_the_plugin_s_gpus_alone() {
         "rdma-nic.nvidia.com",
     ] {
         let plan = chosen(&plugin().slice(slice_of(driver)), &any());
-        assert_eq!((plan.gpus, plan.allocation.as_str()), (5, "DevicePlugin"), "{driver}");
+        assert_eq!((plan.gpus, plan.allocation.as_ref()), (5, "DevicePlugin"), "{driver}");
     }
 }
 

@@ -60,7 +60,7 @@ fn a_pod_of_a_plugin_that_is_gone_still_has_its_gpu() {
 #[test]
 fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
     let plan = chosen(&dual(), &by("DRA"));
-    assert_eq!((plan.gpus, plan.allocation.as_str()), (8, "DRA"));
+    assert_eq!((plan.gpus, plan.allocation.as_ref()), (8, "DRA"));
     assert_eq!(
         plan.details.neighbours,
         Some(Vec::new()),
@@ -70,7 +70,7 @@ fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
         &dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "2")),
         &by("DevicePlugin"),
     );
-    assert_eq!((plan.gpus, plan.allocation.as_str()), (6, "DevicePlugin"));
+    assert_eq!((plan.gpus, plan.allocation.as_ref()), (6, "DevicePlugin"));
     let held = dual().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
     let says = "claims hold GPUs of it";
     refuses(&held, &by("DevicePlugin"), Reason::MixedAllocation, says);
@@ -180,7 +180,7 @@ fn a_device_plugin_s_gpus_are_counted() {
         assert_eq!(chosen(&cluster, &spec).gpus, 8);
         let plan = chosen(&busy, &spec);
         assert_eq!(
-            (plan.gpus, plan.node_gpus, plan.allocation.as_str()),
+            (plan.gpus, plan.node_gpus, plan.allocation.as_ref()),
             (5, 8, "DevicePlugin")
         );
         assert_eq!(plan.product.as_deref(), Some("NVIDIA-H100"));
@@ -208,5 +208,5 @@ fn a_slice_of_compute_domains_leaves_the_plugin_alone() {
             .device(channel),
     );
     let plan = chosen(&cluster, &any());
-    assert_eq!((plan.gpus, plan.allocation.as_str()), (4, "DevicePlugin"));
+    assert_eq!((plan.gpus, plan.allocation.as_ref()), (4, "DevicePlugin"));
 }

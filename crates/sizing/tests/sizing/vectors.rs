@@ -16,7 +16,7 @@ fn claim() -> ClaimBuilder {
 #[track_caller]
 fn gives(cluster: &Cluster, gpus: i64) -> Plan {
     let plan = chosen(cluster, &any());
-    assert_eq!((plan.gpus, plan.allocation.as_str()), (gpus, "DRA"), "{plan:?}");
+    assert_eq!((plan.gpus, plan.allocation.as_ref()), (gpus, "DRA"), "{plan:?}");
     assert_eq!(i64::try_from(plan.details.device_ids.len()), Ok(gpus));
     plan
 }

@@ -18,58 +18,31 @@ pub(crate) const WORTH_TELLING: Decimal = Decimal::from_parts(100, 0, 0, false, 
 /// AIPerf's name for a request that it gave up.
 const TIMED_OUT: &str = "TimeoutError";
 
-/// Mean time of a request at both ends (ms).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BothEnds {
-    aiperf: Decimal,
-    frontend: Decimal,
-    /// Part of AIPerf's mean that passed outside of the frontend. It is a lower bound if requests failed: the
-    /// frontend's histogram covers them too, and AIPerf's mean does not. Most fail at once: a dead worker made 52,414
-    /// of 56,354 fail on two H200s, and the frontend's mean was 161 ms beside 2,065 ms. Its whole time is counted as
-    /// that of the successful ones.
-    outside: Decimal,
-    failed: i64,
-}
-
-impl BothEnds {
-    /// Compares both ends; `None` where one of them is unknown.
-    pub fn new(report: &Report) -> Option<Self> {
-        let aiperf = report.value(Metric::RequestLatency, Statistic::Avg)?;
-        let frontend = report.frontend.request_ms?;
-        let all = Decimal::from(report.succeeded) + Decimal::from(report.failed);
-        let of_successes = frontend.checked_mul(all)?.checked_div(report.succeeded.into())?;
-        Some(Self {
-            aiperf,
-            frontend,
-            outside: Decimal::ONE.checked_sub(of_successes.checked_div(aiperf)?)?,
-            failed: report.failed,
-        })
-    }
-
-    /// Returns true if the load generator, or the network to the frontend, took much of the time.
-    pub fn differ(self) -> bool {
-        self.outside >= LARGE && self.outside.saturating_mul(self.aiperf) >= WORTH_TELLING
-    }
-
-    /// Both numbers and the share.
-    pub fn in_words(self) -> String {
+impl Report {
+    /// Mean time of a request at both ends, if the load generator, or the network to the frontend, took much of it. The share is a
+    /// lower bound if requests failed: the frontend's histogram covers them too, and AIPerf's mean does not. Most fail at once: a
+    /// dead worker made 52,414 of 56,354 fail on two H200s, and the frontend's mean was 161 ms beside 2,065 ms. Its whole time is
+    /// counted as that of the successful ones.
+    pub fn time_outside(&self) -> Option<String> {
+        let aiperf = self.value(Metric::RequestLatency, Statistic::Avg)?;
+        let frontend = self.frontend.request_ms?;
+        let all = Decimal::from(self.succeeded) + Decimal::from(self.failed);
+        let of_successes = frontend.checked_mul(all)?.checked_div(self.succeeded.into())?;
+        let outside = Decimal::ONE.checked_sub(of_successes.checked_div(aiperf)?)?;
+        if outside < LARGE || outside.saturating_mul(aiperf) < WORTH_TELLING {
+            return None;
+        }
         let seconds = |ms: Decimal| show(ms / Decimal::ONE_THOUSAND);
-        let percent = self
-            .outside
-            .saturating_mul(Decimal::ONE_HUNDRED)
-            .round_dp(1)
-            .normalize();
+        let percent = outside.saturating_mul(Decimal::ONE_HUNDRED).round_dp(1).normalize();
         let at_least = if self.failed > 0 { "at least " } else { "" };
-        format!(
+        Some(format!(
             "a request took {} s as the load generator measured it and {} s in the frontend: {at_least}{percent} % of the time \
              passed in the load generator or the network",
-            seconds(self.aiperf),
-            seconds(self.frontend)
-        )
+            seconds(aiperf),
+            seconds(frontend)
+        ))
     }
-}
 
-impl Report {
     /// Requests that AIPerf gave up, if no request failed otherwise; `None` where others did, or may have.
     pub fn only_timed_out(&self) -> Option<i64> {
         let timed_out = self

@@ -1,26 +1,12 @@
+use perfval_testkit::random::Random;
+
 use super::*;
 
-/// xorshift64*, and the sum of twelve numbers for a normal one.
-struct Random(u64);
-
-impl Random {
-    fn normal(&mut self) -> f64 {
-        let uniform = |state: &mut u64| {
-            *state ^= *state >> 12;
-            *state ^= *state << 25;
-            *state ^= *state >> 27;
-            let bits = state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-            f64::from(u32::try_from(bits).expect("32 bits")) / f64::from(u32::MAX)
-        };
-        (0..12).map(|_| uniform(&mut self.0)).sum::<f64>() - 6.0
-    }
-
-    /// Trials of a run with this deviation from one to the next, in a start that is this much faster.
-    fn trials(&mut self, count: usize, deviation: f64, start: f64) -> Vec<f64> {
-        (0..count)
-            .map(|_| 1000.0 * (start + deviation * self.normal()).exp())
-            .collect()
-    }
+/// Trials of a run with this deviation from one to the next, in a start that is this much faster.
+fn trials(random: &mut Random, count: usize, deviation: f64, start: f64) -> Vec<f64> {
+    (0..count)
+        .map(|_| 1000.0 * (start + deviation * random.normal()).exp())
+        .collect()
 }
 
 /// Parts of pairs of equal runs (percent).
@@ -36,9 +22,9 @@ fn trials_of_equal_runs_lie_outside_of_the_interval_in_five_of_a_hundred_pairs_a
         for (throughput, ttft) in [(0.01, 0.09), (0.025, 0.12), (0.043, 0.22), (0.1, 0.3)] {
             let flagged = percent(|| {
                 let mut outside = |deviation: f64, noise: DifferenceNoise| {
-                    let mut run = |trials| {
+                    let mut run = |length| {
                         let start = noise.starts * random.normal();
-                        random.trials(trials, deviation, start)
+                        trials(random, length, deviation, start)
                     };
                     let (one, other) = (run(before), run(after));
                     compare_trials(&one, &other, noise).expect("trials").is_outside()
@@ -61,7 +47,7 @@ fn trials_of_equal_runs_lie_outside_of_the_interval_in_five_of_a_hundred_pairs_a
 fn a_loss_of_a_quarter_is_seen() {
     let random = &mut Random(5);
     let seen = percent(|| {
-        let (one, other) = (random.trials(4, 0.025, 0.0), random.trials(4, 0.025, 0.75_f64.ln()));
+        let (one, other) = (trials(random, 4, 0.025, 0.0), trials(random, 4, 0.025, 0.75_f64.ln()));
         compare_trials(&one, &other, THROUGHPUT).expect("trials").is_outside()
     });
     assert!(seen > 99.0, "{seen}");
@@ -74,9 +60,9 @@ fn equal_runs_of_two_starts_differ_by_more_than_the_interval_in_five_of_a_hundre
         for deviation in deviations {
             let flagged = percent(|| {
                 let (one, other) = (noise.starts * random.normal(), noise.starts * random.normal());
-                let before = random.trials(2, deviation, one);
+                let before = trials(random, 2, deviation, one);
                 let mean = mean(&before);
-                let after = random.trials(2, deviation, other);
+                let after = trials(random, 2, deviation, other);
                 compare_runs(mean, 2, &after, noise).expect("a mean").is_outside()
             });
             assert!(flagged <= 5.5, "{deviation}: {flagged}");

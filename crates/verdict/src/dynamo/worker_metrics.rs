@@ -14,18 +14,14 @@ const FINISHED: &str = "dynamo_component_request_duration_seconds_count";
 
 /// Reason why a worker's answer holds no counters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // each text shows what the fields are
 pub enum ExpositionError {
     /// Not a worker's metrics, or its endpoint is not registered yet.
     #[error("the worker's metrics have no `{0}` of dynamo_endpoint=\"generate\"")]
     Missing(&'static str),
     /// A counter that no counter can be.
     #[error("`{series}` of the worker is {value:?}, expected a finite number ≥ 0")]
-    Number {
-        /// Name of the series.
-        series: String,
-        /// The beginning of the unreadable value.
-        value: String,
-    },
+    Number { series: String, value: String },
 }
 
 /// Reads a whole page.

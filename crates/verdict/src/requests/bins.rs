@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use super::line::{MeasuredRequest, ReadLine, next};
+use super::line::{ReadLine, next};
 use super::sketch::Sketch;
 use super::times::{CdfPoint, Distribution, Quantiles, RequestTimes};
-use crate::aiperf::record::Number;
+use crate::aiperf::record::{Number, RequestMetrics};
 use crate::number::WEEK;
 
 /// Most points over time: a trial of two minutes has one for each second, a longer one for each 2 s, 4 s and so on.
@@ -50,7 +50,7 @@ impl RequestTimes {
         let (mut bins, mut unread, mut line) = (Bins::default(), 0, Vec::new());
         loop {
             match next(&mut lines, &mut line)? {
-                ReadLine::Measured(request) => bins.add(&request),
+                ReadLine::Measured(began_ns, times) => bins.add(began_ns, &times),
                 ReadLine::PassedOver => {}
                 ReadLine::NotUnderstood => unread += 1,
                 ReadLine::End => {
@@ -63,8 +63,7 @@ impl RequestTimes {
 }
 
 impl Bins {
-    fn add(&mut self, request: &MeasuredRequest) {
-        let times = &request.times;
+    fn add(&mut self, began_ns: i64, times: &RequestMetrics) {
         let times = [
             times.time_to_first_token,
             times.inter_token_latency,
@@ -75,12 +74,12 @@ impl Bins {
             return;
         }
         self.count += 1;
-        self.first_ns = self.first_ns.min(request.began_ns);
-        self.last_ns = self.last_ns.max(request.began_ns);
+        self.first_ns = self.first_ns.min(began_ns);
+        self.last_ns = self.last_ns.max(began_ns);
         while self.number(self.last_ns) - self.number(self.first_ns) >= MOST {
             self.widen();
         }
-        let bin = self.by_number.entry(self.number(request.began_ns)).or_default();
+        let bin = self.by_number.entry(self.number(began_ns)).or_default();
         for (sketch, time) in bin.iter_mut().zip(times) {
             if let Some(us) = time {
                 sketch.add(us);

@@ -7,18 +7,10 @@ use crate::aiperf::record::{RequestMetrics, RequestRecord};
 /// Longest line that is read (bytes): a real one has 2 KB, and some bytes more for each token where these are recorded.
 const LINE_BYTES: u64 = 1 << 20;
 
-/// A measured request that ended well.
-#[derive(Clone, Copy, Debug)]
-pub struct MeasuredRequest {
-    /// When it began (ns since 1970).
-    pub began_ns: i64,
-    /// Times of the request.
-    pub times: RequestMetrics,
-}
-
 /// Result of reading a line.
 pub enum ReadLine {
-    Measured(MeasuredRequest),
+    /// Start (ns since 1970) and times of a measured request that ended well.
+    Measured(i64, RequestMetrics),
     /// Of the warm-up, failed, or empty.
     PassedOver,
     NotUnderstood,
@@ -40,18 +32,15 @@ pub fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine
         return Ok(ReadLine::PassedOver);
     }
     Ok(match serde_json::from_slice(line) {
-        Ok(record) => measured(&record).map_or(ReadLine::PassedOver, ReadLine::Measured),
+        Ok(record) => measured(&record).unwrap_or(ReadLine::PassedOver),
         Err(_) => ReadLine::NotUnderstood,
     })
 }
 
 /// A request of the measured phase that ended well; failed ones have no times.
-fn measured(record: &RequestRecord) -> Option<MeasuredRequest> {
+fn measured(record: &RequestRecord) -> Option<ReadLine> {
     if !record.is_measured() || record.error.is_some() {
         return None;
     }
-    Some(MeasuredRequest {
-        began_ns: record.metadata.request_start_ns?,
-        times: record.metrics?,
-    })
+    Some(ReadLine::Measured(record.metadata.request_start_ns?, record.metrics?))
 }

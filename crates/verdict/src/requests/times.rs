@@ -43,7 +43,7 @@ pub struct Distribution {
 
 /// Requests that began within some seconds; `[from, median, p90, p99]` as JSON.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(from = "[i64; 4]", into = "[i64; 4]")]
+#[serde(into = "[i64; 4]")]
 pub struct Quantiles {
     /// First of these seconds; that of the first request is 0.
     pub from: i64,
@@ -105,12 +105,6 @@ impl Distribution {
                 .cdf
                 .windows(2)
                 .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
-    }
-}
-
-impl From<[i64; 4]> for Quantiles {
-    fn from([from, median, p90, p99]: [i64; 4]) -> Self {
-        Self { from, median, p90, p99 }
     }
 }
 

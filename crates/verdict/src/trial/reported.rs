@@ -4,7 +4,7 @@ use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, St
 use rust_decimal::Decimal;
 
 use super::evidence::{Evidence, cpu_shortage, lost};
-use crate::aiperf::{BothEnds, Report};
+use crate::aiperf::Report;
 use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::decay;
 use crate::diagnosis::peers::{self, Worker};
@@ -130,7 +130,8 @@ impl ReportedTrial<'_> {
             // of 10 s.
             let why = stall.or_else(|| self.stood_still());
             // Behind a throttled frontend requests time out too; where the time passed before it, it is not to blame.
-            let frontend = || diagnosis::frontend_bound(report, self.workers).filter(|_| self.both_ends().is_none());
+            let frontend =
+                || diagnosis::frontend_bound(report, self.workers).filter(|_| report.time_outside().is_none());
             explained.extend(why.or_else(frontend));
         }
         Some(explained)
@@ -174,19 +175,13 @@ impl ReportedTrial<'_> {
 
     fn starved(self) -> Option<Explained> {
         let waited = self.report.starved().then(|| starved_text(self.report));
-        let texts: Vec<String> = self.both_ends().into_iter().chain(waited).collect();
+        let texts: Vec<String> = self.report.time_outside().into_iter().chain(waited).collect();
         (!texts.is_empty()).then(|| (Cause::GeneratorStarved, texts.join("; ")))
-    }
-
-    /// The time of a request at both ends, where it passed outside of the frontend.
-    fn both_ends(self) -> Option<String> {
-        let both = BothEnds::new(self.report).filter(|both| both.differ());
-        both.map(BothEnds::in_words)
     }
 
     /// Errors that the load generator made itself: only time-outs, while no worker was lost or stalled.
     fn timed_out_in_generator(self) -> Option<Explained> {
-        let (starved, timed_out) = (self.both_ends()?, self.report.only_timed_out()?);
+        let (starved, timed_out) = (self.report.time_outside()?, self.report.only_timed_out()?);
         let worker = self.other_workers().is_some() || self.stalled().is_some() || self.stood_still().is_some();
         (!worker).then(|| {
             let text = format!("{starved}; {timed_out} requests timed out");

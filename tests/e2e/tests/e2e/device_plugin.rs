@@ -74,7 +74,7 @@ async fn run_next_to_another(lab: Lab) {
     let status = run.ends(Verdict::Passed).await;
     let plan = status.placement.expect("a plan");
     assert_eq!(
-        (plan.allocation.as_str(), plan.gpus, plan.node_gpus),
+        (plan.allocation.as_ref(), plan.gpus, plan.node_gpus),
         ("DevicePlugin", 2, 3),
         "{plan:?}"
     );

@@ -192,7 +192,7 @@ async fn looks_while_it_runs(lab: &perfval_e2e::Lab, namespace: &str) {
         .await;
     let progress = status.state.progress.expect("a trial of 15 s is read in between");
     assert!(
-        progress.requests > 0 && progress.summary.starts_with("1: "),
+        progress.requests > 0 && progress.shown.summary.starts_with("1: "),
         "{progress:?}"
     );
     let get = perfval(&["get", "typed", "-n", namespace]).await;

@@ -101,7 +101,19 @@ pub struct Outlier {
 }
 
 /// Reason why a node is listed.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    IntoStaticStr
+)]
 pub enum OutlierReason {
     /// The newest verdict is Failed.
     BelowGate,
@@ -112,15 +124,20 @@ pub enum OutlierReason {
     SlowerThanPeers,
 }
 
-impl OutlierReason {
-    /// The word of the API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// Certainty that an outlier is slow. Absent for `BelowGate`, which compares no nodes.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    IntoStaticStr
+)]
 pub enum OutlierConfidence {
     /// The newest run is slow. It may be chance until runs in new deployments confirm it.
     Suspected,

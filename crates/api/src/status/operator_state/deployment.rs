@@ -17,35 +17,19 @@ pub struct DeploymentState {
 }
 
 /// Source of the GPU metrics.
-#[skip_serializing_none]
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct GpuMetrics {
+pub enum GpuMetrics {
     /// URL of the node's DCGM exporter that each trial reads.
-    pub endpoint: Option<String>,
+    Endpoint(String),
     /// Reason for the absence of GPU metrics.
-    pub missing: Option<String>,
+    Missing(String),
 }
 
 impl GpuMetrics {
     /// The URL of the source, or the reason for its absence.
-    pub fn label(&self) -> Option<&String> {
-        self.endpoint.as_ref().or(self.missing.as_ref())
-    }
-
-    /// Creates a source with this URL.
-    pub fn at(endpoint: &str) -> Self {
-        Self {
-            endpoint: Some(endpoint.to_owned()),
-            missing: None,
-        }
-    }
-
-    /// Creates an absent source with this reason.
-    pub fn missing(why: String) -> Self {
-        Self {
-            endpoint: None,
-            missing: Some(why),
-        }
+    pub fn label(&self) -> &str {
+        let (Self::Endpoint(label) | Self::Missing(label)) = self;
+        label
     }
 }

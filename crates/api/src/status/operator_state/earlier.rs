@@ -47,7 +47,7 @@ pub struct EarlierRun {
 
 /// Decode speed of one worker of a run. It is stored as a list to keep ten runs of eight workers small.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(from = "(String, String, Option<String>)", into = "(String, String, Option<String>)")]
+#[serde(into = "(String, String, Option<String>)")]
 pub struct DecodeSpeed {
     /// Time from one token of a request to the next, by its engine (ms).
     pub token_ms: String,
@@ -55,12 +55,6 @@ pub struct DecodeSpeed {
     pub batch: String,
     /// UUID of the worker's GPU, if the driver publishes one.
     pub gpu: Option<String>,
-}
-
-impl From<(String, String, Option<String>)> for DecodeSpeed {
-    fn from((token_ms, batch, gpu): (String, String, Option<String>)) -> Self {
-        Self { token_ms, batch, gpu }
-    }
 }
 
 impl From<DecodeSpeed> for (String, String, Option<String>) {
@@ -71,18 +65,12 @@ impl From<DecodeSpeed> for (String, String, Option<String>) {
 
 /// Time that a run spent in a phase. It is stored as a list, as the decode speeds are.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
-#[serde(from = "(Phase, i64)", into = "(Phase, i64)")]
+#[serde(into = "(Phase, i64)")]
 pub struct PhaseSeconds {
     /// Phase.
     pub phase: Phase,
     /// Seconds in the phase, summed over all its visits.
     pub seconds: i64,
-}
-
-impl From<(Phase, i64)> for PhaseSeconds {
-    fn from((phase, seconds): (Phase, i64)) -> Self {
-        Self { phase, seconds }
-    }
 }
 
 impl From<PhaseSeconds> for (Phase, i64) {

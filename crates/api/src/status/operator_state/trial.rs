@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::worker::WorkerLoss;
-use crate::TrialOutcome;
+use crate::{ProgressStatus, TrialOutcome};
 
 /// One trial.
 #[skip_serializing_none]
@@ -74,14 +74,9 @@ pub struct TrialProgress {
     pub failed_requests: i64,
     /// Time spent measuring so far (s).
     pub seconds: i64,
-    /// Completed part of the trial (percent).
-    pub percent: Option<i64>,
-    /// Recent output tokens per second.
-    pub output_tokens_per_second: Option<i64>,
-    /// Trial and percentage, such as `2: 62%`.
-    pub summary: String,
-    /// Time of this reading, updated at most once a minute.
-    pub updated_at: DateTime<Utc>,
+    /// Part that `status.progress` shows.
+    #[serde(flatten)]
+    pub shown: ProgressStatus,
 }
 
 /// Headline numbers of one trial (decimal strings; tok/s, ms, percent).

@@ -18,8 +18,9 @@ use perfval_run::{Run, Settings, build};
 use perfval_verdict::frame::{Payload, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::gpus::GpuSeries;
-use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::judge::judge;
 use perfval_verdict::requests::RequestTimes;
+use perfval_verdict::trial::Evidence;
 use perfval_verdict::workers::{WorkerSeries, summarize};
 use serde::Deserialize;
 use serde_json::Value;
@@ -102,14 +103,14 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
         .map_or_else(Vec::new, |hardware| hardware.devices.clone());
     let product = hardware.as_ref().map(|hardware| hardware.product.clone());
     let trials: Vec<Trial> = line.trials.iter().map(|trial| on_devices(trial, &devices)).collect();
-    let recorded: Vec<Recorded> = trials
-        .iter()
-        .map(|trial| Recorded {
-            record: record(trial),
-            before: trial.before.clone(),
-            after: trial.after.clone(),
-            devices: devices.clone(),
-            product: product.clone(),
+    let records: Vec<TrialRecord> = trials.iter().map(record).collect();
+    let recorded: Vec<Evidence<'_>> = (trials.iter().zip(&records))
+        .map(|(trial, record)| Evidence {
+            before: &trial.before,
+            after: &trial.after,
+            devices: &devices,
+            product: product.as_deref(),
+            ..Evidence::new(record, Share::UNSCALED)
         })
         .collect();
     let (gpus, node_gpus) = line.gpus;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
-use perfval_api::{GpuCheck, GpuMetrics, Phase, Reason, TrialState, Verdict, Why, WorkerLoss, WorkerPod};
+use perfval_api::{GpuCheck, Phase, Reason, TrialState, Verdict, Why, WorkerLoss, WorkerPod};
 use perfval_sizing::Seen;
 use perfval_verdict::diagnosis::cause::Explained;
 use perfval_verdict::diagnosis::trial::changed;
@@ -140,7 +140,7 @@ pub(super) fn open(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Step {
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
         let source = telemetry::next_source(pass.run, &pass.seen.gpu_exporter);
-        workload.gpu_metrics = source.as_ref().and_then(GpuMetrics::label).cloned();
+        workload.gpu_metrics = source.as_ref().map(|source| source.label().to_owned());
         if let Some(deployment) = &mut pass.status.state.deployment {
             deployment.gpu_metrics = source;
         }

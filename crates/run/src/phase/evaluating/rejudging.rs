@@ -73,8 +73,10 @@ fn read(results: &ConfigMap, status: &PerfValidationStatus) -> Result<SavedRun, 
     }
     let summary = results.data.iter().flatten().find(|(key, _)| *key == build::SUMMARY);
     let (_, summary) = summary.ok_or("the ConfigMap of status.resultsRef has no summary")?;
+    let saved: SavedRun =
+        serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
     let packed = results.binary_data.iter().flatten();
-    SavedRun::read(summary, packed.map(|(key, bytes)| (key.as_str(), bytes.0.as_slice())))
+    saved.with(packed.map(|(key, bytes)| (key.as_str(), bytes.0.as_slice())))
 }
 
 /// Ends this run without a verdict: the next one measures, once it may.
