@@ -22,7 +22,7 @@ pub mod quantity;
 pub mod text;
 
 pub use crd::{UNSEEN, baseline_crd, crd, crds, policy_crd, printer_cell};
-pub use metric::{GateOperator, Latency, Metric, Statistic};
+pub use metric::{GateOperator, Latency, Metric, MetricNoise, MetricSource, Statistic};
 pub use reason::{Reason, Why, Word};
 pub use spec::*;
 pub use status::*;

@@ -103,55 +103,66 @@ impl Metric {
     /// Metrics, in the order of the documentation.
     pub const ALL: &[Self] = Self::VARIANTS;
 
+    /// The table of metrics.
+    fn facts(self) -> MetricFacts {
+        use GateOperator::{AtLeast, AtMost};
+        use MetricNoise::{AsThroughput, Bounded, OnAverage, Unknown};
+        use MetricSource::{AIPerf, Baseline, EngineEstimate, OwnPast, Peers};
+        let more_is_better = |source, unit, noise| MetricFacts {
+            source,
+            unit,
+            good_side: Some(AtLeast),
+            noise,
+        };
+        let aiperf = |tag, exported, unit, noise| more_is_better(AIPerf(tag, exported), unit, noise);
+        let latency = |tag, noise| MetricFacts {
+            good_side: Some(AtMost),
+            ..aiperf(tag, "ms", "ms", noise)
+        };
+        let percent = |source, unit| more_is_better(source, unit, Unknown);
+        match self {
+            Self::OutputTokenThroughput => aiperf("output_token_throughput", "tokens/sec", "tok/s", AsThroughput),
+            Self::OutputTokenThroughputPerUser => {
+                aiperf("output_token_throughput_per_user", "tokens/sec/user", "tok/s", Bounded)
+            }
+            Self::RequestThroughput => aiperf("request_throughput", "requests/sec", "req/s", AsThroughput),
+            Self::TimeToFirstToken => latency("time_to_first_token", OnAverage),
+            Self::TimeToSecondToken => latency("time_to_second_token", OnAverage),
+            Self::InterTokenLatency => latency("inter_token_latency", Bounded),
+            Self::RequestLatency => latency("request_latency", AsThroughput),
+            Self::OutputSequenceLength => MetricFacts {
+                good_side: None,
+                ..aiperf("output_sequence_length", "tokens", "tokens", Unknown)
+            },
+            Self::Goodput => aiperf("goodput", "requests/sec", "req/s", Unknown),
+            Self::SlowestWorkerPercent => percent(Peers, "% of its peers"),
+            Self::OwnPastPercent => percent(OwnPast, "% of its own past"),
+            Self::BaselinePercent => percent(Baseline, "% of the baseline"),
+            Self::MemoryBandwidthPercent => percent(EngineEstimate, "% of the GPU's peak"),
+        }
+    }
+
+    /// Source of its numbers.
+    pub fn source(self) -> MetricSource {
+        self.facts().source
+    }
+
     /// Name of this metric in AIPerf's export and in its `--goodput` flag; `None` if AIPerf does not measure it.
     pub fn aiperf_tag(self) -> Option<&'static str> {
-        Some(match self {
-            Self::OutputTokenThroughput => "output_token_throughput",
-            Self::OutputTokenThroughputPerUser => "output_token_throughput_per_user",
-            Self::RequestThroughput => "request_throughput",
-            Self::TimeToFirstToken => "time_to_first_token",
-            Self::TimeToSecondToken => "time_to_second_token",
-            Self::InterTokenLatency => "inter_token_latency",
-            Self::RequestLatency => "request_latency",
-            Self::OutputSequenceLength => "output_sequence_length",
-            Self::Goodput => "goodput",
-            Self::SlowestWorkerPercent
-            | Self::OwnPastPercent
-            | Self::BaselinePercent
-            | Self::MemoryBandwidthPercent => return None,
-        })
+        match self.source() {
+            MetricSource::AIPerf(tag, _) => Some(tag),
+            _ => None,
+        }
     }
 
     /// Unit that messages print.
     pub fn unit(self) -> &'static str {
-        match self {
-            Self::OutputTokenThroughput | Self::OutputTokenThroughputPerUser => "tok/s",
-            Self::RequestThroughput | Self::Goodput => "req/s",
-            Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => "ms",
-            Self::OutputSequenceLength => "tokens",
-            Self::SlowestWorkerPercent => "% of its peers",
-            Self::OwnPastPercent => "% of its own past",
-            Self::BaselinePercent => "% of the baseline",
-            Self::MemoryBandwidthPercent => "% of the GPU's peak",
-        }
+        self.facts().unit
     }
 
     /// Good side of a threshold; `None` if either side can be good.
     pub fn good_side(self) -> Option<GateOperator> {
-        match self {
-            Self::OutputTokenThroughput
-            | Self::OutputTokenThroughputPerUser
-            | Self::RequestThroughput
-            | Self::Goodput
-            | Self::SlowestWorkerPercent
-            | Self::OwnPastPercent
-            | Self::BaselinePercent
-            | Self::MemoryBandwidthPercent => Some(GateOperator::AtLeast),
-            Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => {
-                Some(GateOperator::AtMost)
-            }
-            Self::OutputSequenceLength => None,
-        }
+        self.facts().good_side
     }
 
     /// Returns true if one number describes a whole trial, so that there is no distribution.
@@ -161,16 +172,57 @@ impl Metric {
 
     /// Returns true if a trial is compared with earlier runs or a baseline. Both may be missing.
     pub fn needs_a_reference(self) -> bool {
-        matches!(self, Self::OwnPastPercent | Self::BaselinePercent)
+        matches!(self.source(), MetricSource::OwnPast | MetricSource::Baseline)
     }
 
-    /// Returns true if AIPerf reports only an average, because a rate of the whole trial has no distribution.
+    /// Returns true if AIPerf reports only an average, because a rate (`tokens/sec`) of the whole trial has no distribution.
     pub fn is_rate(self) -> bool {
-        matches!(
-            self,
-            Self::OutputTokenThroughput | Self::RequestThroughput | Self::Goodput
-        )
+        matches!(self.source(), MetricSource::AIPerf(_, unit) if unit.ends_with("/sec"))
     }
+
+    /// Noise of its average.
+    pub fn noise(self) -> MetricNoise {
+        self.facts().noise
+    }
+}
+
+/// Facts about a metric.
+struct MetricFacts {
+    source: MetricSource,
+    unit: &'static str,
+    good_side: Option<GateOperator>,
+    noise: MetricNoise,
+}
+
+/// Source of a metric's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricSource {
+    /// AIPerf's export, with the name and the unit there (AIPerf 0.11 to 0.13).
+    AIPerf(&'static str, &'static str),
+    /// Workers compared with each other.
+    Peers,
+    /// Workers compared with earlier runs, which may be missing.
+    OwnPast,
+    /// Workers compared with an approved baseline, which may be missing.
+    Baseline,
+    /// Estimate of the workers' engines.
+    EngineEstimate,
+}
+
+/// Noise of a metric's average between trials of one deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricNoise {
+    /// Equal to the noise of the throughput, which earlier runs keep. In recorded trials of the lab the latency of whole
+    /// requests varied as much (3.6 and 3.8 %).
+    AsThroughput,
+    /// Bounded by published measurements: under a fixed number of requests in flight, times between tokens vary as the
+    /// throughput does, or a little more (4.9 % in the lab).
+    Bounded,
+    /// Small in each trial instead of large in a few, but no page bounds it: the mean time to the first token varies by
+    /// 10 to 30 %.
+    OnAverage,
+    /// Unbounded: goodput halves where a latency moves a little.
+    Unknown,
 }
 
 /// Statistic of a metric over the requests of one trial.

@@ -1,13 +1,12 @@
 //! Reasons for the states of a run. Each has one of the [words](Word) that users meet, and may have a remedy of its own.
 
-mod remedy;
 mod word;
 
 pub use word::Word;
 
 /// Declares the reasons with their word, so that the enum and its documentation come from one list.
 macro_rules! reasons {
-    ($($(#[doc = $doc:literal])+ $name:ident => $word:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident => $word:ident $({ remedy: $remedy:literal })?,)+) => {
         /// Reason for a state. Several reasons share a [`Word`] if a user does the same about them; their messages and
         /// remedies differ.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +30,12 @@ macro_rules! reasons {
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
             }
+
+            /// Remedy more precise than the word's; `None` if the word, or an obstacle or cause behind the reason, has it.
+            pub fn own_remedy(self) -> Option<&'static str> {
+                let own: &[&'static str] = match self { $(Self::$name => &[$($remedy)?],)+ };
+                own.first().copied()
+            }
         }
     };
 }
@@ -39,6 +44,11 @@ impl Reason {
     /// Word in status, conditions and Events.
     pub fn as_str(self) -> &'static str {
         self.word().as_str()
+    }
+
+    /// Remedy: its own if it has one, otherwise the word's.
+    pub fn remedy(self) -> &'static str {
+        self.own_remedy().unwrap_or_else(|| self.word().remedy())
     }
 
     /// Reason with this name, or else the first one with this word; `Running` for that of another operator version.
@@ -79,11 +89,16 @@ reasons! {
     NothingToJudge => NothingToJudge,
     // ── verdict Error: prerequisites ──
     /// The API server does not serve the DynamoGraphDeployment API.
-    DynamoNotInstalled => DynamoNotInstalled,
+    DynamoNotInstalled => DynamoNotInstalled { remedy: "install Dynamo's operator; it is picked up without a restart" },
     /// The operator cannot read something that it needs, or a call fails.
-    CallFailed => CallFailed,
+    CallFailed => CallFailed {
+        remedy: "give the operator the right in the message (config/rbac), or see why the API server or a webhook does not answer; \
+            the run then goes on"
+    },
     /// The operator refuses this namespace or AIPerf image, or the namespace's name is too long.
-    Refused => Refused,
+    Refused => Refused {
+        remedy: "allow the namespace, use one with at most 51 characters, remove `benchmark.image`, or change the operator's flag in the message"
+    },
     /// The versions of the image and of the installed Dynamo operator do not match.
     VersionSkew => VersionSkew,
     /// The Dynamo version of the image does not support the router mode.
@@ -91,43 +106,60 @@ reasons! {
     /// No AIPerf image is set, or the image of the load generator has no program `aiperf`.
     AIPerfMissing => AIPerfMissing,
     /// `model.cache.volumeClaimTemplate` needs a StorageClass.
-    StorageClassMissing => ModelCacheFailed,
+    StorageClassMissing => ModelCacheFailed {
+        remedy: "create the StorageClass, make one the default, or correct `model.cache.volumeClaimTemplate.storageClassName`"
+    },
     // ── verdict Error: sizing ──
     /// No eligible node has enough free GPUs.
-    Saturated => Saturated,
+    Saturated => Saturated { remedy: "free GPUs, lower placement.minGPUs, or raise timeouts.sizing" },
     /// A `ResourceQuota` of the namespace has no room for the run.
     QuotaExceeded => Refused,
     /// A `LimitRange` would refuse the run's pods.
-    LimitRangeViolated => Refused,
+    LimitRangeViolated => Refused { remedy: "correct workload.dynamo.worker.resources or the LimitRange" },
     /// No node is eligible.
-    NoCandidateNode => Unschedulable,
+    NoCandidateNode => Unschedulable {
+        remedy: "correct nodeSelector, tolerations or minGPUs in placement, or the node in the message"
+    },
     /// A driver is still publishing its devices.
-    PoolUnsettled => NodeNotReady,
+    PoolUnsettled => NodeNotReady { remedy: "wait; if it lasts, see the log of the DRA kubelet plugin" },
     /// Both DRA and a device plugin allocate GPUs of one node.
-    MixedAllocation => GPUShared,
+    MixedAllocation => GPUShared { remedy: "turn one of them off on this node, or name one in placement.allocation" },
     /// The DeviceClass does not exist.
-    DeviceClassMissing => Unschedulable,
+    DeviceClassMissing => Unschedulable {
+        remedy: "install the GPU driver's DRA resources, or correct placement.deviceClassName"
+    },
     /// The operator cannot evaluate a device selector.
-    SelectorNotEvaluable => Unschedulable,
+    SelectorNotEvaluable => Unschedulable {
+        remedy: "use a DeviceClass whose selectors compare attributes and capacities of the device"
+    },
     /// The GPU driver published no devices.
-    NoDevicesPublished => NodeNotReady,
+    NoDevicesPublished => NodeNotReady { remedy: "restart the DRA kubelet plugin of the node after its driver" },
     /// Another run holds the node and will not release it by itself. The wait counts towards `timeouts.sizing`.
-    NodeBusy => Saturated,
+    NodeBusy => Saturated {
+        remedy: "remove what that run keeps (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason \
+            TeardownUnconfirmed); if the message contains a ResourceQuota, raise it"
+    },
     /// Other pods took GPUs that were free at sizing before the workers got them.
     LostRace => LostRace,
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
-    DeploymentRejected => Refused,
+    DeploymentRejected => Refused { remedy: "correct the object as the message shows, or the namespace's policy" },
     /// The API server neither accepted nor refused the DynamoGraphDeployment for two minutes or longer.
-    DeploymentUnanswered => CallFailed,
+    DeploymentUnanswered => CallFailed {
+        remedy: "check pods, Service and certificate of the webhook (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)"
+    },
     /// Dynamo's operator reports the deployment as failed, and the deployment did not recover.
     DeploymentFailed => DeploymentFailed,
     /// An object of the same name is in the way.
-    NameTaken => Refused,
+    NameTaken => Refused { remedy: "do what the message shows" },
     /// The model cache was not filled in time.
-    ModelCacheFailed => ModelCacheFailed,
+    ModelCacheFailed => ModelCacheFailed {
+        remedy: "check model.name, model.tokenSecretRef and the network; raise timeouts.modelCache for a large model"
+    },
     /// Not every component became ready in time.
-    WorkloadNotReady => WorkloadNotReady,
+    WorkloadNotReady => WorkloadNotReady {
+        remedy: "see the pods' events and logs; raise timeouts.workloadReady for large images or models"
+    },
     /// The API server refuses to create pods because of a quota, a policy or a webhook of the namespace.
     PodsRefused => Refused,
     /// The node of the run is not Ready, or is gone.
@@ -175,21 +207,27 @@ reasons! {
     /// The node cannot create a container from its configuration.
     ContainerConfigError => ContainerFailed,
     /// The pods do not match the plan: wrong node, shared GPU or missing GPU.
-    PlacementBroken => LostRace,
+    PlacementBroken => LostRace {
+        remedy: "see who changes pods or claims of this namespace (webhooks, a second scheduler)"
+    },
     /// The endpoint returned no completion before the time-out.
     EndpointNotReady => WorkloadNotReady,
     // ── verdict Error: measuring ──
     /// A trial left no usable result.
     BenchmarkFailed => BenchmarkFailed,
     /// The trial did not end before the time-out.
-    BenchmarkTimeout => DeadlineExceeded,
+    BenchmarkTimeout => DeadlineExceeded {
+        remedy: "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
+    },
     /// The run took longer than `timeouts.total`.
-    DeadlineExceeded => DeadlineExceeded,
+    DeadlineExceeded => DeadlineExceeded {
+        remedy: "mend what the run waited for, or raise the time-out in the message"
+    },
     // ── the run itself ──
     /// The run is in progress.
     Running => Running,
     /// Earlier runs come first.
-    InLine => InLine,
+    InLine => InLine { remedy: "nothing: the wait does not count towards `timeouts.sizing`" },
     /// The run is over, and its objects, pods and claims are gone.
     RunOver => RunOver,
     /// `spec.suspend` is set.
@@ -201,7 +239,11 @@ reasons! {
     /// The no-cleanup annotation keeps all objects.
     NoCleanupRequested => NoCleanupRequested,
     /// After `timeouts.cleanup` some objects still exist, or cannot be read.
-    TeardownUnconfirmed => TeardownUnconfirmed,
+    TeardownUnconfirmed => TeardownUnconfirmed {
+        remedy: "list what is left (`kubectl get dynamographdeployments,jobs,pods,resourceclaims -n NAMESPACE -l perfvalidation.dev/name=NAME`); \
+            see its finalizers (`kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`), \
+            the node (`kubectl describe node NODE`) and its DRA plugin (`kubectl get pods -A --field-selector spec.nodeName=NODE`)"
+    },
     // ── no run ──
     /// The operator cannot parse the object, or has no room for it. Only `Ready`, `Reconciling` and `Stalled` are current.
     SpecUnreadable => SpecUnreadable,

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
 use perfval_run::build::{LOG, read_summary};
 use perfval_run::diagnosis::log::clean;
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use perfval_run::{Run, Settings};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use perfval_api::{Gate, PerfValidation, Scaling};
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;

@@ -3,7 +3,7 @@
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
 use perfval_api::text::bounded;
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 
 use crate::error::Error;
 use crate::exit::UNREADABLE;

@@ -11,10 +11,10 @@ use perfval_run::{Effect, Run};
 use crate::{Cluster, Error};
 
 impl Cluster {
-    /// Carries out effects in their order. The first that fails ends it, except that one failed delete does not keep the
-    /// others back: a Job that may not be deleted must not leave the deployment its GPUs.
+    /// Carries out effects in their order, and stops at the first failure. A failed delete does not stop further deletes: a
+    /// Job that may not be deleted must not leave the deployment its GPUs.
     ///
-    /// The answer is the metadata of the run's own object, if an effect changed it.
+    /// Returns the metadata of the run's own object, if an effect changed it.
     pub async fn act(&self, run: &Run<'_>, effects: &[Effect]) -> Result<Option<ObjectMeta>, Error> {
         let mut metadata = None;
         let mut not_deleted = Ok(());
@@ -56,7 +56,7 @@ impl Cluster {
     }
 }
 
-/// Name in errors of an object of the run's namespace.
+/// `namespace/name` of an object of the run, for errors.
 fn in_namespace(run: &Run<'_>, name: &str) -> String {
     format!("{}/{name}", run.namespace())
 }

@@ -48,7 +48,7 @@ const ALL: ListForm = ListForm {
 };
 
 tokio::task_local! {
-    /// When the look that the current call belongs to is over.
+    /// End of the look that the current call belongs to.
     static LOOK_ENDS: Instant;
 }
 

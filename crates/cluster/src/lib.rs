@@ -66,7 +66,7 @@ use shared_reads::{LastHolders, LastInstalled, RecentAnswers, Served};
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 
-/// Number of logs of up to 10 MiB in memory at once, with their parsed and packed forms, in a container of 128 MiB.
+/// Number of logs of up to 10 MiB in memory at once, with their parsed and packed forms, in a container of 256 MiB.
 const LONG_LOGS: usize = 2;
 /// Age at which the version of the API server is read again.
 const VERSION_LASTS: Duration = Duration::from_mins(10);

@@ -68,18 +68,18 @@ impl Cluster {
 
     /// Copies for a pass over a run that waits, unless the run may go on now.
     fn copies_for(&self, run: &Run<'_>, needs: &Needs) -> RunCopies {
-        if !matches!(run.phase(), Some(Phase::WaitingForReady | Phase::Benchmarking)) {
+        if !run.phase().is_some_and(Phase::is_measured) {
             self.copies.forget_object(run.object);
             return RunCopies::default();
         }
         let waits = |need: &Need| matches!(need, Need::Workload | Need::Trial | Need::Deployment | Need::Probe);
         let copies = self.copies.begin(run);
-        let is_measuring = |number| {
+        let job_runs = |number| {
             let job = copies.last_known::<Job>(&names::trial_job(&run.id(), number));
             job.is_some_and(|job| !job::is_over(&job))
         };
         let goes_on = match needs.trial {
-            Some(number) => !is_measuring(number),
+            Some(number) => !job_runs(number),
             None => self.probes.has_completion(run),
         };
         if goes_on || !needs.parts.iter().all(waits) {
@@ -172,12 +172,7 @@ impl Cluster {
                 };
             }
             Need::Deployment => observed().deployment = seen(self.deployment(run, copies).await),
-            Need::DryRun => {
-                observed().dry_run = match needs.dry_run.as_deref() {
-                    Some(body) => seen(self.dry_run(run, body).await),
-                    None => Seen::NotAsked,
-                };
-            }
+            Need::DryRun => observed().dry_run = seen(self.dry_run(run).await),
             Need::Workload => {
                 let workload = if let Some(number) = needs.trial {
                     // On the heap: six reads at once.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use perfval_api::PerfValidation;
 use perfval_run::Run;
 use perfval_run::decision::ProbeRequest;
-use perfval_run::dynamo::names::frontend_service;
+use perfval_run::names::dynamo::frontend_service;
 use perfval_run::observed::{Probe, ProbeAnswer};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;

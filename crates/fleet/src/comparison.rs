@@ -190,7 +190,8 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// All comparisons of one node; `screen` is set if `summary` is another measurement.
+    /// All comparisons of one node, or those of its GPUs alone while all nodes change; `screen` is set if `summary` is another
+    /// measurement.
     fn candidates<'b>(
         &self,
         at: usize,
@@ -240,15 +241,20 @@ impl<'a> Level<'a> {
                 scale
             }
         };
+        // A common change is no node's. While it reaches one node after the other, it makes them differ from their pasts and from each
+        // other. A GPU is compared with those of its node, which share it.
+        let compares_nodes = !self.shift.is_environment;
         let past = ReferenceDeviations {
             gpus: gpus_and_past(summary, spread, KNOWN),
             scale: adapt(self.scales.gpu_past),
-            node: node_past.map(|(deviation, scale)| (deviation, adapt(scale))),
+            node: node_past
+                .map(|(deviation, scale)| (deviation, adapt(scale)))
+                .filter(|_| compares_nodes),
         };
         let peers = ReferenceDeviations {
             gpus: gpus_and_peers(summary, spread),
             scale: self.scales.gpu_peers,
-            node: node_peers,
+            node: node_peers.filter(|_| compares_nodes),
         };
         // A vector that grows would have room for twice as many: 9 MB for 5,000 nodes (computed).
         let mut found = Vec::with_capacity(2 * (summary.gpus.len() + 1));
@@ -314,10 +320,10 @@ impl<'a> Level<'a> {
     }
 
     /// Nodes, by place, whose CUSUM alarms with this run. Among few nodes a drift of all of them would look like that of one node, and
-    /// where deployments vary far more than the prior assumes, there is no answer.
+    /// where deployments vary far more than the prior assumes, there is no answer. After a common change no node drifts either.
     fn drifting_nodes(&self, read: &[NodeSummary]) -> BTreeSet<usize> {
         let is_known = self.scales.node_past.is_some_and(|scale| scale.variance <= USUAL_SCALE);
-        if !is_known {
+        if !is_known || self.shift.is_environment {
             return BTreeSet::new();
         }
         let is_drifting = |summary: &NodeSummary| {

@@ -19,6 +19,7 @@ use crate::evidence::{DetectionLimits, NodeEvidence, calibrate};
 use crate::numbers::{count, loss, percent};
 use crate::prior::PriorSpread;
 use crate::reading::NodePass;
+use crate::shift::CommonShift;
 
 /// p-value of the screen at or below which a node counts as slow before its confirmation, so that a bad rack is found.
 const ODD: f64 = 0.01;
@@ -50,7 +51,7 @@ const WITNESSES: usize = 3;
 pub struct NodeLoss {
     /// Slower than itself or than its peers.
     pub reason: OutlierReason,
-    /// `Confirmed` is worth a look. `Actionable` is a reason to act on the node.
+    /// `Confirmed` is worth a look. `Actionable` is a reason to act on the node. A loss that all nodes may share is `Suspected`.
     pub confidence: OutlierConfidence,
     /// UUID of the slow GPU; `None` for the node as a whole.
     pub gpu: Option<String>,
@@ -91,6 +92,8 @@ pub struct Assessment {
     pub calibration: Calibration,
     /// Number of slow nodes, if they are too many at once; then none is acted on.
     pub too_many: Option<usize>,
+    /// Change that all nodes share. While there is one, only the GPUs of each node are compared.
+    pub shift: Option<CommonShift>,
 }
 
 /// Assesses the nodes of one stratum by name. `spread` is the prior of the product ([`crate::prior::prior`]), `norm` the approved
@@ -122,12 +125,11 @@ pub fn assess(
             .map(|node| is_decided(node).then(|| node.confirmed(effect, acts)));
         adjusted(&decided.collect::<Vec<_>>(), is_noise_assumed)
     });
-    let is_environment = compared.shift.is_environment;
-    let is_slow = |at: usize| !is_environment && report[at] <= rate;
+    let is_slow = |at: usize| report[at] <= rate;
     let calibration = calibrate(&nodes, is_slow);
     let limit = screen_limit(&nodes);
     // With a larger limit most confirmed drifts would neither be refuted nor reported.
-    let follows_drifts = !is_environment && minimum <= LARGEST;
+    let follows_drifts = minimum <= LARGEST;
     let drifts = |at: usize| follows_drifts && !nodes[at].drifting.is_empty();
     let drift = |at: usize| nodes[at].drift(effect).filter(|_| is_decided(&nodes[at]) && drifts(at));
     let tests = if is_noise_assumed {
@@ -138,19 +140,16 @@ pub fn assess(
     let q = |node: &NodeEvidence| node.confirmed(effect, false) * count(tests);
     let is_unconfirmed = |at: usize| match nodes[at].confirmations {
         0 => drifts(at) || nodes[at].screened() <= limit,
-        1 if is_environment => false,
         1 if is_noise_assumed => drifts(at) || q(&nodes[at]) <= rate,
         1 => drifts(at) || nodes[at].is_odd_again(),
-        DECISIVE if is_environment || is_noise_assumed => false,
+        DECISIVE if is_noise_assumed => false,
         DECISIVE => !is_slow(at) && drift(at).is_none() && nodes[at].is_undecided(effect),
         _ => false,
     };
     // Those that no confirmation has refuted count too.
     let is_odd = |at: usize| nodes[at].screened() <= ODD && !nodes[at].is_refuted();
     let found = (0..nodes.len()).filter(|at| is_slow(*at)).count();
-    let odd = (0..nodes.len())
-        .filter(|at| !is_slow(*at) && !is_environment && is_odd(*at))
-        .count();
+    let odd = (0..nodes.len()).filter(|at| !is_slow(*at) && is_odd(*at)).count();
     let is_chance = count(found + odd) <= 2.0 + 4.0 * ODD * count(nodes.len());
     let slow = if is_chance { found } else { found + odd };
     let too_many = Some(slow).filter(|slow| count(*slow) > (MOST_SLOW * count(nodes.len())).max(2.0));
@@ -160,7 +159,9 @@ pub fn assess(
         let found = if is_slow(at) {
             let acts = may_act && act[at] <= act_rate;
             evidence.slowest(effect, acts).map(|slowest| {
-                let confidence = if acts && !may_be_shared((&names, &nodes), at, slowest, &is_selected) {
+                let confidence = if may_be_shared((&names, &nodes), at, slowest, &is_selected) {
+                    OutlierConfidence::Suspected
+                } else if acts {
                     OutlierConfidence::Actionable
                 } else {
                     OutlierConfidence::Confirmed
@@ -192,6 +193,7 @@ pub fn assess(
         detectable: DetectableLoss::new(&compared.samples, limits),
         calibration,
         too_many,
+        shift: Some(compared.shift).filter(|shift| shift.is_environment),
     }
 }
 

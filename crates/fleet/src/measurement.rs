@@ -6,7 +6,8 @@ use kube::Resource as _;
 use perfval_api::fleet::{DueReason, PerfValidationPolicy, ValidationReference};
 use perfval_api::meta::DUE_REASON;
 use perfval_api::{
-    EnvironmentStatus, GateMode, Metric, PerfValidation, PerfValidationStatus, Phase, Statistic, Trigger, Verdict,
+    EnvironmentStatus, Gate, GateMode, MetricSource, PerfValidation, PerfValidationStatus, Phase, Statistic, Trigger,
+    Verdict,
 };
 
 use crate::centre::mean;
@@ -183,10 +184,12 @@ fn is_measured(status: &PerfValidationStatus) -> bool {
 
 /// Percentiles have heavy tails, and comparisons with peers and with the own past have fields of their own.
 fn percent_of_gate(object: &PerfValidation, status: &PerfValidationStatus) -> Option<i64> {
-    let compares_gpus = [Metric::SlowestWorkerPercent, Metric::OwnPastPercent];
-    let gates = object.spec.gates.iter().filter(|gate| {
-        gate.mode == GateMode::Enforce && gate.statistic == Statistic::Avg && !compares_gpus.contains(&gate.metric)
-    });
+    let counts = |gate: &Gate| match gate.metric.source() {
+        MetricSource::AIPerf(..) | MetricSource::Baseline | MetricSource::EngineEstimate => true,
+        MetricSource::Peers | MetricSource::OwnPast => false,
+    };
+    let gates = object.spec.gates.iter();
+    let gates = gates.filter(|gate| gate.mode == GateMode::Enforce && gate.statistic == Statistic::Avg && counts(gate));
     let margins = gates.filter_map(|gate| {
         let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
         judged.margin_percent.as_ref()?.parse::<f64>().ok()

@@ -19,9 +19,11 @@ use crate::shared::{SharedPast, common_residual};
 
 /// Most GPUs of one object, so that it stays below 6 KiB. With eight it stays below 4 KiB.
 const MOST_GPUS: usize = 16;
-/// Time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
+/// Shortest time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
 /// gates and load of their own, and a policy compares nodes.
 const PRECEDENCE: TimeDelta = TimeDelta::days(14);
+/// Ages of a stale verdict for which it stays at least: until the policy's next run, and once more for a busy node.
+const AGES: i32 = 2;
 
 /// Change of the stored objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +36,13 @@ pub enum NodeChange {
     Replace(Box<NodePerformance>),
 }
 
-/// Returns true if an object does not show a measurement yet.
-pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) -> bool {
+/// Returns true if an object does not show a measurement yet. `max_age` returns the age at which the verdicts of a policy are stale;
+/// `None` without such a policy.
+pub fn is_news(
+    current: Option<&NodePerformanceStatus>,
+    measured: &Measurement,
+    max_age: impl Fn(&str) -> Option<TimeDelta>,
+) -> bool {
     let Some(current) = current else { return true };
     if current.validation == measured.validation {
         return false;
@@ -44,12 +51,12 @@ pub fn is_news(current: Option<&NodePerformanceStatus>, measured: &Measurement) 
         return is_judged_again(current, measured);
     }
     let shown = (&current.validation, current.measured_at);
-    measured.ended_at > current.measured_at && !has_precedence(shown, measured)
+    measured.ended_at > current.measured_at && !has_precedence(shown, measured, max_age)
 }
 
-/// Returns true if one of two measurements of a node is to be written rather than the other.
-pub fn is_preferred(candidate: &Measurement, known: &Measurement) -> bool {
-    let stays = |earlier: &Measurement, later| has_precedence((&earlier.validation, earlier.ended_at), later);
+/// Returns true if one of two measurements of a node is to be written rather than the other. `max_age` as for [`is_news`].
+pub fn is_preferred(candidate: &Measurement, known: &Measurement, max_age: impl Fn(&str) -> Option<TimeDelta>) -> bool {
+    let stays = |earlier: &Measurement, later| has_precedence((&earlier.validation, earlier.ended_at), later, &max_age);
     match candidate.ended_at.cmp(&known.ended_at) {
         Ordering::Greater => !stays(known, candidate),
         Ordering::Less => stays(candidate, known),
@@ -58,25 +65,32 @@ pub fn is_preferred(candidate: &Measurement, known: &Measurement) -> bool {
 }
 
 /// Returns true if an earlier run, with the time of its measurement, stays although a later one has measured the node.
-fn has_precedence((earlier, measured_at): (&ValidationReference, DateTime<Utc>), later: &Measurement) -> bool {
-    let is_user_s = later.validation.policy.is_none();
-    earlier.policy.is_some() && is_user_s && later.ended_at - measured_at < PRECEDENCE
+fn has_precedence(
+    (earlier, measured_at): (&ValidationReference, DateTime<Utc>),
+    later: &Measurement,
+    max_age: impl Fn(&str) -> Option<TimeDelta>,
+) -> bool {
+    let Some(policy) = &earlier.policy else { return false };
+    let age = later.ended_at - measured_at;
+    let stays = || age < PRECEDENCE || max_age(policy).is_some_and(|stale| age / AGES < stale);
+    later.validation.policy.is_none() && stays()
 }
 
 /// Decides what becomes of a node's object. A GPU that is new on this node is looked for in the objects of all nodes, and in
-/// `former` ones, which were deleted with their nodes.
+/// `former` ones, which were deleted with their nodes. `max_age` as for [`is_news`].
 pub fn decide<'a>(
     measured: &Measurement,
     node: &NodeIdentity,
     all: impl Iterator<Item = &'a NodePerformance> + Clone,
     former: impl Iterator<Item = &'a NodePerformance>,
+    max_age: impl Fn(&str) -> Option<TimeDelta>,
 ) -> NodeChange {
     let own = all.clone().find(|object| object.name_any() == measured.node);
     let is_owned = |object: &NodePerformance| object.owner_references().iter().any(|owner| owner.uid == node.uid);
     let current = own.filter(|object| is_owned(object));
     let shown = current.and_then(|object| object.status.as_ref());
     // A machine may be replaced under the same name.
-    if measured.began_at < node.created_at || !is_news(shown, measured) {
+    if measured.began_at < node.created_at || !is_news(shown, measured, max_age) {
         return NodeChange::Nothing;
     }
     let status = match (measured.judged_run, shown) {
@@ -152,13 +166,8 @@ fn measure<'a>(
         .clone()
         .filter_map(|status| Some((status.measured_at, status.operator_state.as_ref()?)));
     let common = || common_residual(states, environment, shown?.measured_at);
-    let next = add(
-        measured,
-        is_cold(measured, node, shown),
-        shown,
-        known,
-        (&mut shared, common),
-    );
+    let is_cold = is_cold(measured, node, shown);
+    let next = add(measured, is_cold, shown, known, (&mut shared, common));
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
@@ -166,7 +175,7 @@ fn measure<'a>(
         .map(|((uuid, times), (statistics, trials))| GpuPerformance {
             uuid: uuid.clone(),
             token_microseconds: mean_time(times),
-            percent_of_own_past: statistics.compare(&trials).and_then(whole),
+            percent_of_own_past: statistics.compare(&trials, is_cold).and_then(whole),
             operator_state: statistics.to_text(),
         })
         .collect();
@@ -261,8 +270,11 @@ fn add(
     let screened = rows.filter(|row| row.token_microseconds.is_some());
     let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
     let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
+    let suits = |gpus: &[(Running, Vec<f64>)]| gpus.iter().all(|(gpu, _)| gpu.suits(is_cold));
     if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
-        node.confirm(&residuals(&gpus));
+        if suits(&gpus) {
+            node.confirm(&residuals(&gpus));
+        }
         node.set_times(measured.began_at, measured.ended_at);
         return confirmed;
     }
@@ -271,14 +283,14 @@ fn add(
         // Some of these GPUs ran beside other ones.
         node.skip();
     }
-    if !is_same || gpus.iter().any(|(gpu, _)| gpu.is_cold()) {
+    if !is_same || gpus.iter().any(|(gpu, _)| !gpu.suits_newest()) {
         node.forget_begin();
     }
     let mut next = learn_run(gpus, node, common(), deviations);
-    if is_cold {
-        node.skip();
-    } else {
+    if suits(&next) {
         node.add(&residuals(&next));
+    } else {
+        node.skip();
     }
     node.set_times(measured.began_at, measured.ended_at);
     add_run(&mut next, is_cold);

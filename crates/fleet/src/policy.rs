@@ -21,11 +21,12 @@ use std::collections::{HashMap, HashSet};
 use self::plan::Planner;
 use self::share::share;
 
-pub use self::comparison::{NodeComparison, Suspicion, compare_nodes};
+pub use self::comparison::{EnvironmentShift, NodeComparison, Suspicion, compare_nodes};
 pub use self::condition::{PolicyReason, unreadable};
 pub use self::deletion::Deletion;
 pub use self::facts::{CreateRefusal, HOSTNAME, Outline, RunState, SelectedNode, ValidationFacts};
 pub use self::plan::PolicyDecision;
+pub use self::schedule::max_age;
 pub use self::selection::Selection;
 pub use self::snapshot::{PolicyFacts, Snapshot};
 

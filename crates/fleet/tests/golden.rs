@@ -166,7 +166,7 @@ fn few_noisy_nodes_with_one_gpu_are_not_confirmed_for_ever() {
 }
 
 #[test]
-fn a_shift_of_all_nodes_blames_none() {
+fn a_shift_of_all_nodes_blames_no_node_and_hides_no_gpu() {
     let slower = |at: usize| {
         let mut pass = node(if at == 11 { 0 } else { at }, 1);
         for gpu in pass.gpus.values_mut() {
@@ -178,8 +178,14 @@ fn a_shift_of_all_nodes_blames_none() {
     let mut fresh = screen.clone();
     count(&mut fresh, 2);
     let found = assessed(&screen, &fresh);
-    let losses: Vec<_> = found.nodes.values().filter_map(|node| node.loss.as_ref()).collect();
-    assert!(losses.is_empty(), "{losses:?}");
+    let shift = found.shift.expect("a shift");
+    assert!(shift.nodes == NODES && shift.value < -0.05, "{shift:?}");
+    let losses: Vec<_> = found
+        .nodes
+        .iter()
+        .filter_map(|(name, node)| Some((name.as_str(), node.loss.as_ref()?.gpu.as_deref())))
+        .collect();
+    assert_eq!(losses, [("node-03", Some("GPU-03-0"))]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ pub(crate) mod write;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Blocked, PerfValidationSpec, PerfValidationStatus, text};
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use perfval_run::{Event, status};
 
 use crate::event_words::{PANICKED, SET_ASIDE};

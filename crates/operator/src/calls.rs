@@ -60,7 +60,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (verb, resource) = asked(request.method(), request.uri());
-        let pending = Pending {
+        let pending = CallInFlight {
             metrics: self.counting.metrics.clone(),
             verb,
             resource,
@@ -83,14 +83,14 @@ where
 }
 
 /// A call until it is answered, or given up by its caller.
-struct Pending {
+struct CallInFlight {
     metrics: Arc<OperatorMetrics>,
     verb: &'static str,
     resource: &'static str,
     code: Option<u16>,
 }
 
-impl Drop for Pending {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.metrics.called(self.verb, self.resource, self.code);
     }

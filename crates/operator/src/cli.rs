@@ -14,7 +14,7 @@ use crate::version;
 /// Measures a node's GPUs by serving a model on them: the operator of the `PerfValidation` resource.
 #[derive(Debug, Parser)]
 #[command(name = "perfvalidation-operator", version = version::long())]
-pub struct Cli {
+pub struct OperatorCli {
     /// Command to carry out.
     #[command(subcommand)]
     pub command: Command,

@@ -1,4 +1,4 @@
-//! The second half of a pass, in four steps: record → act → announce → schedule.
+//! The second half of a pass, in steps: record → act → announce → report a blockade → remember → schedule.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

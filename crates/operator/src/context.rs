@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::announcer::Announcer;
-use crate::fleet::measured::Measured;
 use crate::looks::Looks;
+use crate::measured::Measured;
 use crate::metrics::OperatorMetrics;
 use crate::newcomers::Newcomers;
 use crate::objects::Objects;

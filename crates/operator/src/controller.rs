@@ -2,6 +2,8 @@
 //!
 //! Only `decide` is clever, and it is pure. The status write is the commit: effects of a phase run only in passes that
 //! start in it, so a crash anywhere repeats an idempotent step and never skips one.
+//!
+//! The [planner](crate::planner) moves the runs in the queue: one look serves all of them.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 mod baseline;
 mod fingerprint;
 mod former;
-pub(crate) mod measured;
 mod memory;
 mod nodes;
 mod policy;

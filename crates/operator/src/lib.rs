@@ -19,6 +19,7 @@ pub mod leader;
 mod listen;
 mod logging;
 mod looks;
+mod measured;
 pub mod metrics;
 mod moment;
 mod newcomers;
@@ -53,7 +54,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Command, OperatorCli};
 use crate::error::Error;
 
 /// Time for tasks to end. A plan under way must not keep a process that leads no more.
@@ -61,7 +62,7 @@ const LAST_TASKS: Duration = Duration::from_secs(2);
 
 /// The program. Exit codes: 0 done or asked to stop, 1 an error, printed with its causes, 2 wrong flags.
 pub fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let done = match OperatorCli::parse().command {
         Command::Run(args) => operate(*args),
         Command::Ready(args) => ready::run(&args).map_err(Error::from).and_then(|answer| print(&answer)),
     };

@@ -78,8 +78,8 @@ impl Last {
     }
 
     fn take(&mut self) -> Option<Duration> {
-        let is_measuring = self.phase == Some(Phase::Benchmarking);
-        if std::mem::take(&mut self.job_changed) && is_measuring && self.counts_job() {
+        let is_benchmarking = self.phase == Some(Phase::Benchmarking);
+        if std::mem::take(&mut self.job_changed) && is_benchmarking && self.counts_job() {
             return None;
         }
         let passed = self.at.elapsed();

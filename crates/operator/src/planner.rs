@@ -229,8 +229,8 @@ fn plan_by(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>)
     let line = look.line.present().unwrap_or(&nobody);
     let fleet = Fleet::new(look.inventory());
     let volume_of = |run: &Contender| look.for_run(run)?.cache_volume.present();
-    let turns = queue::plan(line, volume_of, |run, spec, others| match look.for_run(run) {
-        Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),
+    let turns = queue::plan(line, volume_of, |run, spec, held, granted| match look.for_run(run) {
+        Some(of_run) => fleet.choose(of_run, spec, held, granted),
         // It is looked for again.
         None => Sizing::Wait {
             reason: Reason::CallFailed,

@@ -1,4 +1,4 @@
-//! What it takes when many runs end at once, in a process of its own: the operator's container has 128 MiB.
+//! What it takes when many runs end at once, in a process of its own: the operator's container has 256 MiB.
 
 #[path = "../../run/tests/build/minute.rs"]
 mod minute;
@@ -15,7 +15,7 @@ use perfval_operator::metrics::OperatorMetrics;
 use perfval_operator::objects;
 use perfval_operator::rights::Rights;
 use perfval_operator::stored::Stored;
-use perfval_run::{Settings, build, names};
+use perfval_run::{Settings, names};
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::memory::Growth;
 use perfval_verdict::frame::{self, Payload};
@@ -75,14 +75,14 @@ fn put_run(server: &ApiServer, name: &str, records: &[Payload]) {
                 "ownerReferences": controller("batch/v1", "Job", &job, &made["metadata"]["uid"]),
             },
             "status": {"containerStatuses": [{
-                "name": build::AIPERF_CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "name": names::AIPERF_CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0,
                 "state": {"terminated": {"exitCode": 0}},
             }]},
         }));
         let mut record = record.clone();
         record.record.nonce = names::nonce(&uid, &id, number);
         let log = "INFO another line of AIPerf\n".repeat(10_000) + &frame::frame(&record).expect("a frame");
-        server.set_log(NAMESPACE, &job, build::AIPERF_CONTAINER, log);
+        server.set_log(NAMESPACE, &job, names::AIPERF_CONTAINER, log);
     }
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialState};
 use perfval_run::build::{SHA256, SUMMARY, Summary, read_summary, results_sha256};
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::judge;

@@ -12,14 +12,14 @@ use prometheus_client::registry::Registry;
 
 use crate::facts::Facts;
 
-type Labels = Vec<(&'static str, String)>;
+type SeriesLabels = Vec<(&'static str, String)>;
 
 /// A series with its values. The library's own `Family` is a hash map, whose order is another one in each process.
 #[derive(Debug)]
 struct MetricSeries {
     name: &'static str,
     help: &'static str,
-    values: Vec<(Labels, f64)>,
+    values: Vec<(SeriesLabels, f64)>,
 }
 
 #[derive(Debug)]
@@ -47,13 +47,13 @@ pub(crate) fn write(facts: &Facts) -> String {
 }
 
 fn all(facts: &Facts) -> Vec<MetricSeries> {
-    let object = || -> Labels {
+    let object = || -> SeriesLabels {
         let namespace = facts.namespace.clone().unwrap_or_default();
         vec![("namespace", namespace), ("name", facts.name.clone())]
     };
     let mut all = Vec::new();
-    let mut series = |name, help, values: Vec<(Labels, f64)>| {
-        let labelled = |(more, value): (Labels, f64)| (object().into_iter().chain(more).collect(), value);
+    let mut series = |name, help, values: Vec<(SeriesLabels, f64)>| {
+        let labelled = |(more, value): (SeriesLabels, f64)| (object().into_iter().chain(more).collect(), value);
         let values = values.into_iter().map(labelled).collect();
         all.push(MetricSeries { name, help, values });
     };
@@ -93,7 +93,7 @@ fn all(facts: &Facts) -> Vec<MetricSeries> {
         let value = number(value.as_deref()).map(|value| (Vec::new(), value / per));
         series(name, help, value.into_iter().collect());
     }
-    let of_gates = |value: &dyn Fn(&GateStatus) -> Option<f64>| -> Vec<(Labels, f64)> {
+    let of_gates = |value: &dyn Fn(&GateStatus) -> Option<f64>| -> Vec<(SeriesLabels, f64)> {
         let gates = status.gates.iter();
         gates
             .filter_map(|gate| Some((vec![("gate", gate.name.clone())], value(gate)?)))
@@ -110,7 +110,7 @@ fn all(facts: &Facts) -> Vec<MetricSeries> {
     );
     series(
         "perfvalidation_gate_observed",
-        "What was observed, in the unit of the gate's metric",
+        "Observed value, in the unit of the gate's metric",
         of_gates(&|gate| number(gate.observed.as_deref())),
     );
     series(

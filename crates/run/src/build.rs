@@ -18,26 +18,25 @@ mod trial_job;
 mod workers_service;
 
 pub use cache_claim::{cache_claim, cache_claim_fault, has_storage_class};
-pub use cache_job::{FILL_CONTAINER, cache_job};
+pub use cache_job::cache_job;
 pub use claim_template::claim_template;
-pub use meta::COMPONENT_LABEL;
 pub use model::cache_claim_name;
 pub use network_policy::network_policy;
 pub use packing::PackedTrial;
 pub use pod::{ARCHITECTURE_LABEL, OWN_ARCHITECTURES};
 pub use results::{LOG, RESULTS, SHA256, SUMMARY, Summary, read_summary, results, results_sha256};
-pub use trial_job::{AIPERF_CONTAINER, trial_job};
+pub use trial_job::trial_job;
 pub use workers_service::workers_service;
 
 use crate::Run;
-use crate::dynamo::names;
+use crate::names::dynamo::{FRONTEND_PORT, frontend_service};
 
 /// URL for requests: the frontend's Service, which Dynamo's operator creates.
 pub fn endpoint(run: &Run<'_>) -> String {
     format!(
         "http://{}:{}",
-        service_host(run, &names::frontend_service(&run.id())),
-        names::FRONTEND_PORT
+        service_host(run, &frontend_service(&run.id())),
+        FRONTEND_PORT
     )
 }
 

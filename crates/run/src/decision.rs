@@ -22,7 +22,7 @@ pub struct Decision {
     pub effects: Vec<Effect>,
     /// Events to publish once the status is recorded.
     pub events: Vec<Event>,
-    /// When to look again if nothing happens before.
+    /// Time until the next look, if nothing happens before.
     pub recheck: Option<Duration>,
     /// Reads that are still missing. If there are any, the pass makes them and decides again; nothing else of this decision
     /// counts.

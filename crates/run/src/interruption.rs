@@ -47,16 +47,3 @@ pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
         _ => edited,
     }
 }
-
-/// Returns true if a phase can be interrupted: it may hold or soon create objects, and its verdict is not known.
-pub(crate) fn is_active(phase: Phase) -> bool {
-    match phase {
-        Phase::Pending
-        | Phase::Sizing
-        | Phase::Deploying
-        | Phase::WaitingForReady
-        | Phase::Benchmarking
-        | Phase::Evaluating => true,
-        Phase::CleaningUp | Phase::Completed | Phase::Suspended => false,
-    }
-}

@@ -4,14 +4,13 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use kube::core::ResourceExt as _;
 use perfval_api::meta::RUN_LABEL;
 
-use crate::diagnosis::obstacle::Obstacle;
 use crate::diagnosis::pods::Trouble;
+use crate::names::QUEUE_LABEL;
+use crate::obstacle::Obstacle;
 use crate::run::Run;
 
 /// Condition of a Job that succeeded.
 pub const COMPLETE: &str = "Complete";
-/// Label with the name of a queue of Kueue.
-pub(crate) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Condition of a Job that failed.
 pub const FAILED: &str = "Failed";
 

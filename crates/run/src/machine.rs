@@ -17,7 +17,7 @@ use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFa
 
 use crate::attendance::{self, Limit};
 use crate::decision::Decision;
-use crate::interruption::{interruption, is_active};
+use crate::interruption::interruption;
 use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
@@ -29,7 +29,7 @@ pub fn needs(run: &Run<'_>) -> Needs {
     let Some(current) = run.phase() else {
         return Needs::default();
     };
-    if interruption(run).is_some() && is_active(current) {
+    if interruption(run).is_some() && current.is_active() {
         return Needs::default();
     }
     let mut needs = (phase::definition(current).needs)(run);
@@ -57,7 +57,7 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     let step = match run.phase() {
         None => first_look(run),
         Some(current) => match interruption(run) {
-            Some(why) if is_active(current) => Step::Go(Phase::CleaningUp, why),
+            Some(why) if current.is_active() => Step::Go(Phase::CleaningUp, why),
             _ => {
                 let stops = preemption::give_way(&mut pass, current)
                     .or_else(|| phase::mixed_allocation::intruder(&pass, current));
@@ -121,17 +121,16 @@ pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now:
     // What a run that judges saved trials again still holds was kept by an earlier one.
     let is_under_way = status.phase.is_some_and(|phase| match phase {
         Phase::Evaluating => status.state.judged_run.is_none(),
-        phase => is_active(phase) || phase == Phase::CleaningUp,
+        phase => phase.is_active() || phase == Phase::CleaningUp,
     });
     is_under_way && !phase::limit(spec, status).is_some_and(overdue)
 }
 
 /// An error ends the measuring, but not before the trials that were measured are saved.
 fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
-    let is_measuring = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
     let measured = pass.status.state.trials.iter().any(|trial| trial.outcome.is_some());
     match step {
-        Step::End(Verdict::Error, why) if is_measuring && measured => {
+        Step::End(Verdict::Error, why) if current.is_measured() && measured => {
             // On a GPU that others may use, a crash proves nothing against the node.
             if !matches!(why.reason, Reason::MixedAllocation | Reason::PlacementBroken) {
                 phase::record_last_crash(pass);
@@ -183,7 +182,7 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 
 /// Ends a run that exceeded its time-out as a whole. Complete measurements are judged first.
 fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
-    let is_measuring = |phase| is_active(phase) && phase != Phase::Evaluating;
+    let is_measuring = |phase: Phase| phase.is_active() && phase != Phase::Evaluating;
     let why = match &step {
         Step::Wait(why) | Step::Work(why) if is_measuring(current) => why,
         Step::Go(next, why) if is_measuring(current) && is_measuring(*next) => why,

@@ -1,5 +1,7 @@
 //! Names of everything a run creates: derived, so that a restarted operator finds its own objects again.
 
+pub mod dynamo;
+
 use sha2::{Digest, Sha256};
 
 /// Pods that send a trial's requests.
@@ -7,6 +9,15 @@ pub const LOAD_GENERATOR: &str = "benchmark";
 
 /// Pods that fill the model cache.
 pub const MODEL_CACHE: &str = "model-cache";
+
+/// Label: which part of a run an object or pod is.
+pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
+/// Label with the name of a queue of Kueue.
+pub(crate) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+/// Name of the container that runs AIPerf; its termination message and log hold the result.
+pub const AIPERF_CONTAINER: &str = "aiperf";
+/// The container that fetches the model.
+pub const FILL_CONTAINER: &str = "fill";
 
 /// Id of a run: 8 hex digits from the object's uid and the run's number.
 pub fn run_id(uid: &str, number: i64) -> String {

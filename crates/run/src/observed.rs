@@ -70,8 +70,6 @@ pub enum Need {
 pub struct Needs {
     /// The parts.
     pub parts: BTreeSet<Need>,
-    /// Body of the dry run ([`Need::DryRun`]).
-    pub dry_run: Option<Box<DynamicObject>>,
     /// Number of the open trial ([`Need::Trial`]).
     pub trial: Option<i64>,
     /// Numbers of the finished trials ([`Need::Results`]).
@@ -96,9 +94,9 @@ impl Needs {
 /// Observation of the cluster by a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// When it began to look; a look that takes long is no pause.
+    /// Start of the look; a long look is no pause.
     pub began: Option<DateTime<Utc>>,
-    /// When this process looked at this run before, where it remembers; it may have written nothing then.
+    /// Time of this process's look before, if it remembers one; it may have written nothing then.
     pub looked_before: Option<DateTime<Utc>>,
     /// True if some parts may be copies of an earlier pass, or from a watch. Most decisions that change anything need new reads
     /// ([`may_rest_on_copies`](crate::Decision::may_rest_on_copies)).

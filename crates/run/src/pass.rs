@@ -16,13 +16,12 @@ use perfval_verdict::{close, conclusion, environment};
 use crate::attendance::{self, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::blame::blamed;
-use crate::diagnosis::secret::Redactor;
-use crate::dynamo;
 use crate::edit;
 use crate::observed::{Need, Needs, Observed};
 use crate::queue;
 use crate::run::Run;
-use crate::status::{self, Truth};
+use crate::secret::Redactor;
+use crate::status;
 use crate::time;
 
 pub(crate) use step::Step;
@@ -39,7 +38,7 @@ pub(crate) struct Pass<'a> {
     recheck: Option<Duration>,
     /// Reads that are missing.
     reads: BTreeSet<Need>,
-    /// When the operator looked before this pass, as far as is known.
+    /// Time of the look before this pass, if known.
     last_look: Option<DateTime<Utc>>,
     /// True if a limit would have passed, but this is the first look after a pause.
     looks_once_more: bool,
@@ -62,6 +61,7 @@ impl<'a> Pass<'a> {
         let mut status = run.status().clone();
         status.observed_generation = run.generation();
         edit::adopt(run, &mut status);
+        let heartbeat = status.state.last_looked_at;
         Self {
             run,
             seen,
@@ -71,7 +71,8 @@ impl<'a> Pass<'a> {
             events: Vec::new(),
             recheck: None,
             reads: BTreeSet::new(),
-            last_look: attendance::last_look(run.status(), seen.looked_before),
+            // A later look that wrote nothing may be remembered.
+            last_look: heartbeat.and(heartbeat.max(seen.looked_before)),
             looks_once_more: false,
         }
     }
@@ -109,9 +110,9 @@ impl<'a> Pass<'a> {
         self.recheck = Some(self.recheck.map_or(delay, |set| set.min(delay)));
     }
 
-    /// Sets a condition of this run.
-    pub(crate) fn condition(&mut self, name: &str, truth: impl Into<Truth>, why: &Why) {
-        status::set_condition(&mut self.status, name, truth.into(), why, self.now);
+    /// Sets a condition of this run; `None` is `Unknown`.
+    pub(crate) fn condition(&mut self, name: &str, value: impl Into<Option<bool>>, why: &Why) {
+        status::set_condition(&mut self.status, name, value.into(), why, self.now);
     }
 
     /// The deployment is not ready. `gpu_check`: what there is to find out about its GPUs.
@@ -175,13 +176,7 @@ impl<'a> Pass<'a> {
             effects: self.effects,
             events: self.events,
             recheck: self.recheck,
-            reads: Needs {
-                dry_run: self
-                    .reads
-                    .contains(&Need::DryRun)
-                    .then(|| Box::new(dynamo::deployment(self.run))),
-                ..Needs::new(self.reads)
-            },
+            reads: Needs::new(self.reads),
         }
     }
 
@@ -193,14 +188,14 @@ impl<'a> Pass<'a> {
         status::enter(&mut self.status, phase, self.now);
         if phase == Phase::CleaningUp {
             let begins = Why::new(Reason::Running, REMOVING);
-            self.condition(condition::CLEANED_UP, Truth::False, &begins);
+            self.condition(condition::CLEANED_UP, false, &begins);
         }
         if phase == Phase::Completed
             && let Some(run) = &mut self.status.run
         {
             run.completed_at.get_or_insert(self.now);
         }
-        if is_told(left, phase, why) {
+        if publishes_event(left, phase, why) {
             // Another action for each phase: a second Event of the same action and reason loses its text.
             self.note(Event::normal(why.reason, phase.as_str(), why.message.clone()));
         }
@@ -292,7 +287,7 @@ impl<'a> Pass<'a> {
 
 /// Returns true if a step to another phase is published as an Event: the placement, and everything but the usual course. The
 /// status shows each phase, and each Event is a write.
-fn is_told(left: Option<Phase>, phase: Phase, why: &Why) -> bool {
+fn publishes_event(left: Option<Phase>, phase: Phase, why: &Why) -> bool {
     match phase {
         Phase::Deploying | Phase::Suspended => true,
         Phase::Sizing => left != Some(Phase::Pending),

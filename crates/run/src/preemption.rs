@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt;
 use perfval_api::{Phase, Reason};
 
-use crate::dynamo::names::WORKER;
 use crate::names;
+use crate::names::dynamo::WORKER;
 use crate::pass::{Pass, Step};
 use crate::readiness::{Pods, pod_condition};
 use crate::run::Run;
@@ -18,7 +18,7 @@ const BY_SCHEDULER: &str = "PreemptionByScheduler";
 /// Stops a run when the scheduler removes a worker of it. Its other workers measure nothing any more, and others want the node.
 /// The next run waits for GPUs.
 pub(crate) fn give_way(pass: &mut Pass<'_>, current: Phase) -> Option<Step> {
-    if !matches!(current, Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking) {
+    if !current.serves() {
         return None;
     }
     let pods = pass.seen.pods.present()?;

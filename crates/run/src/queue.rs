@@ -18,7 +18,6 @@ use perfval_sizing::{Granted, OtherRun, Sizing, holds_node};
 
 use crate::{names, time};
 
-pub use answer::Others;
 pub use plan::plan;
 pub use wish::{PackedSpec, Wish};
 
@@ -93,10 +92,7 @@ impl Uses {
             gpus: plan.gpus,
             by_claims: plan.allocation == Allocation::Dra,
             pods: format!("{namespace}/{}-", names::deployment(&id)),
-            creates: matches!(
-                status.phase,
-                Some(Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking)
-            ),
+            creates: status.phase.is_some_and(Phase::serves),
         })
     }
 

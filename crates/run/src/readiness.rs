@@ -10,9 +10,9 @@ use perfval_api::{Allocation, Phase, PlacementStatus, PlanDetails, WorkerPod};
 use perfval_sizing::inventory::{Interned, PodUse};
 use perfval_sizing::{HeldByWorker, Seen};
 
-use crate::build::COMPONENT_LABEL;
-use crate::dynamo::names::{FRONTEND, WORKER};
 use crate::ending::{ended_by, was_seen};
+use crate::names::COMPONENT_LABEL;
+use crate::names::dynamo::{FRONTEND, WORKER};
 use crate::names::{self, LOAD_GENERATOR, MODEL_CACHE};
 use crate::observed::PodEvent;
 use crate::run::Run;

@@ -37,33 +37,6 @@ const OF_THE_RUN: &str = condition::CLEANED_UP;
 /// Phases that the timeline keeps.
 const ENTRIES: usize = 32;
 
-/// The three values of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truth {
-    /// `True`
-    True,
-    /// `False`
-    False,
-    /// `Unknown`
-    Unknown,
-}
-
-impl Truth {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl From<bool> for Truth {
-    fn from(value: bool) -> Self {
-        if value { Self::True } else { Self::False }
-    }
-}
-
 /// Returns true if the time for removal has passed, and the removal continues.
 pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
     let leftovers = status.state.leftovers;
@@ -112,7 +85,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         return status;
     }
     let unknown = Why::new(Reason::Running, "the run has not come this far");
-    set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
+    set_condition(&mut status, OF_THE_RUN, None, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status
 }
@@ -186,7 +159,7 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         state.cache_job_uid = None;
     }
     // The timeline is that of a run; a finished run ends it.
-    if !matches!(phase, Phase::Completed | Phase::Suspended) {
+    if !phase.is_over() {
         state.timeline.push(TimelineEntry {
             phase,
             started_at: now,
@@ -211,7 +184,7 @@ pub(crate) fn unplace(status: &mut PerfValidationStatus) {
     status.state.chosen_at = None;
 }
 
-/// When the current phase began.
+/// Start of the current phase.
 pub fn phase_started_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
     status
         .state
@@ -251,17 +224,22 @@ impl Words {
     }
 }
 
-/// Sets a condition, with the generation that it is true of. Its transition time moves only when its value does.
-pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
-    put_condition(status, name, truth, &Words::new(why), now);
+/// Sets a condition, with the generation that it is true of. `met`: `None` for `Unknown`. Its transition time moves only when its
+/// value does.
+pub fn set_condition(status: &mut PerfValidationStatus, name: &str, met: Option<bool>, why: &Why, now: DateTime<Utc>) {
+    put_condition(status, name, met, &Words::new(why), now);
 }
 
-fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, words: &Words, now: DateTime<Utc>) {
+fn put_condition(status: &mut PerfValidationStatus, name: &str, met: Option<bool>, words: &Words, now: DateTime<Utc>) {
     let of_the_run = status.run.as_ref().filter(|_| name == OF_THE_RUN);
     let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
-        status: truth.as_str().to_owned(),
+        status: match met {
+            Some(true) => "True".to_owned(),
+            Some(false) => "False".to_owned(),
+            None => "Unknown".to_owned(),
+        },
         reason: words.reason.clone(),
         message: words.message.clone(),
         // -1 in the status of an object that no pass has looked at.

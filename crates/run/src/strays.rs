@@ -34,7 +34,7 @@ pub struct Labelled {
     pub owner: Option<String>,
     /// True if the operator created it, and it has no owner any more.
     pub abandoned: bool,
-    /// When it was created.
+    /// Time of creation.
     pub created: Option<DateTime<Utc>>,
     /// True if it is being deleted.
     pub deleting: bool,

@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 
 use perfval_api::{PerfValidation, Reason, Verdict, Why};
 use perfval_run::build::PackedTrial;
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use perfval_run::{Run, Settings, build};
 use perfval_testkit::memory::Growth;
 use perfval_testkit::random::random_numbers;
@@ -13,7 +13,7 @@ use perfval_testkit::trial;
 use perfval_verdict::frame::{self, FRAME_BYTES, Outcome, Payload};
 use serde_json::json;
 
-/// Half of what the container has; the rest is for everything else that the operator holds.
+/// A quarter of what the container has; the rest is for everything else that the operator holds.
 const MOST: u64 = 64 << 20;
 /// The largest export that the runner prints.
 const EXPORT: usize = FRAME_BYTES - 100_000;

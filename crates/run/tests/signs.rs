@@ -8,10 +8,10 @@ mod signs {
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
-use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::diagnosis::pods::{Judged, Proof, Sign, Trouble, most_telling, signs};
 use perfval_run::diagnosis::surroundings::{node, refused};
 use perfval_run::observed::{LogRequest, NodeSeen, PodEvent, PodLog};
+use perfval_run::obstacle::Obstacle;
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 

@@ -29,13 +29,13 @@ use error::Error;
 /// Runs AIPerf inside the benchmark Job.
 #[derive(Parser)]
 #[command(version)]
-struct Cli {
+struct RunnerCli {
     #[command(subcommand)]
-    command: Command,
+    command: RunnerCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum RunnerCommand {
     /// Copies this program into a directory, so that any image can run it.
     Install {
         /// An existing directory.
@@ -46,9 +46,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Install { dir } => install(&dir).map(|()| 0),
-        Command::Run(options) => run::run(&options),
+    let done = match RunnerCli::parse().command {
+        RunnerCommand::Install { dir } => install(&dir).map(|()| 0),
+        RunnerCommand::Run(options) => run::run(&options),
     };
     match done {
         Ok(code) => ExitCode::from(code),

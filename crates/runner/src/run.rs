@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::model;
 use crate::outcome;
 use crate::progress::ProgressReporter;
-use crate::sampler::{Sampler, WorkerSamples};
+use crate::sampler::Sampler;
 use crate::telemetry;
 use crate::ticker::{Ticker, seconds_since};
 
@@ -114,7 +114,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let over = seconds_since(started);
     reporter.stop();
     let gpus = gpus.map(Ticker::stop);
-    let WorkerSamples { mut series, errors } = sampler.stop();
+    let (mut series, errors) = sampler.stop();
     let ended = ended?;
 
     let mut judged = outcome::judge(&ended, &options.artifact_dir);

@@ -19,14 +19,6 @@ pub struct Sampler {
     look_ups: Vec<Ticker<()>>,
 }
 
-/// Samples of all workers.
-pub struct WorkerSamples {
-    /// One per address, in order of the address.
-    pub series: Vec<WorkerSeries>,
-    /// Reasons of failed scrapes, with their counts.
-    pub errors: BTreeMap<String, i64>,
-}
-
 struct SharedSampler {
     port: u16,
     started: Instant,
@@ -59,8 +51,9 @@ impl Sampler {
         }
     }
 
-    /// Stops, and waits for scrapes under way.
-    pub fn stop(self) -> WorkerSamples {
+    /// Stops, and waits for scrapes under way. Returns the samples of each worker in order of the addresses, and the reasons of
+    /// failed scrapes with their counts.
+    pub fn stop(self) -> (Vec<WorkerSeries>, BTreeMap<String, i64>) {
         // Not joined: the resolver has time-outs of its own, longer than a finished run should wait.
         drop(self.look_ups);
         let scrapers = {
@@ -74,10 +67,8 @@ impl Sampler {
             let _ = scraper.join(); // one that panicked left its samples
         }
         let mut state = self.shared.state();
-        WorkerSamples {
-            series: std::mem::take(&mut state.series).into_values().collect(),
-            errors: std::mem::take(&mut state.errors),
-        }
+        let series = std::mem::take(&mut state.series).into_values().collect();
+        (series, std::mem::take(&mut state.errors))
     }
 }
 

@@ -61,8 +61,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Oddities of the claims that hold the devices; empty if no slices are served. A promise is no claim: for a moment both hold
-    /// the device.
+    /// Suspicious allocations; none if no slices are served. Promises are left out, because promise and claim hold a device
+    /// together for a moment.
     pub fn odd(&self) -> Vec<Odd<'a>> {
         odd(&self.pools, &BusyDevices::held_by(self.claims))
     }

@@ -9,7 +9,7 @@ use super::dra::Dra;
 use super::gpus::{Gpus, describe};
 use super::namespace::Namespace;
 use super::naming::{Holder, Naming};
-use super::node::{HOSTNAME, ineligible, says_it_has_gpus, tolerations};
+use super::node::{HOSTNAME, ineligible, is_labelled_with_gpus, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
 use super::report::{NodeObstacle, NodeReport};
@@ -183,7 +183,7 @@ impl<'a> Circumstances<'a> {
         let plugin = plugin::count(node, resource, || self.users_on(node), self.naming);
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
-        if !has_devices && plugin.is_none() && unsettled.is_none() && !self.says_it_has_gpus(node) {
+        if !has_devices && plugin.is_none() && unsettled.is_none() && !self.has_gpus_by_label(node) {
             return Err(NodeObstacle::NoGpus);
         }
         match unsettled {
@@ -219,9 +219,9 @@ impl<'a> Circumstances<'a> {
         }
     }
 
-    fn says_it_has_gpus(&self, node: &Node) -> bool {
+    fn has_gpus_by_label(&self, node: &Node) -> bool {
         let resource = &self.spec.placement.resource_name;
-        says_it_has_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
+        is_labelled_with_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
     }
 
     /// GPUs of a node that claims to have some, although no plugin and no driver offers any.

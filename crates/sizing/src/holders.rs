@@ -62,7 +62,6 @@ pub fn holds_node(status: &PerfValidationStatus) -> bool {
     // A run that judges saved trials again keeps their plan in its status, and runs nothing.
     let judges_again = status.state.judged_run.is_some();
     // Another's finalizer may hold a deleted object in `CleaningUp` for days.
-    let rests = |phase: Phase| phase.is_over() || phase == Phase::CleaningUp;
-    let over = judges_again || status.phase.is_none_or(rests);
+    let over = judges_again || !status.phase.is_some_and(Phase::is_active);
     status.placement.is_some() && (!over || !condition::is_true(status, condition::CLEANED_UP))
 }

@@ -54,6 +54,7 @@ pub use our_pods::{
 pub use plan::{Plan, hold};
 pub use report::{NodeObstacle, NodeReport};
 pub use seen::Seen;
+pub use taints::tolerated;
 pub use taken::{Taken, TakenBy};
 
 /// Result of sizing.

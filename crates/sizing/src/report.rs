@@ -94,10 +94,10 @@ pub enum NodeObstacle {
     #[error("{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown")]
     LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, but the spec wants the device plugin.
-    #[error("gives its GPUs out by DRA only, and {resource} was asked for")]
+    #[error("gives its GPUs out by DRA only, but the run needs {resource}")]
     OnlyByClaims { resource: String },
     /// Only a device plugin gives out its GPUs, but the spec wants claims.
-    #[error("gives its GPUs out as {resource} only, and DRA was asked for")]
+    #[error("gives its GPUs out as {resource} only, but the run needs DRA")]
     OnlyByPlugin { resource: String },
     /// Its device plugin gives one GPU to several pods: what it offers is less than whole GPUs.
     #[error("its {offered} {resource} are {}", .are.explain(.how))]

@@ -100,7 +100,7 @@ fn uuid<'a>(id: &DeviceId<'_>, device: &'a Device) -> Option<&'a str> {
 fn untellable(id: &DeviceId<'_>) -> NodeObstacle {
     NodeObstacle::Inseparable {
         fault: format!(
-            "{}/{} cannot be told from a GPU in use: it has no uuid of its own to exclude it by",
+            "{}/{} looks like a GPU in use: it has no UUID by which it can be excluded",
             id.pool, id.device
         ),
     }

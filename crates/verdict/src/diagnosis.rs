@@ -26,10 +26,10 @@ mod tests {
             (Cause::ThroughputDecay, format!("{} %", decay::ALONE)),
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
             (Cause::GeneratorStarved, format!("{} %", percent(both_ends::LARGE))),
-            (Cause::GeneratorStarved, format!("{} ms", both_ends::WORTH_TELLING)),
+            (Cause::GeneratorStarved, format!("{} ms", both_ends::LEAST_REPORTED)),
             (Cause::NodeCPUPressure, format!("{} %", crate::node_cpu::BUSY)),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
-            (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),
+            (Cause::FrontendBound, format!("{} s", trial::LEAST_REPORTED)),
             (Cause::FrontendBound, format!("{} ms", trial::LATE_LOOP_MS)),
         ] {
             let meaning = cause.word().meaning();

@@ -1,4 +1,4 @@
-//! When two runs may be compared: what they ran on, field by field.
+//! Environment of a run, field by field: runs with equal environments may be compared.
 
 use perfval_api::text::cut;
 use perfval_api::{EarlierRun, Environment, PerfValidationSpec, PerfValidationStatus};

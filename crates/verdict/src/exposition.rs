@@ -10,13 +10,13 @@ pub fn name(line: &str) -> &str {
 }
 
 /// Labels and value of a line.
-pub struct Sample<'a> {
+pub struct ExpositionLine<'a> {
     labels: Vec<(&'a str, String)>,
     /// Its value as it is written.
     pub value: &'a str,
 }
 
-impl<'a> Sample<'a> {
+impl<'a> ExpositionLine<'a> {
     /// Reads a line from behind its name; a time stamp may follow the value.
     pub fn read(rest: &'a str) -> Option<Self> {
         let mut labels = Vec::new();
@@ -49,7 +49,7 @@ impl<'a> Sample<'a> {
         value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The value times `factor` as a whole number; `None` for what no counter and no measurement can be.
+    /// The value times `factor` as a whole number; `None` for a negative value, NaN, or more than [`MOST`].
     pub fn number(&self, factor: f64) -> Option<i64> {
         let number = self.value.parse::<f64>().ok().filter(|number| *number >= 0.0)? * factor;
         number.round().to_i64().filter(|number| *number <= MOST)

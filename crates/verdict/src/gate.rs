@@ -1,8 +1,8 @@
 //! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
-    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, PlanDetails, Scaling,
-    quantity,
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, MetricNoise, PlacementStatus, PlanDetails,
+    Scaling, quantity,
 };
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -159,8 +159,7 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
         (Some(false), GateMode::Warn) => GateResult::Warned,
     };
     let margin = compared.and_then(|(observed, effective)| effective.margin(observed, gate.operator));
-    // Goodput counts requests below a latency: it halves where that latency moves a little.
-    let is_speed = gate.metric.is_rate() && gate.metric != Metric::Goodput;
+    let is_speed = gate.metric.is_rate() && gate.metric.noise() != MetricNoise::Unknown;
     let far = result == GateResult::Missed && is_speed && margin.is_some_and(|margin| margin <= FAR);
     JudgedGate {
         status: GateStatus {

@@ -1,6 +1,6 @@
 //! Findings of a whole run: what its trials show together goes before what one of them shows.
 
-use perfval_api::{Finding, PerfValidationStatus, TrialOutcome};
+use perfval_api::{Finding, PerfValidationStatus, TrialOutcome, Word};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -12,26 +12,14 @@ use crate::trial::JudgedTrial;
 use crate::trials::Ruling;
 use crate::workers::AgainstPeers;
 
-/// Causes that explain the same miss in different ways: only those of the newest miss count for the run.
-const OF_A_MISS: [Cause; 5] = [
-    Cause::BalancedDegradation,
-    Cause::FarBelowGate,
-    Cause::KneeJitter,
-    Cause::PastKnee,
-    Cause::TailLatency,
-];
+/// Words of causes that explain the same miss in different ways: only those of the newest miss count for the run.
+const OF_A_MISS: [Word; 2] = [Word::BalancedDegradation, Word::LatencyMissed];
 
 /// Misses for each pass from which on jitter does not explain them.
 const MISSES_FOR_A_PASS: usize = 4;
 
-/// Causes that the metrics of a GPU show.
-const OF_A_GPU: [Cause; 5] = [
-    Cause::GPUErrors,
-    Cause::GPUThrottled,
-    Cause::GPUShared,
-    Cause::LinkDegraded,
-    Cause::ClocksLow,
-];
+/// Words of causes that the metrics of a GPU show.
+const OF_A_GPU: [Word; 2] = [Word::GPUDegraded, Word::GPUShared];
 
 /// Averages the speed of each worker over the trials of the run, and reports the slow ones by that alone: of many
 /// comparisons one is extreme by chance.
@@ -146,7 +134,10 @@ pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
     let Some(below) = judged.below_baseline.take() else {
         return;
     };
-    let of_the_gpu = judged.findings.iter().any(|(cause, _)| OF_A_GPU.contains(cause));
+    let of_the_gpu = judged
+        .findings
+        .iter()
+        .any(|(cause, _)| OF_A_GPU.contains(&cause.word()));
     if judged.workers.len() == 1 && of_the_gpu {
         return;
     }
@@ -157,7 +148,7 @@ pub(crate) fn explain_by_baseline(judged: &mut JudgedTrial) {
 
 /// Returns true if the finding explains a miss by the load, by tails, or by what all workers share.
 pub(crate) fn explains_a_miss(finding: &Finding) -> bool {
-    OF_A_MISS.iter().any(|cause| cause.as_str() == finding.cause)
+    OF_A_MISS.iter().any(|word| word.as_str() == finding.cause)
 }
 
 /// Removes the explanations of earlier misses that a new miss explains otherwise.

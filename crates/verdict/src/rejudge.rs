@@ -16,9 +16,6 @@ use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
-/// Causes that only the cluster showed when a trial ended; no record holds them.
-const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::NodeCPUPressure, Cause::WorkerRestarted];
-
 /// Saved trials of a run that were judged again, as far as the rule of the spec needs them.
 #[derive(Clone, Debug)]
 pub struct JudgedAgain {
@@ -105,6 +102,11 @@ pub fn judge_again(
     })
 }
 
+/// Causes that only the cluster showed when a trial ended; no record holds them.
+fn losses() -> impl Iterator<Item = Cause> {
+    Cause::ALL.into_iter().filter(|cause| cause.worker_loss().is_some())
+}
+
 /// Keeps the losses of workers in trials that the rule left out: no gate makes them undone.
 fn keep_losses<'a>(
     status: &mut PerfValidationStatus,
@@ -116,7 +118,7 @@ fn keep_losses<'a>(
     };
     for trial in left_out.filter(|trial| trial.worker_loss.is_some()) {
         last.worker_loss = last.worker_loss.max(trial.worker_loss);
-        let seen = SEEN_IN_THE_CLUSTER.map(|cause| cause.as_str().to_owned());
+        let seen: Vec<String> = losses().map(|cause| cause.as_str().to_owned()).collect();
         let of_trial = findings(saved, &seen).filter(|finding| trial.causes.contains(&finding.cause));
         for finding in of_trial {
             keep(&mut status.diagnosis, finding.clone());
@@ -161,7 +163,7 @@ fn judged(
         norm,
     };
     let mut judged = trial::judge(evidence, spec);
-    for cause in SEEN_IN_THE_CLUSTER {
+    for cause in losses() {
         if before.causes.iter().any(|known| known == cause.as_str()) {
             still_void(&mut judged, cause, saved, &spec.trials);
         }

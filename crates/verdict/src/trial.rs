@@ -6,7 +6,7 @@ mod reported;
 mod shown;
 
 use perfval_api::{
-    Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
+    Finding, Gate, GateStatus, Metric, MetricSource, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
 };
 use rust_decimal::Decimal;
 
@@ -291,15 +291,15 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
 /// Value that a gate judges: AIPerf's statistic, or a number from the workers' own metrics.
 fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Decimal> {
     let workers = &evidence.record.workers;
-    match gate.metric {
-        Metric::SlowestWorkerPercent => SpeedSpread::new(workers).map(|spread| spread.slowest),
-        Metric::MemoryBandwidthPercent => {
+    match gate.metric.source() {
+        MetricSource::AIPerf(..) => report.value(gate.metric, gate.statistic),
+        MetricSource::Peers => SpeedSpread::new(workers).map(|spread| spread.slowest),
+        MetricSource::EngineEstimate => {
             Reached::new(evidence.product, workers).map(|reached| reached.bandwidth_percent)
         }
         // Judged when the trial is closed: the status has the earlier runs.
-        Metric::OwnPastPercent => None,
-        Metric::BaselinePercent => evidence.norm?.slowest_percent(workers),
-        metric => report.value(metric, gate.statistic),
+        MetricSource::OwnPast => None,
+        MetricSource::Baseline => evidence.norm?.slowest_percent(workers),
     }
 }
 

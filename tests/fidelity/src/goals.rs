@@ -42,7 +42,7 @@ pub(super) fn table(
         "\n## The goals\n\nThresholds were fixed on the trials before the **freeze** ({}), so only *later* trials are evidence. *Not refuted*: these trials\n\
          agree, but are too few to prove the goal. Bounds (≥, ≤) are 95 % sure.\n\n\
          | goal | found | |\n|---|---|---|\n\
-         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {} if its trials are independent, {} with a correlation of 0.4; worst healthy [window](#published-runs) of three trials or more {} | {} |\n\
+         | a healthy deployment that misses one of three trials fails in at most 2 % of its runs | {} if its trials are independent, {} with a correlation of 0.4; worst healthy [window](#published-runs) of three trials or more {} | {} |\n\
          | and takes at most 3.2 trials on average | {:.1}; worst of these windows {longest:.1} | {} |\n",
         freeze().format("%Y-%m-%d %H:%M UTC"),
         percent(stall.failed),

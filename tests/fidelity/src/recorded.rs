@@ -105,7 +105,7 @@ pub(super) fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
     });
     let _ = write!(
         page,
-        "\n### Faults that let nothing be measured\n\nAll runs, with verdict and reason: {}.\n",
+        "\n### Faults that let nothing be measured\n\nAll runs, with verdict and cause: {}.\n",
         faults.collect::<Vec<_>>().join(", ")
     );
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use perfval_fidelity::{corpus, page};
+use perfval_testkit::golden::assert_recorded;
 
 #[test]
 fn the_page_and_its_file_are_what_the_recorded_runs_say() {
@@ -10,14 +11,8 @@ fn the_page_and_its_file_are_what_the_recorded_runs_say() {
     let runs = corpus::read(&project.join("tests/fidelity/recorded.jsonl.gz")).expect("the recorded runs");
     let texts = page::texts(&runs);
     for (name, text) in [("fidelity.md", texts.page), ("trials.csv", texts.trials)] {
-        let path = project.join("docs/evidence").join(name);
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, &text).expect("the text");
-        }
-        assert!(
-            std::fs::read_to_string(&path).unwrap_or_default() == text,
-            "docs/evidence/{name} is stale: run `just fidelity --replay-only` and look at what changed"
-        );
+        let how = "run `just fidelity --replay-only` and look at what changed";
+        assert_recorded(project.join("docs/evidence").join(name), &text, how);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use perfval_api::PerfValidation;
 use perfval_api::text::reorders;
 use perfval_run::diagnosis::log::clean;
-use perfval_run::diagnosis::secret::{HIDDEN, Redactor};
+use perfval_run::secret::{HIDDEN, Redactor};
 use perfval_run::{Run, Settings};
 use serde_json::{Value, json};
 

@@ -15,7 +15,7 @@ pub fn metrics() -> String {
         &mut page,
         "Series",
         "A series without a type is a gauge. Labels have fixed values, except `namespace`, `name`, `node`, `gpu_uuid` and `policy`. Series with these labels disappear when the object is \
-         deleted. `PERFVAL_OBJECT_METRICS=false` leaves them out, except `perfvalidation_policy_ready` and `perfvalidation_policy_nodes`.",
+         deleted. `PERFVAL_OBJECT_METRICS=false` leaves them out, except `perfvalidation_policy_*`.",
         &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
             let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use perfval_api::{Reason, Word};
 use perfval_cluster::Change;
 use perfval_operator::event_words::EventWord;
-use perfval_run::diagnosis::obstacle::Obstacle;
+use perfval_run::obstacle::Obstacle;
 use perfval_verdict::diagnosis::cause::{Cause, CauseEffect};
 
 use crate::page::one_line;
@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 Words of `status.reason`, `status.diagnosis`, conditions and Events: meaning, *effect on the verdict* and remedy. Bullets are common cases; parentheses
 show text of an event, a condition or a log. The message in the status is more precise.
 
-Without an effect a case is only reported, or the message shows whether the run waits or ends with Error.
+Without an effect a case is only reported, or the message shows it.
 
 * *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
 * *Error*: the run ends with this verdict, at once or after that time without a change.
@@ -134,7 +134,7 @@ fn cases() -> impl Iterator<Item = Case> {
     let obstacles = Obstacle::ALL.iter().map(|obstacle| Case {
         name: obstacle.name(),
         word: obstacle.reason().word(),
-        why: format!("{} ({}).", obstacle.why().trim_end_matches('.'), obstacle.seen()),
+        why: with_signs(obstacle.why(), obstacle.seen()),
         remedy: obstacle.remedy(),
         effect: Some(obstacle.effect()),
     });
@@ -163,6 +163,14 @@ fn cases() -> impl Iterator<Item = Case> {
             effect: None,
         });
     reasons.chain(obstacles).chain(causes).chain(changes).chain(events)
+}
+
+/// Explanation with the signs of the obstacle behind its first sentence.
+fn with_signs(why: &str, signs: &str) -> String {
+    match why.trim_end_matches('.').split_once(". ") {
+        Some((first, rest)) => format!("{first} ({signs}). {rest}."),
+        None => format!("{} ({signs}).", why.trim_end_matches('.')),
+    }
 }
 
 #[cfg(test)]
@@ -215,6 +223,15 @@ mod tests {
         for case in cases() {
             assert!(!case.why.is_empty() && !case.remedy.is_empty());
         }
+    }
+
+    #[test]
+    fn signs_are_behind_the_sentence_about_the_obstacle() {
+        assert_eq!(with_signs("It is full.", "`x`"), "It is full (`x`).");
+        assert_eq!(
+            with_signs("It is full. Empty it.", "`x`"),
+            "It is full (`x`). Empty it."
+        );
     }
 
     #[test]

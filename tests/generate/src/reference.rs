@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::CommandFactory as _;
 use perfval_api::{Phase, condition, meta};
-use perfval_operator::cli::Cli;
+use perfval_operator::cli::OperatorCli;
 
 use crate::page::section;
 use crate::roles;
@@ -52,7 +52,7 @@ pub fn reference() -> String {
 
 /// The flags as a Markdown table.
 fn flags() -> String {
-    let cli = Cli::command();
+    let cli = OperatorCli::command();
     let run = cli
         .find_subcommand("run")
         .into_iter()

@@ -4,6 +4,7 @@ pub mod admission;
 pub mod api_server;
 pub mod environment;
 pub mod fuzz;
+pub mod golden;
 pub mod inventory;
 pub mod memory;
 pub mod odds;

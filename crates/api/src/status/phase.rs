@@ -44,6 +44,41 @@ impl Phase {
 
     /// Returns true if no run is active in this phase.
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Suspended)
+        self.stage() == RunStage::None
     }
+
+    /// Returns true if a run can be interrupted: it may hold or soon create objects, and its verdict is not known.
+    pub fn is_active(self) -> bool {
+        !matches!(self.stage(), RunStage::CleanUp | RunStage::None)
+    }
+
+    /// Returns true from the creation of the run's deployment to the last trial.
+    pub fn serves(self) -> bool {
+        matches!(self.stage(), RunStage::Start | RunStage::Measurement)
+    }
+
+    /// Returns true from the first look at the created deployment to the last trial.
+    pub fn is_measured(self) -> bool {
+        self.stage() == RunStage::Measurement
+    }
+
+    fn stage(self) -> RunStage {
+        match self {
+            Self::Pending | Self::Sizing | Self::Evaluating => RunStage::Decision,
+            Self::Deploying => RunStage::Start,
+            Self::WaitingForReady | Self::Benchmarking => RunStage::Measurement,
+            Self::CleaningUp => RunStage::CleanUp,
+            Self::Completed | Self::Suspended => RunStage::None,
+        }
+    }
+}
+
+/// Part of a run that one or more phases make.
+#[derive(PartialEq)]
+enum RunStage {
+    Decision,
+    Start,
+    Measurement,
+    CleanUp,
+    None,
 }

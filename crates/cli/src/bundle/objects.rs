@@ -5,7 +5,8 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, TypeMe
 use kube::{Api, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::meta::NAME_LABEL;
-use perfval_run::build::{COMPONENT_LABEL, RESULTS};
+use perfval_run::build::RESULTS;
+use perfval_run::names::COMPONENT_LABEL;
 use serde_json::{Value, json};
 
 use crate::error::Error;

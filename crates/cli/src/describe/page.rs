@@ -140,7 +140,7 @@ impl PageLayout {
         if status.diagnosis.is_empty() {
             return String::new();
         }
-        let mut text = "What was found\n".to_owned();
+        let mut text = "Findings\n".to_owned();
         for Finding {
             cause,
             severity,

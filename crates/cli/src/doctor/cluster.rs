@@ -115,7 +115,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
             format!("{INSTALL}, or take the program of that version"),
         )
     } else {
-        Check::good("PerfValidations are known, as this program knows them")
+        Check::good("the cluster serves PerfValidations in this program's version")
     }
 }
 

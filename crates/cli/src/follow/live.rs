@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
 use perfval_api::{PerfValidation, Phase};
-use perfval_run::{build, names};
+use perfval_run::names;
 use perfval_verdict::progress::{Progress, find};
 use tokio::time::{Instant, timeout};
 
@@ -85,7 +85,7 @@ impl Live {
             return Ok(String::new());
         };
         let params = LogParams {
-            container: Some(build::AIPERF_CONTAINER.to_owned()),
+            container: Some(names::AIPERF_CONTAINER.to_owned()),
             tail_lines: Some(LINES),
             limit_bytes: Some(BYTES),
             ..LogParams::default()

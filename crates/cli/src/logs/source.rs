@@ -4,8 +4,8 @@ use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 use perfval_api::{PerfValidation, WorkerPod};
-use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::diagnosis::log::clean;
+use perfval_run::names::COMPONENT_LABEL;
 use perfval_run::{Run, Settings, names};
 
 use crate::args::{OPERATOR_LABEL, RunPart};

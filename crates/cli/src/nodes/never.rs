@@ -5,8 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use kube::api::{Api, ListParams};
+use kube::core::DeserializeGuard;
 use kube::{Client, ResourceExt as _};
-use perfval_api::fleet::NodePerformance;
+use perfval_api::fleet::{NodePerformance, PerfValidationPolicy};
+use perfval_api::meta::{NODE_LABEL, POLICY_LABEL};
+use perfval_api::{PerfValidation, Phase};
+use perfval_fleet::policy::HOSTNAME;
 
 use super::policies::Policies;
 use crate::error::Error;
@@ -28,7 +32,7 @@ pub async fn unmeasured(
     let Some(nodes) = nodes else {
         return (BTreeMap::new(), 0);
     };
-    let (published, code) = match published(client).await {
+    let (published, mut code) = match published(client).await {
         Ok(published) => (published, 0),
         Err(error) => {
             screen.note(&format!(
@@ -37,7 +41,72 @@ pub async fn unmeasured(
             (BTreeSet::new(), error.code_of_gap())
         }
     };
-    (never_measured(nodes, rows, &published, policies), code)
+    let measured: BTreeSet<String> = rows
+        .iter()
+        .filter(|row| row.status.is_some())
+        .map(kube::ResourceExt::name_any)
+        .collect();
+    let unmeasured = nodes.iter().filter(|node| !measured.contains(&node.name_any()));
+    let unmeasured: Vec<&Node> = unmeasured
+        .filter(|node| has_gpus(node, &published) || node.labels().contains_key(PRODUCT))
+        .collect();
+    let mut last_runs = BTreeMap::new();
+    for policy in &policies.all {
+        let waits = |node: &&Node| policies.find(node).is_some_and(|found| std::ptr::eq(found, policy));
+        if unmeasured.iter().any(waits) {
+            match list_last_runs(client, policy).await {
+                Ok(runs) => last_runs.extend(runs),
+                Err(error) => {
+                    let policy = policy.name_any();
+                    screen.note(&format!(
+                        "Runs of policy {policy} on unmeasured nodes are not shown: {error}"
+                    ));
+                    code = code.max(error.code_of_gap());
+                }
+            }
+        }
+    }
+    let nodes = unmeasured.into_iter().map(|node| {
+        let hostname = node.labels().get(HOSTNAME);
+        let last_run = hostname.and_then(|hostname| last_runs.get(hostname));
+        let obstacle = obstacle(node, has_gpus(node, &published), policies, last_run);
+        (node.name_any(), obstacle)
+    });
+    (nodes.collect(), code)
+}
+
+/// Newest validation of each node by a policy, in words, by hostname.
+async fn list_last_runs(client: &Client, policy: &PerfValidationPolicy) -> Result<BTreeMap<String, String>, Error> {
+    let namespace = &policy.spec.validation_template.metadata.namespace;
+    let validations: Api<DeserializeGuard<PerfValidation>> = Api::namespaced(client.clone(), namespace);
+    let params = ListParams::default().labels(&format!("{POLICY_LABEL}={}", policy.name_any()));
+    let list = validations.list(&params).await;
+    let list = list.map_err(|error| Error::from_call("read PerfValidations", error))?;
+    let mut readable: Vec<PerfValidation> = list.items.into_iter().filter_map(|object| object.0.ok()).collect();
+    readable.sort_by_key(kube::ResourceExt::creation_timestamp);
+    let hostname = |object: &PerfValidation| object.labels().get(NODE_LABEL).cloned();
+    let runs = readable
+        .iter()
+        .filter_map(|object| Some((hostname(object)?, describe(object))));
+    // The last one of a node stays.
+    Ok(runs.collect())
+}
+
+/// State of a validation, such as `validation perf/h100-n1-1 ended with Error (NoCapacity)`.
+fn describe(object: &PerfValidation) -> String {
+    let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    let status = object.status.as_ref();
+    let phase = status.and_then(|status| status.phase).unwrap_or(Phase::Pending);
+    match status.and_then(|status| Some((status.verdict?, status.reason.as_deref()?))) {
+        Some((verdict, reason)) if phase.is_over() => {
+            format!("validation {name} ended with {} ({reason})", verdict.as_str())
+        }
+        _ => format!("validation {name} is in phase {}", phase.as_str()),
+    }
+}
+
+fn has_gpus(node: &Node, published: &BTreeSet<String>) -> bool {
+    resources(node).any(|name| name.ends_with(GPU)) || published.contains(&node.name_any())
 }
 
 /// Nodes with GPUs under Dynamic Resource Allocation.
@@ -53,32 +122,13 @@ async fn published(client: &Client) -> Result<BTreeSet<String>, Error> {
     Ok(nodes.filter_map(|slice| slice.spec.node_name).collect())
 }
 
-fn never_measured(
-    nodes: &[Node],
-    rows: &[NodePerformance],
-    published: &BTreeSet<String>,
-    policies: &Policies,
-) -> BTreeMap<String, String> {
-    let measured = rows.iter().filter(|row| row.status.is_some());
-    let measured: BTreeSet<String> = measured.map(kube::ResourceExt::name_any).collect();
-    let nodes = nodes.iter().filter(|node| !measured.contains(&node.name_any()));
-    let nodes = nodes.filter_map(|node| {
-        let usable = resources(node).any(|name| name.ends_with(GPU)) || published.contains(&node.name_any());
-        if !usable && !node.labels().contains_key(PRODUCT) {
-            return None;
-        }
-        Some((node.name_any(), obstacle(node, usable, policies)))
-    });
-    nodes.collect()
-}
-
 /// Names of the resources that the node has.
 fn resources(node: &Node) -> impl Iterator<Item = &str> {
     let all = node.status.iter().flat_map(|status| status.capacity.iter().flatten());
     all.filter(|(_, amount)| amount.0 != "0").map(|(name, _)| name.as_str())
 }
 
-fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
+fn obstacle(node: &Node, usable: bool, policies: &Policies, last_run: Option<&String>) -> String {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions
         .into_iter()
@@ -86,10 +136,10 @@ fn obstacle(node: &Node, usable: bool, policies: &Policies) -> String {
     let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
     if !ready {
         "the node is not ready".to_owned()
-    } else if cordoned {
+    } else if cordoned && !policies.tolerates_cordon(node) {
         "the node is cordoned".to_owned()
     } else if usable {
-        policies.obstacle(node)
+        policies.obstacle(node, last_run)
     } else if resources(node).any(|name| name.contains("nvidia.com/mig-") || name.ends_with(SHARED)) {
         "its GPUs are shared or cut into MIG devices: see docs/sizing.md#shared-gpus".to_owned()
     } else {

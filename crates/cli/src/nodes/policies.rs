@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
@@ -10,6 +10,7 @@ use kube::core::DeserializeGuard;
 use perfval_api::condition::READY;
 use perfval_api::fleet::{MOST_OUTLIERS, Outlier, OutlierConfidence, OutlierReason, PerfValidationPolicy};
 use perfval_fleet::policy::{PolicyReason, Selection};
+use perfval_sizing::tolerated;
 
 use crate::error::{Error, is_missing_kind};
 use crate::listed::keep_readable;
@@ -17,6 +18,8 @@ use crate::screen::Screen;
 use crate::session::Session;
 
 const READ: &str = "read PerfValidationPolicies";
+/// Taint of a cordoned node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// All policies of the cluster.
 #[derive(Default)]
@@ -64,16 +67,32 @@ impl Policies {
         }
     }
 
-    /// Reason for which a usable node has no measurement, as far as the policies show it.
-    pub fn obstacle(&self, node: &Node) -> String {
-        if !self.is_known {
-            return "no run has measured it".to_owned();
-        }
+    /// Policy that validates a node; `None` also if a policy that cannot be read may be it.
+    pub fn find(&self, node: &Node) -> Option<&PerfValidationPolicy> {
         let label = |key: &str| node.labels().get(key).map(String::as_str);
         let selects = |policy: &&PerfValidationPolicy| Selection::new(&policy.spec.node_selector).matches(label);
         // The older of two policies has the node.
-        let found = self.all.iter().filter(selects);
-        let Some(policy) = found.min_by_key(|policy| (policy.creation_timestamp(), policy.name_any())) else {
+        let found = self.all.iter().filter(|_| self.is_known).filter(selects);
+        found.min_by_key(|policy| (policy.creation_timestamp(), policy.name_any()))
+    }
+
+    /// Returns true if the policy of a node validates it although it is cordoned.
+    pub fn tolerates_cordon(&self, node: &Node) -> bool {
+        let taint = Taint {
+            key: UNSCHEDULABLE.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        };
+        let policy = self.find(node);
+        policy.is_some_and(|policy| tolerated(&taint, &policy.spec.validation_template.spec.placement.tolerations))
+    }
+
+    /// Reason for which a usable node has no measurement, as far as the policies and its last run show it.
+    pub fn obstacle(&self, node: &Node, last_run: Option<&String>) -> String {
+        if !self.is_known {
+            return "no run has measured it".to_owned();
+        }
+        let Some(policy) = self.find(node) else {
             return "no run has measured it, and no policy selects it".to_owned();
         };
         let name = policy.name_any();
@@ -89,10 +108,12 @@ impl Policies {
             (Some(ready), _) if waits(ready) => {
                 format!("policy {name} has not validated it yet: {}", ready.reason)
             }
-            (Some(_), Some(nodes)) => format!(
-                "policy {name} has not validated it yet (running: {}, busy: {}; its condition Ready shows obstacles)",
-                nodes.running, nodes.busy
-            ),
+            (Some(_), Some(nodes)) => last_run.cloned().unwrap_or_else(|| {
+                format!(
+                    "policy {name} has not validated it yet (running: {}, busy: {}; its condition Ready shows obstacles)",
+                    nodes.running, nodes.busy
+                )
+            }),
             _ => format!("the operator has not read policy {name} yet"),
         }
     }

@@ -15,7 +15,7 @@ use crate::table::Table;
 pub struct SizeReport {
     /// The plan that a run would get.
     plan: Option<Plan>,
-    /// Why it would get none.
+    /// Reason of the obstacle, if there is no plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, golden};
+use super::desk::{Desk, golden, stored};
 
 pub fn measured(node: &str, verdict: &str, reason: &str, numbers: &Value) -> Value {
     let mut status = json!({
@@ -182,6 +182,68 @@ async fn a_node_that_was_never_measured_shows_what_its_policy_does() {
         let answer = desk.types("nodes -l pool=new").await.out;
         assert!(answer.trim_end().ends_with(expected), "{answer}");
     }
+}
+
+/// A policy that is Ready, and two nodes without a measurement: one has a hostname, and one is cordoned.
+fn unmeasured(tolerations: &Value) -> Desk {
+    let desk = Desk::new();
+    let mut policy = policy(&json!([]));
+    policy["spec"]["validationTemplate"]["spec"]["placement"] = json!({"tolerations": tolerations});
+    policy["status"]["conditions"] = json!([
+        {"type": "Ready", "status": "True", "reason": "Reconciled", "message": "", "lastTransitionTime": "2026-09-21T12:20:00Z"},
+    ]);
+    let mut new = node("new", "8", "True", false);
+    new["metadata"]["labels"]["kubernetes.io/hostname"] = json!("new.example");
+    for object in [policy, new, node("cordoned", "8", "True", true)] {
+        desk.server.put(object);
+    }
+    desk
+}
+
+fn validation_of_new(name: &str, created: &str, status: &Value) -> Value {
+    let mut object = stored("passed");
+    object["metadata"] = json!({
+        "name": name, "namespace": "perf", "uid": name, "creationTimestamp": created,
+        "labels": {"perfvalidation.dev/policy": "gpu-nodes", "perfvalidation.dev/node": "new.example"},
+    });
+    object["status"] = status.clone();
+    object
+}
+
+#[tokio::test]
+async fn a_node_that_was_never_measured_shows_its_last_validation() {
+    let desk = unmeasured(&json!([]));
+    let error = json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Error", "reason": "Saturated"});
+    desk.server
+        .put(validation_of_new("first", "2026-09-21T12:00:00Z", &error));
+    let answer = desk.types("nodes").await;
+    answer.prints("validation perf/first ended with Error (Saturated)");
+    answer.prints("the node is cordoned");
+    let waits = json!({"observedGeneration": 1, "phase": "Sizing"});
+    desk.server
+        .put(validation_of_new("a-second", "2026-09-21T12:10:00Z", &waits));
+    desk.types("nodes")
+        .await
+        .prints("validation perf/a-second is in phase Sizing");
+
+    desk.server.fail(Fault::refuse("list", "perfvalidations", 403));
+    let answer = desk.types("nodes").await;
+    answer.prints("policy gpu-nodes has not validated it yet (running: 1, busy: 0;");
+    answer.notes("Runs of policy gpu-nodes on unmeasured nodes are not shown: ");
+    assert_eq!(answer.code, 0);
+}
+
+#[tokio::test]
+async fn a_cordoned_node_that_its_policy_tolerates_shows_what_the_policy_does() {
+    let tolerated = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
+    let desk = unmeasured(&tolerated);
+    let answer = desk.types("nodes").await.out;
+    assert!(!answer.contains("the node is cordoned"), "{answer}");
+    assert_eq!(
+        answer.matches("policy gpu-nodes has not validated it yet").count(),
+        2,
+        "{answer}"
+    );
 }
 
 #[tokio::test]

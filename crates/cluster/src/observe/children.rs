@@ -8,7 +8,7 @@ use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
-use perfval_run::build::COMPONENT_LABEL;
+use perfval_run::names::COMPONENT_LABEL;
 use perfval_run::observed::{Child, ChildKind, ChildRef};
 use perfval_run::{Run, build};
 
@@ -29,7 +29,7 @@ pub(super) const REMOVED: [ChildKind; 5] = [
 const DIGEST: usize = 64;
 
 /// Objects to list.
-pub(super) struct Selection<'a> {
+pub(super) struct ListScope<'a> {
     /// Their namespace; all without it.
     pub(super) namespace: Option<&'a str>,
     pub(super) params: ListParams,
@@ -88,7 +88,7 @@ impl Cluster {
     pub(super) async fn list_each<T>(
         &self,
         kinds: &[ChildKind],
-        selection: &Selection<'_>,
+        selection: &ListScope<'_>,
         form: impl Fn(ChildKind, PartialObjectMeta) -> T,
     ) -> (Vec<T>, Read<()>) {
         let lists = kinds.iter().map(|kind| self.list_kind(*kind, selection, &form));
@@ -108,7 +108,7 @@ impl Cluster {
     async fn list_kind<T>(
         &self,
         kind: ChildKind,
-        selection: &Selection<'_>,
+        selection: &ListScope<'_>,
         form: &impl Fn(ChildKind, PartialObjectMeta) -> T,
     ) -> Read<Vec<T>> {
         let call = format!(
@@ -136,9 +136,9 @@ impl Cluster {
     }
 }
 
-fn select<'a>(run: &Run<'a>, params: ListParams) -> Selection<'a> {
+fn select<'a>(run: &Run<'a>, params: ListParams) -> ListScope<'a> {
     let deployment = run.status().state.deployment.as_ref();
-    Selection {
+    ListScope {
         namespace: Some(run.namespace()),
         params,
         owners: format!("{}/{}", run.namespace(), run.name()),

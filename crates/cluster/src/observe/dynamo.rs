@@ -10,7 +10,8 @@ use kube::api::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
-pub use perfval_run::dynamo::names::{GROUP, KIND};
+use perfval_run::dynamo::deployment;
+pub use perfval_run::names::dynamo::{GROUP, KIND};
 use perfval_run::observed::DryRunResult;
 use perfval_run::readiness::Pods;
 use perfval_run::{Run, names};
@@ -112,12 +113,13 @@ impl Cluster {
     }
 
     /// Sends the deployment as a dry run: schema with unknown fields refused, webhooks, quota.
-    pub(super) async fn dry_run(&self, run: &Run<'_>, body: &DynamicObject) -> Read<DryRunResult> {
+    pub(super) async fn dry_run(&self, run: &Run<'_>) -> Read<DryRunResult> {
+        let body = deployment(run);
         let call = format!("dry run of {KIND} {}/{}", run.namespace(), body.name_any());
         let unknown = |why: String| Unread::Unknown(format!("{call}: {why}"));
         let api_version = body.types.as_ref().map_or("", |types| types.api_version.as_str());
         let api = self.deployments_as(run, &deployments_at(api_version));
-        let request = strict_dry_run(&api, body).map_err(unknown)?;
+        let request = strict_dry_run(&api, &body).map_err(unknown)?;
         match self.bounded(self.client.request::<DynamicObject>(request)).await {
             Ok(_) => Ok(DryRunResult::Accepted),
             Err(failure) => judge(&failure).ok_or_else(|| unknown(failure.to_string())),

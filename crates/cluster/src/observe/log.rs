@@ -6,7 +6,7 @@ use kube::api::{Api, LogParams};
 use kube::core::ResourceExt as _;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::observed::LogRequest;
-use perfval_run::{Run, build};
+use perfval_run::{Run, names};
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};
@@ -39,7 +39,7 @@ impl Cluster {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
-        let params = tail(build::AIPERF_CONTAINER, RECENT_LINES, RECENT_BYTES);
+        let params = tail(names::AIPERF_CONTAINER, RECENT_LINES, RECENT_BYTES);
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
         self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
     }
@@ -51,7 +51,7 @@ impl Cluster {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
-        let params = tail(build::AIPERF_CONTAINER, TAIL_LINES, LIMIT_BYTES);
+        let params = tail(names::AIPERF_CONTAINER, TAIL_LINES, LIMIT_BYTES);
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
         self.read_log(&namespace, &pod, &params, LOG_PATIENCE, true, |log| make(&log))
             .await
@@ -130,7 +130,7 @@ fn has_run(pod: &Pod) -> bool {
     let status = pod.status.iter();
     status
         .flat_map(|status| status.container_statuses.iter().flatten())
-        .filter(|status| status.name == build::AIPERF_CONTAINER)
+        .filter(|status| status.name == names::AIPERF_CONTAINER)
         .filter_map(|status| status.state.as_ref())
         .any(|state| state.running.is_some() || state.terminated.is_some())
 }

@@ -11,14 +11,14 @@ use perfval_run::strays::Labelled;
 use perfval_run::time;
 use perfval_sizing::Seen;
 
-use super::children::{REMOVED, Selection};
+use super::children::{ListScope, REMOVED};
 use crate::Cluster;
 use crate::call::{read, seen};
 
 impl Cluster {
     /// All objects of the kinds that a run removes, in a namespace or in all of them.
     pub async fn labelled(&self, namespace: Option<&str>) -> Seen<Vec<Labelled>> {
-        let selection = Selection {
+        let selection = ListScope {
             namespace,
             params: ListParams::default().labels(RUN_LABEL),
             owners: "all runs".to_owned(),

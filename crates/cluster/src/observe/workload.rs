@@ -240,10 +240,7 @@ fn uids(pods: &[&Pod]) -> BTreeSet<String> {
 /// Returns true if the run needs the reason why a pod does not start. A run that sizes or cleans up only counts its
 /// pods: 123 lists of events were measured in one run that read them in every phase.
 fn waits_for_pods(run: &Run<'_>) -> bool {
-    matches!(
-        run.status().phase,
-        Some(Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking)
-    )
+    run.status().phase.is_some_and(Phase::serves)
 }
 
 /// Pods of this run that should be ready by now.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use perfval_run::decision::ProbeRequest;
-use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
+use perfval_run::names::dynamo::{FRONTEND_PORT, frontend_service};
 use perfval_run::observed::{Need, Probe, ProbeAnswer};
 use perfval_run::{Effect, Run};
 use perfval_testkit::api_server::Fault;

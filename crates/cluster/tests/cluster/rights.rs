@@ -7,7 +7,7 @@ use kube::core::Resource as _;
 use perfval_api::{PerfValidationStatus, Word};
 use perfval_cluster::{PERMISSIONS, Permission, Scope, cache_of};
 use perfval_run::decision::ProbeRequest;
-use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
+use perfval_run::names::dynamo::{FRONTEND_PORT, frontend_service};
 use perfval_run::{Effect, Event, Run};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Call;

@@ -7,7 +7,7 @@ use kube::Client;
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
-use perfval_run::{Needs, Observed, Run, Settings, build, dynamo, names};
+use perfval_run::{Needs, Observed, Run, Settings, names};
 use perfval_sizing::inventory::Inventory;
 use perfval_testkit::api_server::{ApiServer, Wire};
 use perfval_testkit::trial;
@@ -107,7 +107,6 @@ impl World {
         let pods = (need == Need::Trial).then_some(Need::Workload);
         let needs = Needs {
             parts: pods.into_iter().chain([need]).collect(),
-            dry_run: Some(Box::new(dynamo::deployment(&run))),
             trial: Some(1),
             finished_trials: vec![1],
         };
@@ -208,7 +207,7 @@ impl World {
                 json!([{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": true}]);
         });
         if let Some(log) = log {
-            self.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
+            self.server.set_log(NAMESPACE, &pod, names::AIPERF_CONTAINER, log);
         }
     }
 }
@@ -244,7 +243,7 @@ pub fn validation(name: &str, node: &str, phase: &str) -> Value {
 pub fn container_status(state: &Value) -> Value {
     json!({
         "containerStatuses": [{
-            "name": build::AIPERF_CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state,
+            "name": names::AIPERF_CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state,
         }],
     })
 }

@@ -11,6 +11,7 @@ use crate::calibration::Calibration;
 use crate::detectable::DetectableLoss;
 use crate::findings::assess;
 use crate::measurement::whole;
+use crate::numbers::percent;
 use crate::prior::prior;
 use crate::strata::strata;
 
@@ -21,6 +22,17 @@ pub struct Suspicion {
     pub measured_at: DateTime<Utc>,
     /// True if that run needs enough trials to decide.
     pub is_decisive: bool,
+}
+
+/// Change that all nodes of one environment share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvironmentShift {
+    /// Digest of the environment.
+    pub environment: String,
+    /// Median difference from the nodes' own pasts (percent); below 0 is slower.
+    pub percent: i64,
+    /// Number of nodes with a past.
+    pub nodes: usize,
 }
 
 /// Result of the comparison of a policy's nodes.
@@ -36,6 +48,10 @@ pub struct NodeComparison {
     pub too_many: Option<usize>,
     /// Losses that nine of ten passes report, in the environment in which they are largest.
     pub detectable: Option<DetectableLoss>,
+    /// Environment whose nodes all changed, the one with the largest loss.
+    pub shifted: Option<EnvironmentShift>,
+    /// True if nodes passed, and no node has a decode speed by GPU UUID.
+    pub lacks_speeds: bool,
 }
 
 /// Compares the nodes that `is_selected` accepts. All nodes with the same environment are compared with each other, or with the
@@ -47,18 +63,30 @@ pub fn compare_nodes(
     approved: &Approved,
     is_selected: impl Fn(&str) -> bool,
 ) -> NodeComparison {
+    let mut passed = measured.iter().filter(|(_, status)| status.verdict == Verdict::Passed);
     let mut found = NodeComparison {
         outliers: below_gate(measured, &is_selected),
+        lacks_speeds: passed.any(|(name, _)| is_selected(name)),
         ..NodeComparison::default()
     };
     for ((environment, product), stratum) in strata(measured) {
         if !stratum.screen.keys().any(|name| is_selected(name)) {
             continue;
         }
+        found.lacks_speeds = false;
         let (spread, norm) = (prior(product), approved.get(environment));
         let assessed = assess(rules, &spread, norm, &stratum.screen, &stratum.fresh, &is_selected);
         found.calibration = found.calibration.worse(assessed.calibration);
         found.too_many = found.too_many.max(assessed.too_many);
+        let shifted = assessed.shift.and_then(|shift| {
+            Some(EnvironmentShift {
+                environment: environment.to_owned(),
+                percent: whole(percent(shift.value))?,
+                nodes: shift.nodes,
+            })
+        });
+        let shifts = found.shifted.take().into_iter().chain(shifted);
+        found.shifted = shifts.min_by_key(|shift| shift.percent);
         // A node alone in its environment has no peers yet.
         if usize::try_from(rules.peers.min_nodes).is_ok_and(|least| assessed.nodes.len() >= least) {
             let others = found.detectable.unwrap_or(assessed.detectable);

@@ -10,7 +10,7 @@ use perfval_api::condition::{COMPARISON_RELIABLE, READY};
 use perfval_api::fleet::{DueReason, MOST_OUTLIERS, PerfValidationPolicy, PerfValidationPolicyStatus, PolicyNodes};
 use strum::IntoStaticStr;
 
-use super::comparison::NodeComparison;
+use super::comparison::{EnvironmentShift, NodeComparison};
 use super::facts::{CreateRefusal, ValidationFacts};
 use super::share::Overlap;
 use crate::condition::number;
@@ -88,6 +88,18 @@ pub(super) struct PolicySituation<'a> {
 /// Condition `Ready` of a policy whose nodes are known.
 pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'_>, now: DateTime<Utc>) -> Condition {
     let (reason, mut message) = explain(policy, situation);
+    // None of these may hide nodes that are never measured, or a gate that no node meets.
+    let is_set_up = matches!(
+        reason,
+        PolicyReason::Reconciled | PolicyReason::Suspended | PolicyReason::Overlapping | PolicyReason::Refused
+    );
+    let PolicyNodes { failed, selected, .. } = situation.nodes;
+    if is_set_up && 2 * failed > selected {
+        let _ = write!(
+            message,
+            " {failed} of {selected} nodes failed: check spec.validationTemplate.spec.gates."
+        );
+    }
     if situation.outliers > MOST_OUTLIERS {
         let _ = write!(
             message,
@@ -95,12 +107,7 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
             situation.outliers
         );
     }
-    // None of these may hide nodes that are never measured.
-    let adds_unfit = matches!(
-        reason,
-        PolicyReason::Reconciled | PolicyReason::Suspended | PolicyReason::Overlapping | PolicyReason::Refused
-    );
-    if let Some(remedy) = describe_unfit(policy, situation).filter(|_| adds_unfit) {
+    if let Some(remedy) = describe_unfit(policy, situation).filter(|_| is_set_up) {
         let _ = write!(message, " {remedy}");
     }
     if matches!(reason, PolicyReason::Reconciled | PolicyReason::Overlapping) {
@@ -143,7 +150,7 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
     condition(policy, READY, (reason.status(), reason.as_str()), message, now)
 }
 
-/// Condition `ComparisonReliable`: without it no outlier is Actionable.
+/// Condition `ComparisonReliable`: while it is False, no whole node is Actionable.
 pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison, now: DateTime<Utc>) -> Condition {
     let calibration = compared.calibration;
     let (status, reason, message) = if calibration.is_poor {
@@ -159,10 +166,18 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
              common, such as a rack, a power limit or a network."
         );
         ("False", "ManyOutliers", message)
+    } else if let Some(shift) = &compared.shifted {
+        ("False", "EnvironmentShifted", describe_shift(shift))
+    } else if compared.lacks_speeds {
+        let message = "No node has a decode speed by GPU UUID, so only gates judge. GPUs of a device plugin, MIG devices and some engines \
+                       have none: use DRA with whole GPUs and vLLM.";
+        ("Unknown", "NothingToCompare", message.to_owned())
     } else if calibration.values < LEAST_VALUES {
         let message = format!(
-            "The check needs {LEAST_VALUES} comparisons, and there are {}. Validate more nodes in the same environment.",
-            calibration.values
+            "The check of the p-values needs {LEAST_VALUES} comparisons, as of six nodes of eight GPUs, and there are {}. Validate more \
+             nodes.{}",
+            calibration.values,
+            compared.detectable.map(describe).unwrap_or_default()
         );
         ("Unknown", "TooFewRuns", message)
     } else {
@@ -173,6 +188,18 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
         ("True", "Calibrated", message)
     };
     condition(policy, COMPARISON_RELIABLE, (status, reason), message, now)
+}
+
+/// Common change of an environment, with its remedy.
+fn describe_shift(shift: &EnvironmentShift) -> String {
+    format!(
+        "The {} nodes of environment {} are {} % {} than their own earlier runs at the median, so only the GPUs of each node are compared. \
+         Look for a change that they have in common, such as a kernel or a power limit. If it is intended, delete their NodePerformances.",
+        shift.nodes,
+        shift.environment,
+        shift.percent.abs(),
+        if shift.percent < 0 { "slower" } else { "faster" }
+    )
 }
 
 /// Losses that are found, in words. Whole percents, so that the message seldom changes.

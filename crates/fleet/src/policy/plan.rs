@@ -108,7 +108,7 @@ impl<'a> Planner<'a> {
         for child in self.children.iter().filter(|child| child.is_active()) {
             meter.add(self.reason_of_active(child, confirms));
         }
-        let (mut situation, mut candidates) = self.sort(active, confirms);
+        let (mut situation, mut candidates, fit) = self.sort(active, confirms);
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
@@ -138,13 +138,11 @@ impl<'a> Planner<'a> {
         let matters = |refusal: &&CreateRefusal| now < refusal.until || !candidates.is_empty();
         situation.refusal = self.facts.refusal.filter(matters);
         outliers.truncate(MOST_OUTLIERS);
-        let limits = situation.due.iter().map(|reason| always.limit(*reason));
+        let limits = fit.iter().map(|reason| always.limit(*reason));
         let slots = limits.map(|limit| limit.unwrap_or(selected)).max().unwrap_or(selected);
-        let left = situation.nodes.running + i64::try_from(situation.due.len()).unwrap_or(i64::MAX);
-        let end = self
-            .estimate(left, slots)
-            .filter(|_| !spec.suspend && situation.too_small.is_empty() && situation.unusable.is_empty());
-        let last_day = always.last_day(left, &situation.due, now);
+        let left = situation.nodes.running + i64::try_from(fit.len()).unwrap_or(i64::MAX);
+        let end = self.estimate(left, slots).filter(|_| !spec.suspend);
+        let last_day = always.last_day(left, &fit, now);
         let end = end.map(|end| last_day.map_or(end, |day| end.max(day)));
         let missed = list_missed(&self.nodes, self.children, self.facts.missed_since, now);
         PolicyDecision {
@@ -226,8 +224,9 @@ impl<'a> Planner<'a> {
             .or_else(|| self.due(node, self.verdict(node), confirms))
     }
 
-    /// Facts about the nodes, and the due ones that could be validated now.
-    fn sort(&self, active: &HashSet<&str>, confirms: bool) -> (PolicySituation<'a>, Vec<DueNode<'a>>) {
+    /// Facts about the nodes, the due ones that could be validated now, and the reasons of those in `PolicySituation::due` that no
+    /// obstacle rules out.
+    fn sort(&self, active: &HashSet<&str>, confirms: bool) -> (PolicySituation<'a>, Vec<DueNode<'a>>, Vec<DueReason>) {
         let empty = NodeHistory::default();
         let suspicious: BTreeSet<&str> = self
             .facts
@@ -236,7 +235,7 @@ impl<'a> Planner<'a> {
             .iter()
             .map(|outlier| outlier.node.as_str())
             .collect();
-        let (mut sorted, mut candidates) = (PolicySituation::default(), Vec::new());
+        let (mut sorted, mut candidates, mut fit) = (PolicySituation::default(), Vec::new(), Vec::new());
         for node in self.share.own.iter().copied() {
             let nodes = &mut sorted.nodes;
             nodes.selected += 1;
@@ -271,9 +270,8 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let Some(reason) = due else { continue };
-            if reason != DueReason::Confirmation {
-                sorted.due.push(reason);
-            }
+            let pending = Some(reason).filter(|reason| *reason != DueReason::Confirmation);
+            sorted.due.extend(pending);
             let is_taken = active.contains(node.name.as_str()) || hostname.is_none_or(|name| active.contains(name));
             let is_suspended = history
                 .all
@@ -286,9 +284,11 @@ impl<'a> Planner<'a> {
                     sorted.unusable.push((node.name.as_str(), &**obstacle));
                 } else {
                     nodes.busy += 1;
+                    fit.extend(pending);
                 }
                 continue;
             };
+            fit.extend(pending);
             if history.rests_until().is_some_and(|until| self.snapshot.now < until) {
                 sorted.unmeasured.extend(history.ended().first());
                 continue;
@@ -305,7 +305,7 @@ impl<'a> Planner<'a> {
                 urgency: self.urgency(verdict, is_risky),
             });
         }
-        (sorted, candidates)
+        (sorted, candidates, fit)
     }
 
     /// Urgency of a node; the largest comes first. Overdue nodes come before all others, the oldest first, so that each one gets its
@@ -331,7 +331,7 @@ impl<'a> Planner<'a> {
         });
     }
 
-    /// Estimated time at which every node is fresh, from the time for which finished validations held their GPUs.
+    /// Estimated time at which every node that can be validated is fresh, from the time for which finished validations held their GPUs.
     fn estimate(&self, left: i64, slots: i64) -> Option<DateTime<Utc>> {
         let held = self.children.iter().filter_map(|child| {
             let (at, _) = child.measured()?;

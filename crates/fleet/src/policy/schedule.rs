@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use perfval_api::fleet::{Budget, PerfValidationPolicySpec};
+use perfval_api::fleet::{Budget, PerfValidationPolicy, PerfValidationPolicySpec};
 
 /// Times of one policy at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +47,11 @@ impl PolicyTimes {
         }
         times
     }
+}
+
+/// Age at which the verdicts of a policy are stale.
+pub fn max_age(policy: &PerfValidationPolicy) -> TimeDelta {
+    duration(&policy.spec.freshness.max_age)
 }
 
 /// Duration of a spec. Admission has checked it; the longest one stands for a text that cannot be read.

@@ -1,6 +1,7 @@
 //! Fleets with a loss in one of a hundred nodes.
 
 use perfval_api::fleet::{Outlier, OutlierReason};
+use perfval_fleet::numbers::loss;
 use perfval_fleet::prior::PriorSpread;
 
 use crate::policy::{PolicyFleet, PolicyPass};
@@ -133,6 +134,24 @@ impl Loss {
             found.acted.add(passed.acted().any(|outlier| is_of(outlier, at)));
         }
     }
+}
+
+/// One GPU 10 % slower while all nodes are 5 % slower.
+pub fn beside_a_shift(shape: Shape) -> Found {
+    let case = Loss {
+        shape,
+        spread: USUAL,
+        fault: Fault::Gpu(10.0),
+        trials: 1,
+        runs: 5,
+        goal: Goal::None,
+    };
+    let mut found = Found::default();
+    for mut learned in case.fleets() {
+        learned.fleet.common = loss(5.0);
+        case.play_passes(&learned, &mut found);
+    }
+    found
 }
 
 /// Losses that policies call detectable, and the share of them that is reported.

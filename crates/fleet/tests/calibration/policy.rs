@@ -310,7 +310,9 @@ impl PolicyFleet {
             created_at: DateTime::UNIX_EPOCH,
             boot_id: Some(if at < self.rebooted { "second" } else { "first" }.to_owned()),
         };
-        let change = record(&measured, &identity, self.objects.values(), std::iter::empty());
+        let change = record(&measured, &identity, self.objects.values(), std::iter::empty(), |_| {
+            None
+        });
         let NodeChange::Write(object) = change else {
             panic!("{change:?}")
         };

@@ -9,6 +9,8 @@ const HEADER: &str = "section,case,fleet,noise,found,of,bound,goal,result\n";
 
 /// Cases that share the row of the case that they continue.
 const JOINED: [&str; 2] = ["… acted", "… reported"];
+/// Number of cases below which an unsure result is shown as counts.
+const FEW: usize = 100;
 /// Goal of a row without one.
 const NO_GOAL: &str = "–";
 
@@ -111,6 +113,8 @@ impl<'a> Cells<'a> {
 
     fn show(&self) -> String {
         let found = match (self.found.parse::<usize>(), self.of.parse::<usize>()) {
+            // A share of few cases would look surer than it is.
+            (Ok(hits), Ok(of)) if of < FEW && self.result == "not refuted" => format!("{hits} of {of}"),
             (Ok(hits), Ok(of)) => percent(share(hits, of)),
             _ => self.found.to_owned(),
         };

@@ -138,6 +138,8 @@ pub struct Fleet {
     nodes: Vec<Truth>,
     spread: PriorSpread,
     pub dice: Dice,
+    /// Loss (logarithm) that all nodes share.
+    pub common: f64,
 }
 
 impl Fleet {
@@ -152,6 +154,7 @@ impl Fleet {
             nodes: (0..nodes).map(|at| truth(at, &mut dice)).collect(),
             spread,
             dice,
+            common: 0.0,
         }
     }
 
@@ -185,7 +188,7 @@ impl Fleet {
             Fault::Gpu(percent) => (0.0, loss(percent)),
             Fault::Node(percent) => (loss(percent), 0.0),
         };
-        let deployment = truth.node - whole + self.dice.noise(spread.pass, None);
+        let deployment = truth.node - self.common - whole + self.dice.noise(spread.pass, None);
         let mut gpus: Vec<(String, Vec<f64>)> = (0..GPUS)
             .map(|gpu| (format!("GPU-{at:04}-{gpu}"), Vec::new()))
             .collect();

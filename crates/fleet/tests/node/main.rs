@@ -2,7 +2,7 @@
 
 mod running;
 
-use chrono::DateTime;
+use chrono::{DateTime, TimeDelta};
 use perfval_api::fleet::{NodeIdentity, NodePerformance, NodePerformanceStatus};
 use perfval_api::{PerfValidation, Verdict};
 use perfval_fleet::margin::own_past_margin;
@@ -18,7 +18,7 @@ fn decide<'a>(
     node: &NodeIdentity,
     all: impl Iterator<Item = &'a NodePerformance> + Clone,
 ) -> NodeChange {
-    node::decide(measured, node, all, std::iter::empty())
+    node::decide(measured, node, all, std::iter::empty(), |_| None)
 }
 
 /// Node with a uid, in its first boot.
@@ -112,6 +112,12 @@ fn written(change: NodeChange) -> NodePerformance {
 
 fn status(object: &NodePerformance) -> &NodePerformanceStatus {
     object.status.as_ref().expect("a status")
+}
+
+/// Stored statistics of the first GPU.
+fn first_state(object: &NodePerformance) -> Value {
+    let stored = status(object).gpus[0].operator_state.as_ref();
+    stored.expect("a state").read().expect("JSON")
 }
 
 /// Object after runs 1 to `runs` with these GPUs.
@@ -330,15 +336,16 @@ fn a_run_on_an_earlier_machine_of_the_same_name_is_not_recorded() {
 #[test]
 fn the_past_of_a_gpu_moves_with_it() {
     let old = after(6, &[("GPU-a", 8000)]);
-    let moved = changed(validation(7, &[("GPU-a", 10_000)]), |object| {
-        object["status"]["placement"]["node"] = json!("n2");
-    });
-    let next = written(decide(
-        &moved.expect("measured"),
-        &node("other-uid"),
-        [&old].into_iter(),
-    ));
-    assert_eq!(next.metadata.name.as_deref(), Some("n2"));
+    let moved = |run: i64| {
+        let moved = changed(validation(run, &[("GPU-a", 10_000)]), |object| {
+            object["status"]["placement"]["node"] = json!("n2");
+        });
+        moved.expect("measured")
+    };
+    let cold = written(decide(&moved(7), &node("other-uid"), [&old].into_iter()));
+    assert_eq!(cold.metadata.name.as_deref(), Some("n2"));
+    assert_eq!(first_state(&cold)["n"], json!(5));
+    let next = written(decide(&moved(8), &node("other-uid"), [&old, &cold].into_iter()));
     assert_eq!(status(&next).percent_of_own_past, Some(80));
 }
 
@@ -358,16 +365,20 @@ fn the_past_of_a_gpu_that_moved_does_not_stay_on_its_old_node() {
     assert_eq!(uuids, ["GPU-b"]);
     // A person has deleted the object of the new node, to begin a new past.
     let anew = written(decide(&moved(9, 10_000), &node("other-uid"), [&old].into_iter()));
-    assert_eq!(status(&anew).percent_of_own_past, None);
+    assert_eq!(first_state(&anew)["n"], json!(0));
 }
 
 #[test]
 fn the_past_of_a_gpu_outlives_the_object_of_its_node() {
     let deleted = after(6, &[("GPU-a", 8000)]);
     let next = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
-    let change = node::decide(&next, &node("new-uid"), std::iter::empty(), [&deleted].into_iter());
+    let former = [&deleted].into_iter();
+    let change = node::decide(&next, &node("new-uid"), std::iter::empty(), former, |_| None);
     assert!(matches!(change, NodeChange::Write(_)), "{change:?}");
-    assert_eq!(status(&written(change)).percent_of_own_past, Some(80));
+    let cold = written(change);
+    let next = measured(validation(8, &[("GPU-a", 10_000)])).expect("measured");
+    let warm = written(decide(&next, &node("new-uid"), [&cold].into_iter()));
+    assert_eq!(status(&warm).percent_of_own_past, Some(80));
 }
 
 #[test]
@@ -401,7 +412,9 @@ fn a_node_made_anew_gets_a_new_object_with_the_past_of_its_gpus() {
             .map(|owners| owners[0].uid.as_str()),
         Some("new-uid")
     );
-    assert_eq!(status(&next).percent_of_own_past, Some(80));
+    let warm = measured(validation(8, &[("GPU-a", 10_000)])).expect("measured");
+    let warm = written(decide(&warm, &node("new-uid"), [&*next].into_iter()));
+    assert_eq!(status(&warm).percent_of_own_past, Some(80));
 }
 
 #[test]
@@ -445,7 +458,7 @@ fn the_gpus_of_one_worker_have_one_row() {
 }
 
 #[test]
-fn the_measurement_of_a_policy_stays_for_two_weeks() {
+fn the_measurement_of_a_policy_stays_for_two_weeks_or_two_ages_of_a_stale_verdict() {
     let of_policy = |run: i64| of_policy(run, &[("GPU-a", 8000)]);
     let first = written(decide(
         &measured(of_policy(1)).expect("measured"),
@@ -462,13 +475,35 @@ fn the_measurement_of_a_policy_stays_for_two_weeks() {
     assert_eq!(of_a_user("2026-12-04T11:00:59Z"), NodeChange::Nothing);
     let later = written(of_a_user("2026-12-04T11:01:00Z"));
     assert_eq!(status(&later).validation.policy, None);
+    let at_age = |days: i64, day: &str| {
+        let other = changed(validation(2, &[("GPU-a", 9000)]), |object| {
+            object["status"]["run"]["completedAt"] = json!(day);
+        });
+        let other = other.expect("measured");
+        let max_age = |policy: &str| (policy == "h100").then(|| TimeDelta::days(days));
+        let change = node::decide(&other, &node(UID), [&first].into_iter(), std::iter::empty(), max_age);
+        let policy = measured(of_policy(1)).expect("measured");
+        assert_eq!(is_preferred(&other, &policy, max_age), change != NodeChange::Nothing);
+        change != NodeChange::Nothing
+    };
+    let days = [
+        "2026-12-04T11:00:59Z",
+        "2026-12-04T11:01:00Z",
+        "2027-01-19T11:00:59Z",
+        "2027-01-19T11:01:00Z",
+    ];
+    assert_eq!(days.map(|day| at_age(1, day)), [false, true, true, true]);
+    assert_eq!(days.map(|day| at_age(30, day)), [false, false, false, true]);
     // Before either is written, the order in which they are read does not matter.
     let (policy, user) = (
         measured(of_policy(1)).expect("measured"),
         measured(validation(2, &[("GPU-a", 9000)])).expect("measured"),
     );
     assert_eq!(
-        (is_preferred(&policy, &user), is_preferred(&user, &policy)),
+        (
+            is_preferred(&policy, &user, |_| None),
+            is_preferred(&user, &policy, |_| None)
+        ),
         (true, false)
     );
     // The policy itself always measures anew, and replaces what users measured.

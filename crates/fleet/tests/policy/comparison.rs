@@ -91,6 +91,7 @@ impl Fleet {
             &NodeIdentity::default(),
             self.objects.values(),
             std::iter::empty(),
+            |_| None,
         );
         if let NodeChange::Write(written) | NodeChange::Replace(written) = change {
             self.objects.insert(measured.node, *written);
@@ -268,6 +269,9 @@ fn a_small_loss_is_confirmed_and_not_actionable() {
     for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
         fleet.run_node(3, run, reason, |_| 7.0);
     }
+    for node in 4..7 {
+        fleet.run_node(node, 11, "Stale", |_| 0.0);
+    }
     let outliers = fleet.outliers(&json!({"report": {"falseDiscoveryPercent": 20}}));
     assert_eq!(
         found(&outliers),
@@ -278,6 +282,63 @@ fn a_small_loss_is_confirmed_and_not_actionable() {
             Some(OutlierConfidence::Confirmed)
         )]
     );
+}
+
+/// Whole nodes are blamed for no change of all, and a GPU is compared with the others of its node, which share it.
+#[test]
+fn a_slow_gpu_is_found_while_all_nodes_change() {
+    for (all, percent) in [(5.0, -5), (-5.0, 5)] {
+        let slow = 100.0 - 0.85 * (100.0 - all);
+        let loss = |gpu: usize| if gpu == 5 { slow } else { all };
+        let mut fleet = healthy();
+        fleet.run(12, 8, |node, gpu| if node == 3 { loss(gpu) } else { all });
+        let named = |confidence| ("n3", Some("GPU-3-5"), OutlierReason::SlowerThanItself, Some(confidence));
+        let compared = fleet.compare(&json!({}));
+        assert_eq!(
+            found(&compared.outliers),
+            [named(OutlierConfidence::Suspected)],
+            "{percent}"
+        );
+        assert_eq!(compared.suspects.len(), 1);
+        for run in [9, 10] {
+            fleet.run_node(3, run, "Confirmation", loss);
+        }
+        let compared = fleet.compare(&json!({}));
+        assert_eq!(
+            found(&compared.outliers),
+            [named(OutlierConfidence::Actionable)],
+            "{percent}"
+        );
+        assert!(compared.suspects.is_empty());
+        let shift = compared.shifted.as_ref().expect("a shift");
+        assert_eq!(
+            (shift.environment.as_str(), shift.percent, shift.nodes),
+            ("0123456789ab", percent, 12)
+        );
+        for (run, reason) in [(11, "Stale"), (12, "Confirmation"), (13, "Confirmation")] {
+            fleet.run_node(7, run, reason, |_| 20.0);
+        }
+        assert_eq!(
+            found(&fleet.outliers(&json!({}))),
+            [named(OutlierConfidence::Actionable)],
+            "{percent}"
+        );
+    }
+    assert_eq!(healthy().compare(&json!({})).shifted, None);
+}
+
+#[test]
+fn selected_nodes_that_pass_without_speeds_are_noticed() {
+    let mut fleet = Fleet::new();
+    let lacks_speeds = |fleet: &Fleet| fleet.compare(&json!({})).lacks_speeds;
+    let without = (Vec::new(), Vec::new());
+    fleet.record(1, 1, "Stale", "Failed", &without);
+    fleet.record(99, 1, "Stale", "Passed", &without);
+    assert!(!lacks_speeds(&fleet));
+    fleet.record(2, 1, "Stale", "Passed", &without);
+    assert!(lacks_speeds(&fleet));
+    fleet.run_node(3, 1, "Stale", |_| 0.0);
+    assert!(!lacks_speeds(&fleet));
 }
 
 #[test]
@@ -323,7 +384,7 @@ fn many_slow_nodes_at_once_are_reported_and_none_is_actionable() {
 
 /// A policy with small budgets confirms the first slow nodes before it measures others.
 #[test]
-fn a_slow_node_is_actionable_once_others_were_measured_and_did_not_share_its_loss() {
+fn a_slow_node_is_reported_once_others_were_measured_and_did_not_share_its_loss() {
     // Four slow ones are not too many of so many.
     let mut fleet = healthy_nodes(70);
     for (run, reason) in [(8, "Stale"), (9, "Confirmation"), (10, "Confirmation")] {
@@ -335,11 +396,13 @@ fn a_slow_node_is_actionable_once_others_were_measured_and_did_not_share_its_los
         assert_eq!(slow.gpu, None);
         slow.confidence
     };
-    let [confirmed, actionable] = [OutlierConfidence::Confirmed, OutlierConfidence::Actionable].map(Some);
-    assert_eq!(confidence(&fleet), confirmed, "the runs of the others are older");
+    let [suspected, actionable] = [OutlierConfidence::Suspected, OutlierConfidence::Actionable].map(Some);
+    assert_eq!(confidence(&fleet), suspected, "the runs of the others are older");
+    let suspects = fleet.compare(&json!({})).suspects;
+    assert!(!suspects.contains_key("n3"), "its own runs are enough");
     fleet.run_node(4, 11, "Stale", |_| 0.0);
     fleet.run_node(5, 11, "Stale", |_| 0.0);
-    assert_eq!(confidence(&fleet), confirmed, "two are too few");
+    assert_eq!(confidence(&fleet), suspected, "two are too few");
     let mut shared = Fleet {
         objects: fleet.objects.clone(),
         random: fleet.random.clone(),
@@ -350,7 +413,7 @@ fn a_slow_node_is_actionable_once_others_were_measured_and_did_not_share_its_los
     for node in [6, 7, 8] {
         shared.run_node(node, 12, "Stale", |_| 12.0);
     }
-    assert_eq!(confidence(&shared), confirmed, "three of five share it");
+    assert_eq!(confidence(&shared), suspected, "three of five share it");
 
     // The loss goes on, and began before the others were measured.
     for (run, reason) in [(13, "Stale"), (14, "Confirmation"), (15, "Confirmation")] {
@@ -362,7 +425,7 @@ fn a_slow_node_is_actionable_once_others_were_measured_and_did_not_share_its_los
     for (run, reason) in [(17, "Stale"), (18, "Confirmation"), (19, "Confirmation")] {
         fleet.run_node(3, run, reason, |_| 12.0);
     }
-    assert_eq!(confidence(&fleet), confirmed);
+    assert_eq!(confidence(&fleet), suspected);
 }
 
 /// A policy has one condition for all of its environments.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use perfval_fleet::calibration::Calibration;
 use perfval_fleet::detectable::DetectableLoss;
-use perfval_fleet::policy::{CreateRefusal, PolicyFacts, Snapshot, decide, unreadable};
+use perfval_fleet::policy::{CreateRefusal, EnvironmentShift, PolicyFacts, Snapshot, decide, unreadable};
 use serde_json::{Value, json};
 
 use crate::{World, ago, ended, now, phase, policy, ready};
@@ -156,6 +156,25 @@ fn outliers_and_small_nodes_are_reported_beside_another_reason() {
 }
 
 #[test]
+fn a_gate_that_most_nodes_miss_is_named() {
+    let mut world = World::new(&["n1", "n2", "n3", "n4"], &json!({}));
+    for (node, verdict) in [("n1", "Failed"), ("n2", "Failed"), ("n3", "Passed"), ("n4", "Passed")] {
+        world.measure(node, verdict, now());
+    }
+    assert_eq!(ready(&world.decide()).2, "4 of 4 nodes have a fresh verdict.");
+    world.measure("n3", "Failed", now());
+    let expected = "4 of 4 nodes have a fresh verdict. 3 of 4 nodes failed: check spec.validationTemplate.spec.gates.";
+    assert_eq!(ready(&world.decide()), ("True", "Reconciled", expected));
+    world.policies[0].spec.suspend = true;
+    let decision = world.decide();
+    assert!(
+        ready(&decision).2.contains("3 of 4 nodes failed"),
+        "{}",
+        ready(&decision).2
+    );
+}
+
+#[test]
 fn a_missing_namespace_is_reported_by_name() {
     let mut world = World::new(&["n1"], &json!({}));
     world.refusal = Some(refusal(true));
@@ -212,6 +231,20 @@ fn the_reliability_of_the_comparison_is_a_condition_with_a_remedy() {
     };
     let found = reliable(&world);
     assert_eq!((found.0.as_str(), found.1.as_str()), ("Unknown", "TooFewRuns"));
+    assert!(found.2.ends_with("there are 0. Validate more nodes."), "{}", found.2);
+    // A small fleet never has enough of them.
+    world.comparison.detectable = Some(DetectableLoss {
+        gpu: Some(10.1),
+        node: Some(11.5),
+    });
+    let message = "Nine of ten passes report a GPU that is 11 % slower and a node that is 12 % slower.";
+    assert!(reliable(&world).2.ends_with(message), "{}", reliable(&world).2);
+    world.comparison.detectable = None;
+    world.comparison.lacks_speeds = true;
+    let found = reliable(&world);
+    assert_eq!((found.0.as_str(), found.1.as_str()), ("Unknown", "NothingToCompare"));
+    assert!(found.2.ends_with("use DRA with whole GPUs and vLLM."), "{}", found.2);
+    world.comparison.lacks_speeds = false;
     world.comparison.calibration = Calibration {
         values: 640,
         ratio: 1.1,
@@ -226,6 +259,19 @@ fn the_reliability_of_the_comparison_is_a_condition_with_a_remedy() {
     let message =
         "Nine of ten passes report a GPU that is 5 % slower. Runs vary too much to show that a whole node is slow.";
     assert!(reliable(&world).2.ends_with(message), "{}", reliable(&world).2);
+    for (percent, change) in [(-8, "8 % slower"), (5, "5 % faster")] {
+        world.comparison.shifted = Some(EnvironmentShift {
+            environment: "0123456789ab".to_owned(),
+            percent,
+            nodes: 12,
+        });
+        let found = reliable(&world);
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("False", "EnvironmentShifted"));
+        let start =
+            format!("The 12 nodes of environment 0123456789ab are {change} than their own earlier runs at the median");
+        assert!(found.2.starts_with(&start), "{}", found.2);
+        assert!(found.2.ends_with("delete their NodePerformances."), "{}", found.2);
+    }
     world.comparison.too_many = Some(12);
     let found = reliable(&world);
     assert_eq!((found.0.as_str(), found.1.as_str()), ("False", "ManyOutliers"));

@@ -336,6 +336,12 @@ fn the_end_is_estimated_from_finished_validations() {
     // Three nodes are left, two at a time, ten minutes each.
     let expected = now() + TimeDelta::minutes(30);
     assert_eq!(world.decide().status.expected_completion_time, Some(expected));
+    // Only one of them can be validated, once it is free.
+    world.nodes[2..].iter_mut().for_each(|node| node.is_free = false);
+    world.nodes[3].is_too_small = true;
+    world.nodes[4].unusable = Some("has no GPU driver".into());
+    let expected = now() + TimeDelta::minutes(20);
+    assert_eq!(world.decide().status.expected_completion_time, Some(expected));
 }
 
 #[test]

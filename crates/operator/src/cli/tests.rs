@@ -3,7 +3,7 @@ use clap::CommandFactory as _;
 use super::*;
 
 fn run(args: &[&str]) -> RunArgs {
-    let cli = Cli::try_parse_from(["perfvalidation-operator", "run"].iter().chain(args)).unwrap();
+    let cli = OperatorCli::try_parse_from(["perfvalidation-operator", "run"].iter().chain(args)).unwrap();
     let Command::Run(args) = cli.command else {
         panic!("not run")
     };
@@ -12,7 +12,7 @@ fn run(args: &[&str]) -> RunArgs {
 
 #[test]
 fn the_command_line_is_well_formed() {
-    Cli::command().debug_assert();
+    OperatorCli::command().debug_assert();
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_run_has_a_network_policy_where_rules_are_given() {
     // Read without its misspelt field, this rule would admit everyone.
     let misspelt = r#"[{"form": [{"namespaceSelector": {}}]}]"#;
     for wrong in ["", "{}", "true", r#"[{"from": null}]"#, misspelt] {
-        let refused = Cli::try_parse_from(["perfvalidation-operator", "run", "--run-network-policy", wrong]);
+        let refused = OperatorCli::try_parse_from(["perfvalidation-operator", "run", "--run-network-policy", wrong]);
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("--run-network-policy"), "{words}");
     }
@@ -89,7 +89,7 @@ fn a_dcgm_exporter_is_looked_for_only_where_administrators_run_it() {
 
 #[test]
 fn every_flag_has_a_twin_in_the_environment_named_after_it() {
-    let cli = Cli::command();
+    let cli = OperatorCli::command();
     let flags: Vec<_> = cli
         .find_subcommand("run")
         .unwrap()
@@ -106,7 +106,7 @@ fn every_flag_has_a_twin_in_the_environment_named_after_it() {
 #[test]
 fn an_empty_image_domain_lease_or_log_level_is_refused() {
     for flag in ["--aiperf-image", "--cluster-domain", "--leader-elect-name", "--log"] {
-        let parsed = Cli::try_parse_from(["perfvalidation-operator", "run", flag, ""]);
+        let parsed = OperatorCli::try_parse_from(["perfvalidation-operator", "run", flag, ""]);
         assert!(parsed.is_err(), "{flag}");
     }
 }

@@ -1,4 +1,4 @@
-//! The baselines: the leader creates one for each environment of a policy, and reports what it learned.
+//! The baselines: the leader creates one for each environment of a policy, and reports the learned speeds.
 //!
 //! It has no right to change the spec of a baseline, so it cannot approve one.
 
@@ -20,7 +20,8 @@ use crate::context::Context;
 
 /// Least time between two looks while no spec changes.
 const LOOK: Duration = Duration::from_mins(1);
-/// Least time between two writes of a status. A changed spec is answered at once, also where it changes which baseline counts.
+/// Least time between two writes of a status. After a change of a spec the status is
+/// written at once, also of a baseline that is in use only since then.
 const WRITE: Duration = Duration::from_mins(10);
 /// Reason in the metrics.
 const FAILED: &str = "FollowBaseline";

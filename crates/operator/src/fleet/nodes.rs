@@ -1,5 +1,5 @@
 //! The measurement of each node: one task of the leader writes it into its `NodePerformance` after a run. A policy's run stays
-//! there for 14 days against later runs of users.
+//! there against later runs of users for 14 days, or twice its `maxAge`.
 //!
 //! A run never waits for it: the pass leaves the measurement here, and a task of the leader writes it and tries again until
 //! it is written. A leader that starts looks at all finished validations first, because the one before may have died in between. It
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use kube::runtime::reflector::ObjectRef;
@@ -16,15 +17,16 @@ use perfval_api::fleet::{NodePerformance, PerfValidationPolicy};
 use perfval_api::{PerfValidation, Phase};
 use perfval_fleet::measurement::Measurement;
 use perfval_fleet::node::{self, NodeChange};
+use perfval_fleet::policy;
 use perfval_run::Run;
 use perfval_sizing::Seen;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::former::Former;
-use super::measured::{MeasurementKey, measurement_key};
 use super::stored_objects::{self, FleetStore};
 use crate::context::Context;
+use crate::measured::{MeasurementKey, measurement_key};
 
 /// Pause before the second attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -64,7 +66,7 @@ pub(super) async fn record(
         for measured in &waiting {
             match verify(policies, measured.clone()) {
                 Some(verified) if verified == *measured => {
-                    write(context, store, (&mut own, &mut former), measured).await;
+                    write(context, (store, policies), (&mut own, &mut former), measured).await;
                 }
                 Some(verified) => {
                     context.measured.remove(measured);
@@ -110,6 +112,12 @@ fn verify(policies: &FleetStore<PerfValidationPolicy>, measured: Measurement) ->
     Some(if is_own { measured } else { measured.without_policy() })
 }
 
+/// Age at which the verdicts of a policy are stale; `None` if it does not exist or cannot be parsed.
+fn max_age(policies: &FleetStore<PerfValidationPolicy>, name: &str) -> Option<TimeDelta> {
+    let stored = policies.get(&ObjectRef::new(name))?;
+    stored.parsed().map(policy::max_age)
+}
+
 /// Looks for the preferred finished run of each node, if its object does not show that run yet. Returns false if it could not look at
 /// all of them.
 async fn catch_up(
@@ -121,6 +129,7 @@ async fn catch_up(
     if !is_complete {
         warn!("not all validations are listed, so some nodes keep the earlier numbers; it tries again");
     }
+    let max_age = |policy: &str| max_age(policies, policy);
     let mut newest: BTreeMap<MeasurementKey, (Measurement, PerfValidation)> = BTreeMap::new();
     for stored in context
         .objects
@@ -142,7 +151,7 @@ async fn catch_up(
         let key = measurement_key(&measured);
         let later = newest
             .get(&key)
-            .is_none_or(|(other, _)| node::is_preferred(&measured, other));
+            .is_none_or(|(other, _)| node::is_preferred(&measured, other, max_age));
         if later {
             newest.insert(key, (measured, object));
         }
@@ -150,7 +159,7 @@ async fn catch_up(
     newest.retain(|_, (measured, _)| {
         let shown = store.get(&ObjectRef::new(&measured.node));
         let shown = shown.as_ref().and_then(|stored| stored.parsed()?.status.as_ref());
-        node::is_news(shown, measured)
+        node::is_news(shown, measured, max_age)
     });
     for (_, object) in newest.into_values() {
         // The store keeps a part of a finished object.
@@ -174,7 +183,7 @@ async fn catch_up(
 
 async fn write(
     context: &Context,
-    store: &FleetStore<NodePerformance>,
+    (store, policies): (&FleetStore<NodePerformance>, &FleetStore<PerfValidationPolicy>),
     (own, former): (&mut OwnRecords, &mut Former),
     measured: &Measurement,
 ) {
@@ -207,7 +216,8 @@ async fn write(
     former.update(&all, Instant::now());
     former.forget(&identity.uid);
     let present = all.iter().map(|object| &**object);
-    let (object, outdated) = match node::decide(measured, &identity, present, former.list()) {
+    let max_age = |policy: &str| max_age(policies, policy);
+    let (object, outdated) = match node::decide(measured, &identity, present, former.list(), max_age) {
         NodeChange::Nothing => return context.measured.remove(measured),
         NodeChange::Write(object) => (object, None),
         NodeChange::Replace(object) => {

@@ -10,7 +10,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
 use perfval_api::Reason;
-use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::secret::Redactor;
 use serde::{Deserialize, Deserializer};
 use tracing::error;
 

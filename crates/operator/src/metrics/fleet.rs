@@ -15,7 +15,12 @@ use super::samples::Samples;
 use super::series::{self, Series};
 
 /// Series of the policies, in the order of the page.
-const OF_POLICIES: &[Series] = &[series::NODE_OUTLIER, series::POLICY_READY, series::POLICY_NODES];
+const OF_POLICIES: &[Series] = &[
+    series::NODE_OUTLIER,
+    series::POLICY_READY,
+    series::POLICY_NODES,
+    series::POLICY_GPU_MINUTES,
+];
 
 /// Series of the nodes, in the order of the page.
 const OF_NODES: &[Series] = &[
@@ -107,7 +112,7 @@ fn add_ready(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicy
     }
 }
 
-/// Adds the numbers of nodes. A policy whose nodes were never read has none.
+/// Adds the numbers of nodes and the GPU minutes. A policy whose nodes were never read has none.
 fn add_counts(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolicyStatus) {
     let Some(nodes) = status.nodes else { return };
     for (state, count) in [
@@ -120,6 +125,9 @@ fn add_counts(all: &mut Samples, policy: &Arc<str>, status: &PerfValidationPolic
         ("Busy", nodes.busy),
     ] {
         all.add(&series::POLICY_NODES, [policy, &state.into()], count);
+    }
+    if let Some(minutes) = status.gpu_minutes_today {
+        all.add(&series::POLICY_GPU_MINUTES, [policy], minutes);
     }
 }
 

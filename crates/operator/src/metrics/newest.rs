@@ -1,9 +1,9 @@
 //! Newest results of the nodes of policies.
 //!
 //! A policy keeps several validations of a node, and the node's own series show its recorded run. They do not show a
-//! validation that could not be judged, so it has series until a newer one of the node has a result.
+//! validation that could not be judged, so the series of its verdict stay until a newer one of the node has a result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use perfval_api::{PerfValidation, PerfValidationStatus, Verdict};
 use perfval_fleet::policy::HOSTNAME;
 
-use super::last::{LastNumbers, LastVerdict};
+use super::last::LastVerdict;
 
 /// Newest results, by the uid of the policy, the namespace and the hostname of the node. A user of another namespace may write the same
 /// owner there.
@@ -27,7 +27,6 @@ struct NewestResult {
 pub(super) struct UnjudgedResult {
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    pub(super) numbers: LastNumbers,
     pub(super) verdict: LastVerdict,
 }
 
@@ -53,8 +52,11 @@ impl NewestResults {
         let unjudged = is_unjudged.then(|| UnjudgedResult {
             namespace: namespace.clone(),
             name: name.clone(),
-            numbers: LastNumbers::from_status(status),
-            verdict,
+            // Slow GPUs of a policy are outliers, and their UUIDs would be a series each.
+            verdict: LastVerdict {
+                slow_gpus: BTreeSet::new(),
+                ..verdict
+            },
         });
         self.0.insert(node, NewestResult { at, unjudged });
     }

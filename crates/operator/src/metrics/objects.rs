@@ -58,9 +58,7 @@ impl ObjectSeries {
             }
         }
         for result in of_policies.into_unjudged() {
-            let object = [&result.namespace, &result.name];
-            all.add_numbers(object, result.numbers);
-            all.add_verdict(object, result.verdict);
+            all.add_verdict([&result.namespace, &result.name], result.verdict);
         }
         for (phase, count) in active {
             all.0.add(&series::ACTIVE_RUNS, [&phase.as_str().into()], count);

@@ -105,9 +105,10 @@ table! {
     NODE_OF_GATE = Gauge, "node_of_gate", Some("ratio"), NODE, "Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent`; below 1 is a miss";
     NODE_OF_OWN_PAST = Gauge, "node_of_own_past", Some("ratio"), NODE, "Decode speed of the slowest GPU over its own earlier runs; absent until it has five";
     NODE_OF_PEERS = Gauge, "node_of_peers", Some("ratio"), NODE, "Decode speed of the slowest GPU over the median of the node's other GPUs";
-    NODE_OUTLIER = Gauge, "node_outlier", None, &["policy", "node", "reason"], "1 for each outlier of a policy that is not only Suspected, at most 20 per policy";
+    NODE_OUTLIER = Gauge, "node_outlier", None, &["policy", "node", "reason"], "1 for each outlier that is not only Suspected, at most 20 per policy";
     POLICY_READY = Gauge, "policy_ready", None, &["policy", "reason"], "1 if a policy is Ready, else 0";
     POLICY_NODES = Gauge, "policy_nodes", None, &["policy", "state"], "Nodes of a policy: Selected, and of these Fresh, Stale, NeverMeasured, Failed, Running and Busy";
+    POLICY_GPU_MINUTES = Gauge, "policy_gpu_minutes_today", None, &["policy"], "GPU minutes of a policy since midnight (UTC)";
     RECONCILE_DURATION = Histogram, "reconcile_duration", Some("seconds"), &["outcome"], "Time of one pass";
     RECONCILE_ERRORS = Counter, "reconcile_errors", None, &["reason"], "Errors of passes and other work";
     API_REQUESTS = Counter, "api_requests", None, &["verb", "resource", "code"], "Calls of the API server, by HTTP status; none: no answer";
@@ -116,7 +117,7 @@ table! {
     MISSING_RIGHTS = Gauge, "missing_rights", None, &[], "Rights that the operator lacks; /readyz lists them";
     UNREADABLE = Gauge, "unreadable_objects", None, &[], "PerfValidations that the operator cannot parse, or has no room for (SpecUnreadable)";
     ORPHANS = Gauge, "orphaned_objects", None, &[], "Objects without their PerfValidation";
-    LATE_OBJECTS = Counter, "late_objects", None, &[], "Objects that came after the confirmed end of their run; each is removed";
+    LATE_OBJECTS = Counter, "late_objects", None, &[], "Objects that came after the confirmed end of their run";
     LOST_EVENTS = Counter, "lost_events", None, &[], "Events that could not be published";
     LEADER = Gauge, "leader", None, &[], "1 while this process holds the lease";
     BUILD = Info, "build", None, &["version", "revision"], "Version and commit of this operator";

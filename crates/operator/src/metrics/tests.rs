@@ -332,6 +332,10 @@ fn results_of_a_policy_are_shown_by_its_nodes_alone() {
     object.status.as_mut().unwrap().verdict = Some(Verdict::Error);
     let text = OperatorMetrics::new(true).text([object]);
     assert!(text.contains("verdict=\"Error\"} 1"), "{text}");
+    assert!(has(&text, "last_verdict_timestamp_seconds{"), "{text}");
+    for series in ["slow_gpu{", "last_throughput"] {
+        assert!(has(&own, series) && !has(&text, series), "{series}: {text}");
+    }
 }
 
 /// A validation of a policy that ended at this hour.
@@ -410,7 +414,7 @@ fn fleet() -> (NodePerformanceStatus, PerfValidationPolicyStatus) {
         "validation": {"namespace": "perf", "name": "h100", "uid": "u", "run": 1},
     });
     let policy = json!({
-        "nodes": {"selected": 12, "stale": 3},
+        "nodes": {"selected": 12, "stale": 3}, "gpuMinutesToday": 96,
         "conditions": [ready("True", "Reconciled")],
         "outliers": [
             {"node": "n1", "reason": "BelowGate", "percent": 84, "validation": "perf/h100"},
@@ -440,6 +444,7 @@ fn nodes_and_policies_have_series_until_they_are_gone() {
         "perfvalidation_node_of_peers_ratio{node=\"n1\"} 0.97",
         "perfvalidation_policy_ready{policy=\"h100\",reason=\"Reconciled\"} 1",
         "perfvalidation_policy_nodes{policy=\"h100\",state=\"Stale\"} 3",
+        "perfvalidation_policy_gpu_minutes_today{policy=\"h100\"} 96",
         "perfvalidation_node_outlier{policy=\"h100\",node=\"n1\",reason=\"BelowGate\"} 1",
         "perfvalidation_node_outlier{policy=\"h100\",node=\"n2\",reason=\"SlowerThanItself\"} 1",
     ] {

@@ -175,6 +175,39 @@ async fn a_run_counts_for_a_policy_only_in_the_namespace_of_its_template() {
 }
 
 #[tokio::test]
+async fn the_run_of_a_policy_stays_for_two_ages_of_its_stale_verdicts() {
+    for (max_age, shown) in [("720h", "h100"), ("168h", "of-user")] {
+        let server = ApiServer::new();
+        put_node(&server);
+        put_policy(
+            &server,
+            "p",
+            &json!({"suspend": true, "freshness": {"maxAge": max_age}}),
+        );
+        let uid = server.get("perfvalidationpolicies", "", "p").expect("a policy")["metadata"]["uid"].clone();
+        put_run(&server, "Completed", 1);
+        server.edit("perfvalidations", NAMESPACE, "h100", |object| {
+            object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidationPolicy", "name": "p",
+                "controller": true, "uid": uid,
+            }]);
+        });
+        let operator = Operator::start(&server);
+        eventually(&server, "the node is recorded", shows(1)).await;
+        assert_eq!(row(&server)["status"]["validation"]["policy"], "p");
+        operator.end().await;
+
+        put_run_on(&server, ("of-user", NODE), "Completed", 2);
+        server.edit("perfvalidations", NAMESPACE, "of-user", |object| {
+            object["status"]["run"]["startedAt"] = json!("2020-12-20T10:00:00Z");
+            object["status"]["run"]["completedAt"] = json!("2020-12-20T11:00:00Z");
+        });
+        let _operator = start_next_leader(&server).await;
+        assert_eq!(row(&server)["status"]["validation"]["name"], shown, "{max_age}");
+    }
+}
+
+#[tokio::test]
 async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     let server = ApiServer::new();
     put_run(&server, "Completed", 1);
@@ -197,11 +230,10 @@ async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
     let second = row(&server);
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
     assert_eq!(second["metadata"]["ownerReferences"][0]["uid"], anew);
-    // The first run of a machine is not learned.
-    let earlier = |row: &Value| row["status"]["gpus"][0]["operatorState"]["s"].clone();
+    let earlier = |row: &Value| row["status"]["gpus"][0]["operatorState"]["n"].clone();
     assert_eq!(
         (earlier(&first), earlier(&second)),
-        (Value::Null, json!(1)),
+        (json!(0), json!(1)),
         "the GPU keeps its past"
     );
 }
@@ -229,7 +261,7 @@ async fn record_first_run(server: &ApiServer) -> Operator {
 async fn record_second_run(server: &ApiServer) -> Value {
     end_run(server, 2);
     eventually(server, "the second run is recorded", shows(2)).await;
-    row(server)["status"]["gpus"][0]["operatorState"]["s"].clone()
+    row(server)["status"]["gpus"][0]["operatorState"]["n"].clone()
 }
 
 /// Puts a new machine in place of the node, whose object goes with it.
@@ -280,7 +312,7 @@ async fn an_object_that_cannot_be_parsed_keeps_its_past_and_holds_up_no_other() 
     eventually(&server, "the second run is recorded", shows(2)).await;
     let created = server.count_calls("create", "nodeperformances");
     assert_eq!(created, 2, "one for each node");
-    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["s"], 1);
+    assert_eq!(row(&server)["status"]["gpus"][0]["operatorState"]["n"], 1);
 }
 
 #[tokio::test]
@@ -289,5 +321,5 @@ async fn a_gpu_has_no_past_after_a_person_deleted_the_object_of_its_node() {
     let _operator = record_first_run(&server).await;
     record_another_node(&server).await;
     server.delete("nodeperformances", "", NODE);
-    assert_eq!(record_second_run(&server).await, Value::Null);
+    assert_eq!(record_second_run(&server).await, 0);
 }

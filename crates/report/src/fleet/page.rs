@@ -128,7 +128,7 @@ fn ranking(fleet: &FleetReport) -> Markup {
     let percent = |value: Option<i64>| value.map(|value| format!("{value} %"));
     let table = html! {
         table {
-            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the distance from 100 % that about 95 of 100 healthy runs keep), and of the node's other GPUs" }
+            caption { "Percentages are of the tightest gate, of the GPU's own earlier runs (± the distance from 100 % that about 90 of 100 healthy runs keep, 70 on very noisy hosts), and of the node's other GPUs" }
             (head(&["Node", "Verdict", "#Tokens/s", "#Of gate", "#Own past", "#Peers", "#Measured", "Reason", "Validation"]))
             tbody { @for (node, status) in &fleet.measured {
                 tr {

@@ -56,8 +56,14 @@ fn digests(facts: &Facts) -> Markup {
         ("Workload image", environment.image_digest),
         ("Flags and load", environment.settings),
         ("Environment", environment.digest),
-        ("Spec: what is measured", digests.map(|spec| spec.measured.clone())),
-        ("Spec: what judges", digests.map(|spec| spec.judged.clone())),
+        (
+            "Digest of the measured part of the spec",
+            digests.map(|spec| spec.measured.clone()),
+        ),
+        (
+            "Digest of the judging part of the spec",
+            digests.map(|spec| spec.judged.clone()),
+        ),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))

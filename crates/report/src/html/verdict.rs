@@ -28,7 +28,7 @@ pub(super) fn header(facts: &Facts) -> Markup {
             }
             @for note in &facts.notes { p.warning { strong { "Note: " } (note) } }
             @if !status.diagnosis.is_empty() {
-                h2 { "What was found" }
+                h2 { "Findings" }
                 ul.findings { @for found in &status.diagnosis { (finding(found)) } }
             }
             h2 { "Gates" }

@@ -26,7 +26,7 @@ fn restarts(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<Timelin
         let (then, now) = (pair[0].1, pair[1].1);
         now.finished < then.finished || now.started < then.started
     });
-    anew.map(|pair| clock.mark(pair[1].0, format!("{name} began anew: its process restarted")))
+    anew.map(|pair| clock.mark(pair[1].0, format!("{name} restarted")))
         .collect()
 }
 

@@ -7,11 +7,9 @@ use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
 use super::pod::{
     job, mount, ours_win, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
 };
-use crate::dynamo::names::USER;
+use crate::names::dynamo::USER;
 use crate::{Run, names};
 
-/// The container that fetches the model.
-pub const FILL_CONTAINER: &str = "fill";
 /// Downloads the model `argv[1]` at the commit `argv[2]` (empty: the newest), and makes it the cache's `main`: Dynamo's own
 /// download, the frontend's tokenizer and AIPerf have no flag for a revision. Of `argv[3]` it downloads the tokenizer only.
 /// Constant: what the spec contains is an argument, never part of the program.
@@ -60,7 +58,7 @@ fn container(run: &Run<'_>) -> Container {
     let mounts = cache_mount(run, false).into_iter();
     let ours = ours.into_iter().chain(token_env(run)).collect();
     Container {
-        name: FILL_CONTAINER.to_owned(),
+        name: names::FILL_CONTAINER.to_owned(),
         image: Some(dynamo.image.clone()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
         args: Some(arguments(run)),

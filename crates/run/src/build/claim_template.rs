@@ -6,7 +6,7 @@ use kube::core::ObjectMeta;
 
 use super::meta::{labels, metadata};
 use super::pod::non_empty;
-use crate::dynamo::names::WORKER;
+use crate::names::dynamo::WORKER;
 use crate::{Run, names};
 
 /// Name of the one request in a worker's claim, and of the claim in its pod.

@@ -15,7 +15,7 @@ const MOST_TOKENS: i64 = MOST_PROMPTS * 128;
 /// AIPerf's seeds have 32 bits.
 const SEEDS: i64 = 1 << 32;
 
-/// When a trial ends.
+/// End of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// After this many requests.

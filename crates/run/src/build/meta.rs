@@ -6,10 +6,7 @@ use kube::core::ObjectMeta;
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 
 use crate::Run;
-use crate::job::QUEUE_LABEL;
-
-/// Label: which part of a run an object or pod is.
-pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
+use crate::names::{COMPONENT_LABEL, QUEUE_LABEL};
 
 /// Kueue's labels that a Job has as well as a pod.
 const QUEUE: [&str; 2] = [QUEUE_LABEL, "kueue.x-k8s.io/priority-class"];

@@ -47,8 +47,8 @@ pub fn cache_mount(run: &Run<'_>, read_only: bool) -> Option<VolumeMount> {
     })
 }
 
-/// Variables for a reader of the model: the mounted weights, or the token with which it downloads them. Offline with a cache,
-/// so that an incomplete one is an error and not a download; such a pod has no use for the token.
+/// Variables for a reader of the model: the mounted weights, or the token with which it downloads them. With a cache
+/// the pod is offline, so an incomplete cache is an error and no download, and the pod needs no token.
 pub fn reader_env(run: &Run<'_>) -> Vec<EnvVar> {
     // vLLM sends anonymous usage data by default, and so does Hugging Face's library.
     let quiet = var("DO_NOT_TRACK", "1");

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use perfval_api::meta::RUN_LABEL;
 
 use super::meta::metadata;
-use crate::dynamo::names::WORKER;
+use crate::names::dynamo::WORKER;
 use crate::{Run, names};
 
 /// Builds the policy that admits only pods of this run, and the operator's `rules`, to the pods of this run. Outgoing traffic

@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use perfval_verdict::frame::{self, Framed, Payload};
 
-use crate::diagnosis::secret::Redactor;
+use crate::secret::Redactor;
 
 /// Most samples that are merged into one.
 const MOST_MERGED: usize = 64;

@@ -13,13 +13,11 @@ use super::pod::{
     away_from_gpus, job, mount, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
 };
 use super::service_host;
-use crate::dynamo::names::WORKER_METRICS_PORT;
+use crate::names::dynamo::WORKER_METRICS_PORT;
 use crate::{Run, names};
 
-/// Name of the container that runs AIPerf; its termination message and log hold the result.
-pub const AIPERF_CONTAINER: &str = "aiperf";
 /// A user that no image contains and that has no rights.
-const NOBODY: i64 = 65532;
+const NON_ROOT_UID: i64 = 65532;
 /// Path of the runner in the operator's image.
 const RUNNER_IN_IMAGE: &str = "/perfval-runner";
 const RUNNER_PATH: &str = "/perfval";
@@ -64,7 +62,7 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         containers: vec![container(run, trial)],
         volumes: Some(volumes(run)),
         // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
-        ..templated(run, Some(restricted_pod(NOBODY)))
+        ..templated(run, Some(restricted_pod(NON_ROOT_UID)))
     }
 }
 
@@ -85,7 +83,7 @@ fn container(run: &Run<'_>, trial: i64) -> Container {
     let image = Some(&benchmark.image).filter(|image| !image.is_empty());
     let image = image.or(run.settings.aiperf_image.as_ref()).cloned();
     Container {
-        name: AIPERF_CONTAINER.to_owned(),
+        name: names::AIPERF_CONTAINER.to_owned(),
         image,
         command: Some(vec![format!("{RUNNER_PATH}/perfval-runner")]),
         args: Some(arguments(run, trial)),

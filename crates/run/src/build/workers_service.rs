@@ -2,8 +2,9 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use perfval_api::meta::RUN_LABEL;
 
-use super::meta::{COMPONENT_LABEL, metadata};
-use crate::dynamo::names::{WORKER, WORKER_METRICS_PORT};
+use super::meta::metadata;
+use crate::names::COMPONENT_LABEL;
+use crate::names::dynamo::{WORKER, WORKER_METRICS_PORT};
 use crate::{Run, names};
 
 /// The headless Service through which the runner finds every worker's metrics. It lists workers that are not ready

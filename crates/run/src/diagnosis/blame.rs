@@ -2,7 +2,7 @@
 
 use perfval_api::{Finding, Severity, Why, text};
 
-use super::obstacle::Obstacle;
+use crate::obstacle::Obstacle;
 
 /// An obstacle of this reason that was found, the one behind the reason, a finding that explains it, or the reason with its
 /// own remedy.
@@ -19,7 +19,7 @@ pub fn blamed(found: &[Finding], why: &Why) -> Finding {
         .unwrap_or_else(|| Finding {
             cause: why.reason.as_str().to_owned(),
             severity: Severity::Error,
-            evidence: text::cut(&why.message, super::obstacle::EVIDENCE),
+            evidence: text::cut(&why.message, crate::obstacle::EVIDENCE),
             remedy: remedy.to_owned(),
         });
     Finding {

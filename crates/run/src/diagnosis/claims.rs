@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
-use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
 use crate::observed::PodEvent;
+use crate::obstacle::Obstacle;
 use crate::readiness::{container_statuses, pod_condition};
 
 /// Reasons of a container that waits until claims and volumes of its pod are prepared.

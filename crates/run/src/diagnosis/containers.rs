@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use kube::core::ResourceExt as _;
 
 use super::log;
-use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
-use crate::build::{AIPERF_CONTAINER, FILL_CONTAINER};
+use crate::names::{AIPERF_CONTAINER, FILL_CONTAINER};
 use crate::observed::PodLog;
+use crate::obstacle::Obstacle;
 use crate::readiness::statuses;
 
 /// Crashes after which a crash is believed if its log or the kernel gives the reason.

@@ -9,7 +9,7 @@ use kube::core::ResourceExt as _;
 use perfval_api::{Phase, TrialState};
 
 use super::log::clean;
-use crate::dynamo::names::MAIN;
+use crate::names::dynamo::MAIN;
 use crate::observed::{ErrorLog, LogRequest};
 use crate::readiness::{Pods, container_statuses};
 use crate::run::Run;

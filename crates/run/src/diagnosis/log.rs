@@ -6,14 +6,14 @@ use perfval_api::Phase;
 use perfval_api::text::cut;
 use serde_json::Value;
 
-use super::obstacle::Obstacle;
-use super::secret::Redactor;
-use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, LISTED, SILENCE};
-use crate::dynamo::names::MAIN;
+use crate::names::FILL_CONTAINER;
+use crate::names::dynamo::MAIN;
 use crate::observed::{LogRequest, PodLog};
+use crate::obstacle::Obstacle;
 use crate::readiness::{Pods, container_statuses, fillers, is_failed, is_ready};
 use crate::run::Run;
+use crate::secret::Redactor;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.
 const LOGS: usize = 4;
@@ -33,7 +33,7 @@ const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out 
 pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     match run.status().phase {
         Some(Phase::Deploying) => return filler_logs(pods, &run.id()),
-        Some(Phase::WaitingForReady | Phase::Benchmarking) => {}
+        Some(phase) if phase.is_measured() => {}
         _ => return Vec::new(),
     }
     let pods = Pods::new(pods, &run.id());

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
-use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
+use crate::obstacle::Obstacle;
 use crate::readiness::{Pods, container_statuses, is_failed};
 use crate::time;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
-use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
+use crate::obstacle::Obstacle;
 use crate::readiness::pod_condition;
 
 /// A claim is made and allocated within seconds; until then the scheduler refuses its pod.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use perfval_api::Why;
 
-use super::obstacle::{Obstacle, Response};
+use crate::obstacle::{Obstacle, Response};
 
 /// Trouble that keeps a run from measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Proof {
     Missing,
     /// Visible in this look.
     Seen,
-    /// That the operator keeps seeing it, for the [patience](Obstacle::patience) with its obstacle.
+    /// Seen by every look during the [patience](Obstacle::patience) with its obstacle.
     Lasts,
     /// The same, but events are seen, which stay when the trouble is over: newer ones have to come for as long. With the time
     /// of the newest, by the clock of who wrote it.

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 use perfval_sizing::Seen;
 
-use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
 use crate::observed::{NodeSeen, PodEvent};
+use crate::obstacle::Obstacle;
 
 /// Words of a webhook that did not answer: the next try may reach it.
 const UNANSWERED: &str = "failed calling webhook";

@@ -8,8 +8,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use serde_json::json;
 
 use self::component::Component;
-use super::names::KIND;
 use crate::build::meta::metadata;
+use crate::names::dynamo::KIND;
 use crate::{Run, names};
 
 const V1ALPHA1: &str = "nvidia.com/v1alpha1";

@@ -1,6 +1,6 @@
 //! Texts in the logs of Dynamo and its engines that name an obstacle.
 
-use crate::diagnosis::obstacle::Obstacle;
+use crate::obstacle::Obstacle;
 
 /// Texts of a worker, a frontend or a download that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM
 /// 0.20–0.31, `huggingface_hub` 1.x, measured on the lab where it reaches no hub: the text of a gated model comes

@@ -3,42 +3,71 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationStatus, Phase};
+use perfval_api::{Gap, PerfValidationStatus, Phase};
 
 use super::Pass;
-use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
+use crate::attendance::{self, LONGEST_PAUSE, Limit};
 use crate::{job, progress, queue, status, time};
 
 /// Pause between two looks at a sign of trouble, and shortest one without any.
 const LOOK_SOON: Duration = Duration::from_secs(5);
 const LOOK_SELDOM: Duration = Duration::from_secs(20);
+/// Gaps that a status keeps.
+const GAPS: usize = 8;
+/// After a longer pause a look may be the first one after an outage.
+const RECENT: Duration = Duration::from_secs(5);
 /// The look that decides whether a limit has passed comes this long after the first one.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 
 impl Pass<'_> {
-    /// Records a time without a look, if there was one: the limit of the current wait stood still meanwhile.
+    /// Records the gap between the last look and the beginning of this one, if there is one: the limit of the current wait stood
+    /// still meanwhile.
     pub(crate) fn notice_gap(&mut self, limit: &Limit) {
         let began = self.began();
-        let is_remembered = self.seen.looked_before.is_some();
-        attendance::notice(&mut self.status, limit, self.last_look, is_remembered, began);
+        let is_outage = |last: &DateTime<Utc>| time::until(began, *last) > limit.outage();
+        let Some(last) = self.last_look.filter(is_outage) else {
+            return;
+        };
+        // It counts for a while, so that a run comes to its end under an operator that always looks too late. A process that
+        // remembers made no later look; before it there may have been some that wrote nothing.
+        let looks_after = if self.seen.looked_before.is_some() {
+            limit.heartbeat / 2
+        } else {
+            limit.heartbeat
+        };
+        let gaps = &mut self.status.state.gaps;
+        gaps.push(Gap {
+            from: time::after(last, looks_after),
+            until: began,
+        });
+        if gaps.len() > GAPS {
+            // The oldest two become one of the same length.
+            let first = gaps.remove(0);
+            if let Some(second) = gaps.first_mut() {
+                second.from -= first.until - first.from;
+            }
+        }
     }
 
     fn began(&self) -> DateTime<Utc> {
         self.seen.began.unwrap_or(self.now)
     }
 
-    /// Returns true if a limit of attended time has passed.
+    /// Returns true if a limit of attended time has passed. After a pause the first look does not decide: what it saw counts
+    /// first, and the next one decides.
     pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
+        let Some(over) = self.attended_since(limit.since).checked_sub(limit.lasts) else {
+            return false;
+        };
         let pause = self.last_look.map(|last| time::until(self.began(), last));
-        match attendance::clock(&self.status, limit, pause, self.now) {
-            Clock::Runs => false,
-            Clock::Passed => true,
-            Clock::LookOnceMore => {
-                self.looks_once_more = true;
-                self.look_again_in(ONCE_MORE);
-                false
-            }
+        // No single pause leads past an outage: the part of it that is no gap is shorter. So a run that is always
+        // looked at too late, or whose heartbeat an older CRD drops, ends nevertheless.
+        if over >= limit.outage() || pause.is_some_and(|pause| pause <= RECENT) {
+            return true;
         }
+        self.looks_once_more = true;
+        self.look_again_in(ONCE_MORE);
+        false
     }
 
     /// Attended time since then.

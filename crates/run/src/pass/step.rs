@@ -1,5 +1,6 @@
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::{Phase, Reason, Trigger, Verdict, Why};
+use perfval_sizing::Seen;
 
 /// Result of a phase's step.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +34,11 @@ impl Step {
 
     pub(crate) fn error(reason: Reason, message: impl Into<String>) -> Self {
         Self::End(Verdict::Error, Why::new(reason, message))
+    }
+
+    /// Waits for something that could not be read. Its message is `what`, and why.
+    pub(crate) fn unread<T>(reason: Reason, what: &str, part: &Seen<T>) -> Self {
+        Self::wait(reason, format!("{what}: {}", part.unknown().unwrap_or("no answer")))
     }
 
     /// An object that the run needs has a name that is taken; its content is not read.

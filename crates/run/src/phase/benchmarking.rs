@@ -96,10 +96,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, pods: &Pods<'_>) -> Step {
     let message = format!("trial {number} is running");
     let trial = match &pass.seen.trial {
         Seen::Present(trial) => trial,
-        unread => {
-            let why = unread.unknown().unwrap_or("no answer");
-            return Step::wait(Reason::Running, format!("trial {number}: {why}"));
-        }
+        unread => return Step::unread(Reason::Running, &format!("trial {number}"), unread),
     };
     let found = match job::standing(pass.run, trial.job.as_ref(), job::recorded(pass.run, number)) {
         Standing::Ours(job) => job,
@@ -186,10 +183,7 @@ fn norms(pass: &mut Pass<'_>) -> Result<Norms, Step> {
     match norms::norms(pass) {
         Seen::Present(norms) => Ok(norms),
         Seen::NotAsked => Err(pass.read([Need::Baselines])),
-        unread => {
-            let why = unread.unknown().unwrap_or("no answer");
-            Err(Step::wait(Reason::Running, format!("approved baselines: {why}")))
-        }
+        unread => Err(Step::unread(Reason::Running, "approved baselines", &unread)),
     }
 }
 

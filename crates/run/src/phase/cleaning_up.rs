@@ -9,7 +9,6 @@ use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
 use crate::observed::Needs;
 use crate::pass::{Pass, REMOVING, Step};
-use crate::status::Truth;
 use crate::{interruption, status, teardown, time};
 
 /// Watches report pods and claims. Other objects are checked this often.
@@ -37,7 +36,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
     }
-    let (truth, shown, what) = match teardown::remove(pass) {
+    let (value, shown, what) = match teardown::remove(pass) {
         teardown::Removal::Gone => {
             teardown::confirm_gone(pass);
             if pass.run.is_deleting() {
@@ -46,11 +45,11 @@ fn step(pass: &mut Pass<'_>) -> Step {
             }
             return over(pass);
         }
-        teardown::Removal::Removing(what) => (Truth::False, REMOVING.to_owned(), what),
+        teardown::Removal::Removing(what) => (Some(false), REMOVING.to_owned(), what),
         // The message of a run with a verdict is its verdict's: only the condition describes the wait.
-        teardown::Removal::Unknown(what) => (Truth::Unknown, what.clone(), what),
+        teardown::Removal::Unknown(what) => (None, what.clone(), what),
     };
-    pass.condition(condition::CLEANED_UP, truth, &Why::new(Reason::Running, shown));
+    pass.condition(condition::CLEANED_UP, value, &Why::new(Reason::Running, shown));
     pass.look_again_in(pause(pass));
     Step::wait(Reason::Running, what)
 }

@@ -16,6 +16,7 @@ use crate::decision::Effect;
 use crate::diagnosis::pods::Trouble;
 use crate::diagnosis::{ended, log};
 use crate::job::Standing;
+use crate::names;
 use crate::observed::{DryRunResult, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::Contender;
@@ -114,8 +115,7 @@ fn objection(pass: &mut Pass<'_>) -> Option<Step> {
         (Seen::Absent, _) => held_by_other(pass).or_else(|| refused(pass)),
         (unread, _) => {
             pass.look_again_in(LOOK_AGAIN);
-            let words = unread.unknown().unwrap_or("no answer");
-            Some(Step::wait(Reason::CallFailed, format!("deployment: {words}")))
+            Some(Step::unread(Reason::CallFailed, "deployment", unread))
         }
     }
 }
@@ -129,11 +129,8 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(holders) => holders.clone(),
         unread => {
             pass.look_again_in(LOOK_AGAIN);
-            let words = unread.unknown().unwrap_or("no answer");
-            return Some(Step::wait(
-                Reason::CallFailed,
-                format!("whether another run has {node} is not known: {words}"),
-            ));
+            let what = format!("whether another run has {node} is not known");
+            return Some(Step::unread(Reason::CallFailed, &what, unread));
         }
     };
     let is_other = |run: &&Contender| run.position.uid() != pass.run.uid();
@@ -168,18 +165,15 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         }
         unread => {
             pass.look_again_in(LOOK_AGAIN);
-            let words = unread.unknown().unwrap_or("no answer");
-            Some(Step::wait(
-                Reason::DeploymentUnanswered,
-                format!("whether the API server takes the deployment is not known: {words}"),
-            ))
+            let what = "whether the API server takes the deployment is not known";
+            Some(Step::unread(Reason::DeploymentUnanswered, what, unread))
         }
     }
 }
 
 fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     if !pass.run.owns(deployment) {
-        return Step::name_taken(dynamo::names::KIND, deployment);
+        return Step::name_taken(names::dynamo::KIND, deployment);
     }
     // The message of the wait that follows: another one would be a write.
     Step::Go(Phase::WaitingForReady, waiting_for_ready::awaited(pass.run))
@@ -280,7 +274,7 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
         return Step::wait(Reason::Running, FILLING);
     }
     let failed = || readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
-    let said = failed().find_map(|pod| log::failure(&seen.pod_logs, &pod.name_any(), build::FILL_CONTAINER));
+    let said = failed().find_map(|pod| log::failure(&seen.pod_logs, &pod.name_any(), names::FILL_CONTAINER));
     let why_ended = failed().find_map(|pod| ended::removed(pod).or_else(|| ended::out_of_memory(pod)));
     let mut unknown = seen.pod_logs.iter().filter_map(|log| log.text.unknown());
     let unknown = unknown.next().filter(|_| said.is_none() && why_ended.is_none());

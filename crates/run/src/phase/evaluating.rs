@@ -88,10 +88,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             pass.look_again_in(LOOK_AGAIN);
             Step::wait(Reason::Running, SAVING)
         }
-        unread => Step::wait(
-            Reason::Running,
-            format!("saving the results: {}", unread.unknown().unwrap_or_default()),
-        ),
+        unread => Step::unread(Reason::Running, "saving the results", unread),
     }
 }
 

@@ -8,8 +8,7 @@ use crate::run::Run;
 
 /// Returns true if a phase has to watch the other way of a run's node.
 pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
-    let measures = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
-    measures && run.status().state.plan.neighbours.is_some()
+    current.is_measured() && run.status().state.plan.neighbours.is_some()
 }
 
 /// Ends a run that may share a GPU; waits while that is unknown.

@@ -69,9 +69,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
             );
         }
         unread => {
-            let unread = unread.unknown().unwrap_or_default();
-            let message = format!("it is not known whether Dynamo is installed: {unread}");
-            return Step::wait(Reason::CallFailed, message);
+            let what = "it is not known whether Dynamo is installed";
+            return Step::unread(Reason::CallFailed, what, unread);
         }
     };
     if let Some(why) = refusal(pass, &api) {

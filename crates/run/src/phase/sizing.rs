@@ -20,7 +20,9 @@ use crate::{status, teardown, time};
 /// its slices one by one.
 const SETTLE: Duration = Duration::from_secs(2);
 /// A place in the queue is written at most this often.
-const SAY_AGAIN: Duration = Duration::from_mins(1);
+const PLACE_UPDATE: Duration = Duration::from_mins(1);
+
+const UNREADABLE: &str = "free GPUs cannot be counted";
 
 /// A thousand runs may wait here, and one look is enough to take a node: their heartbeat is slow.
 const HEARTBEAT: Duration = Duration::from_mins(1);
@@ -92,7 +94,7 @@ fn clear(pass: &mut Pass<'_>) -> Step {
             pass.look_again_in(SETTLE);
             return Step::work(Reason::Running, what);
         }
-        teardown::Removal::Unknown(what) => return unreadable(&what),
+        teardown::Removal::Unknown(what) => return Step::wait(Reason::CallFailed, format!("{UNREADABLE}: {what}")),
     }
     pass.status.state.clears_first = false;
     status::unplace(&mut pass.status);
@@ -116,7 +118,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
         }
         // Not a pass of the planner: the message of the last one stays.
         Seen::NotAsked => Step::Work(pass.last_why()),
-        unread => unreadable(unread.unknown().unwrap_or_default()),
+        unread => Step::unread(Reason::CallFailed, UNREADABLE, unread),
     }
 }
 
@@ -155,11 +157,7 @@ fn queued(pass: &mut Pass<'_>, place: &QueuePlace) -> Step {
 /// does.
 fn worth_saying(before: i64, written: DateTime<Utc>, place: &QueuePlace, now: DateTime<Utc>) -> bool {
     let moved = (before - place.ahead).abs();
-    now >= time::after(written, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
-}
-
-fn unreadable(what: &str) -> Step {
-    Step::wait(Reason::CallFailed, format!("free GPUs cannot be counted: {what}"))
+    now >= time::after(written, PLACE_UPDATE) && moved > 0 && moved * 10 >= place.ahead
 }
 
 fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {

@@ -15,11 +15,11 @@ use super::definition::{Definition, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
 use crate::decision::Event;
-use crate::diagnosis::obstacle::Obstacle;
 use crate::diagnosis::pods::{Judged, Trouble};
-use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::dynamo::reported::{Reported, State, reported};
+use crate::names::dynamo::{FRONTEND, MAIN, WORKER};
 use crate::observed::{Need, Needs, Probe};
+use crate::obstacle::Obstacle;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
@@ -99,15 +99,15 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let reported = match &pass.seen.deployment {
         Seen::Present(deployment) => reported(deployment),
         Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by another client"),
-        unread => return unreadable("deployment", unread.unknown()),
+        unread => return Step::unread(Reason::Running, "deployment", unread),
     };
     let Some(all_pods) = pass.seen.pods.present() else {
-        return unreadable("pods", pass.seen.pods.unknown());
+        return Step::unread(Reason::Running, "pods", &pass.seen.pods);
     };
     let claims = match &pass.seen.claims {
         Seen::Present(claims) => Some(claims.as_slice()),
         Seen::NotAsked => None,
-        unread => return unreadable("claims", unread.unknown()),
+        unread => return Step::unread(Reason::Running, "claims", unread),
     };
     let pods = Pods::new(all_pods, &pass.run.id());
     if let Some(evidence) = gpus::lost(pass, &pods, claims) {
@@ -169,10 +169,6 @@ fn has_time(pass: &Pass<'_>) -> bool {
     let limit = time::duration(&pass.run.spec().timeouts.workload_ready);
     let began = status::phase_started_at(&pass.status);
     began.is_some_and(|began| pass.attended_since(began).saturating_add(2 * PROMPT) < limit)
-}
-
-fn unreadable(what: &str, why: Option<&str>) -> Step {
-    Step::wait(Reason::Running, format!("{what}: {}", why.unwrap_or("no answer")))
 }
 
 /// The response to a trouble that will not pass: an error, or another plan.

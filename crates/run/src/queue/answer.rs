@@ -3,15 +3,6 @@
 use perfval_api::Reason;
 use perfval_sizing::{Granted, HeldNodes, OtherRun, Sizing};
 
-/// Resources of other runs, as one run finds them.
-#[derive(Clone, Copy, Debug)]
-pub struct Others<'o, 'a> {
-    /// Their nodes.
-    pub held: &'o HeldNodes,
-    /// Resources of the runs of the same namespace.
-    pub granted: &'o [Granted<'a>],
-}
-
 /// Nodes that runs hold.
 #[derive(Default)]
 pub(super) struct NodesOfRuns {
@@ -44,18 +35,10 @@ impl NodesOfRuns {
     fn differs_without_runs_at_work(
         &self,
         granted: &[Granted<'_>],
-        mut size: impl FnMut(Others<'_, '_>) -> Sizing,
+        mut size: impl FnMut(&HeldNodes, &[Granted<'_>]) -> Sizing,
     ) -> bool {
         let of_kept: Vec<Granted<'_>> = granted.iter().filter(|run| !run.at_work).copied().collect();
-        let with_them = size(Others {
-            held: &self.unnamed,
-            granted,
-        });
-        let without_them = size(Others {
-            held: &self.kept,
-            granted: &of_kept,
-        });
-        with_them != without_them
+        size(&self.unnamed, granted) != size(&self.kept, &of_kept)
     }
 }
 
@@ -74,12 +57,9 @@ impl SizingInQueue {
         nodes: &NodesOfRuns,
         granted: &[Granted<'_>],
         any_at_work: bool,
-        mut size: impl FnMut(Others<'_, '_>) -> Sizing,
+        mut size: impl FnMut(&HeldNodes, &[Granted<'_>]) -> Sizing,
     ) -> Self {
-        let sizing = size(Others {
-            held: &nodes.named,
-            granted,
-        });
+        let sizing = size(&nodes.named, granted);
         let is_busy = matches!(
             sizing,
             Sizing::Wait {

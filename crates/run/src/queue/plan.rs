@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use perfval_api::{Allocation, PerfValidationSpec};
 use perfval_sizing::inventory::CacheVolume;
-use perfval_sizing::{Granted, Sizing};
+use perfval_sizing::{Granted, HeldNodes, Sizing};
 
-use super::answer::{NodesOfRuns, Others, SizingInQueue};
+use super::answer::{NodesOfRuns, SizingInQueue};
 use super::{Contender, Line, PackedSpec, QueuePlace, Turn};
 
 /// Most earlier runs whose names are in a message.
@@ -18,11 +18,11 @@ const NAMED: usize = 3;
 const GIVEN: usize = 100;
 
 /// Plans for the whole queue, in order. `volume_of` returns the volume of a run's model cache, if its place is known.
-/// `size` sizes one run, given the resources of the others.
+/// `size` sizes one run, given the nodes of the others and the resources of those in its namespace.
 pub fn plan<'l, 'v>(
     line: &'l Line,
     volume_of: impl Fn(&Contender) -> Option<&'v CacheVolume>,
-    mut size: impl FnMut(&Contender, &PerfValidationSpec, Others<'_, '_>) -> Sizing,
+    mut size: impl FnMut(&Contender, &PerfValidationSpec, &HeldNodes, &[Granted<'_>]) -> Sizing,
 ) -> Vec<(&'l Contender, Turn)> {
     let mut in_order: Vec<&Contender> = line.runs.iter().collect();
     // Who has a node already is served before all that wait: a later run may have got it while an earlier one was not
@@ -37,7 +37,9 @@ pub fn plan<'l, 'v>(
         }
     }
     let mut granted: HashMap<&str, Vec<Granted<'_>>> = HashMap::new();
-    let mut refused = Refused::default();
+    // Refusals hold for equal questions: with more nodes taken, the same question has the same answer. A thousand equal runs
+    // are sized once.
+    let mut refused: HashMap<Question<'_>, Vec<(Option<&CacheVolume>, SizingInQueue)>> = HashMap::new();
     let mut ahead = Ahead::default();
     let mut given = 0;
     let mut turns = Vec::new();
@@ -67,13 +69,16 @@ pub fn plan<'l, 'v>(
         }
         let question = (run.namespace.as_str(), &wish.spec);
         let volume = volume_of(run);
-        let (answer, spec) = if let Some(known) = refused.get(&question, volume) {
+        let mut alike = refused.get(&question).into_iter().flatten();
+        let (answer, spec) = if let Some((_, known)) = alike.find(|(known, _)| *known == volume) {
             (known.clone(), None)
         } else {
             let granted = granted.get(run.namespace.as_str()).map_or(&[][..], Vec::as_slice);
             let spec = wish.spec.unpack();
             let answer = spec.as_ref().map_or_else(SizingInQueue::unreadable, |spec| {
-                SizingInQueue::new(&nodes, granted, ahead.at_work > 0, |others| size(run, spec, others))
+                SizingInQueue::new(&nodes, granted, ahead.at_work > 0, |held, granted| {
+                    size(run, spec, held, granted)
+                })
             });
             (answer, spec)
         };
@@ -92,7 +97,7 @@ pub fn plan<'l, 'v>(
                 at_work: true,
             });
         } else {
-            refused.keep(question, volume, answer);
+            refused.entry(question).or_default().push((volume, answer));
         }
     }
     turns
@@ -103,25 +108,6 @@ const MORE: &str = "the runs ahead are given their nodes first";
 
 /// Namespace and spec of a run, on which its answer depends besides the volume of its model cache and what others hold.
 type Question<'a> = (&'a str, &'a PackedSpec);
-
-/// Refusals, which hold for equal questions: with more nodes taken, the same question has the same answer. A thousand equal runs
-/// are sized once.
-#[derive(Default)]
-struct Refused<'a, 'v>(HashMap<Question<'a>, Vec<(Option<&'v CacheVolume>, SizingInQueue)>>);
-
-impl<'a, 'v> Refused<'a, 'v> {
-    fn get(&self, question: &Question<'a>, volume: Option<&CacheVolume>) -> Option<&SizingInQueue> {
-        let alike = self.0.get(question)?;
-        alike
-            .iter()
-            .find(|(known, _)| *known == volume)
-            .map(|(_, answer)| answer)
-    }
-
-    fn keep(&mut self, question: Question<'a>, volume: Option<&'v CacheVolume>, answer: SizingInQueue) {
-        self.0.entry(question).or_default().push((volume, answer));
-    }
-}
 
 /// The runs before one in the queue.
 #[derive(Default)]

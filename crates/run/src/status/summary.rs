@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::text::{HEADLINE, bounded, cut};
 use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, Verdict, Why, condition};
 
-use super::{CONDITION_ORDER, Truth, Words, put_condition, set_condition};
+use super::{CONDITION_ORDER, Words, put_condition, set_condition};
 use crate::time;
 
 /// Age of an obstacle from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
@@ -24,7 +24,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let phase = status.phase.unwrap_or(Phase::Pending);
     let outdated = outdated(status);
     let over = phase == Phase::Completed && outdated.is_none();
-    let unfinished = !matches!(phase, Phase::Completed | Phase::Suspended);
+    let unfinished = !phase.is_over();
     let obstruction = obstruction(status, unfinished, now);
     let blocked = blocked(status, phase);
     let reconciling = unfinished && obstruction.is_none();
@@ -50,17 +50,17 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let progress = if unfinished { &running } else { &summary };
 
     let passed = match verdict {
-        Some(Verdict::Passed) => Truth::True,
-        Some(Verdict::Failed | Verdict::Error) => Truth::False,
-        Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
+        Some(Verdict::Passed) => Some(true),
+        Some(Verdict::Failed | Verdict::Error) => Some(false),
+        Some(Verdict::Inconclusive | Verdict::Skipped) | None => None,
     };
     // A tool that waits for Ready may need these GPUs next.
     let leftovers = status.state.leftovers;
     let is_removed = leftovers.is_none() && !condition::is_false(status, condition::CLEANED_UP);
     let ready = match (over, verdict) {
-        (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
-        (true, _) => Truth::from(good && is_removed),
-        (false, _) => Truth::False,
+        (true, Some(Verdict::Inconclusive)) => None,
+        (true, _) => Some(good && is_removed),
+        (false, _) => Some(false),
     };
     let is_complete = over && leftovers != Some(Leftovers::Overdue);
     let complete = if is_complete {
@@ -75,7 +75,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         if verdict.is_some() { &summary } else { progress },
         now,
     );
-    set_condition(status, condition::COMPLETE, Truth::from(is_complete), &complete, now);
+    set_condition(status, condition::COMPLETE, Some(is_complete), &complete, now);
     let stalled = obstruction.is_some() || (over && !good);
     // A verdict other than Passed is more important than its leftovers.
     let held = || cleaned_up(status).filter(|_| over && !is_removed);
@@ -85,14 +85,8 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     };
     put_condition(status, condition::READY, ready, &words, now);
     let reconciled = blocked.as_ref().unwrap_or(&words);
-    put_condition(
-        status,
-        condition::RECONCILING,
-        Truth::from(reconciling),
-        reconciled,
-        now,
-    );
-    put_condition(status, condition::STALLED, Truth::from(stalled), &words, now);
+    put_condition(status, condition::RECONCILING, Some(reconciling), reconciled, now);
+    put_condition(status, condition::STALLED, Some(stalled), &words, now);
     let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
     status.conditions.sort_by_key(|condition| place(&condition.type_));
 }

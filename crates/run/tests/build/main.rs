@@ -9,11 +9,11 @@ mod minute;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use perfval_api::{ModelCache, PerfValidation};
 use perfval_run::{Run, Settings, build, dynamo, names};
+use perfval_testkit::golden::assert_recorded;
 use serde_json::{Value, json};
 
 const UID: &str = "0b8f6f0e-5d3c-4f3a-9d60-2f6a3a0d9f11";
@@ -188,17 +188,8 @@ fn objects_are_as_recorded() {
     for (name, object) in cases {
         let objects = everything(&Run::new(&object, settings()));
         let text = format!("{:#}\n", json!(objects));
-        let path = PathBuf::from(format!("tests/golden/{name}.json"));
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, &text).unwrap();
-        }
-        let recorded = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            text == recorded,
-            "{} differs; see the header of this file:\n{text}",
-            path.display()
-        );
+        let path = format!("tests/golden/{name}.json");
+        assert_recorded(path, &text, "see the header of this file");
     }
 }
 

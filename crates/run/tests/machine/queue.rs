@@ -56,9 +56,9 @@ fn plan<'l>(line: &'l Line, inventory: &Inventory) -> (Vec<(&'l Contender, Turn)
     let turns = queue::plan(
         line,
         |_| None,
-        |_, spec, others| {
+        |_, spec, held, granted| {
             sized += 1;
-            fleet.choose(inventory.for_run(), spec, others.held, others.granted)
+            fleet.choose(inventory.for_run(), spec, held, granted)
         },
     );
     (turns, sized)
@@ -237,7 +237,7 @@ fn a_plan_gives_out_a_bounded_number_of_nodes_and_tells_all_others_that_they_are
     let turns = queue::plan(
         &line,
         |_| None,
-        |_, _, _| {
+        |_, _, _, _| {
             sized += 1;
             let placement = PlacementStatus {
                 node: format!("n{sized}"),

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::PodResourceClaimStatus;
 use perfval_api::{Phase, Verdict, Word};
-use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::Need;
+use perfval_run::obstacle::Obstacle;
 use perfval_run::{Effect, Observed, Run, machine, names};
 use perfval_sizing::Seen;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};

@@ -7,6 +7,7 @@ use Phase::{Benchmarking, CleaningUp, Deploying, Evaluating, Pending, Sizing, Wa
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
 use perfval_api::{Phase, Verdict, meta};
 use perfval_run::status::summarize;
+use perfval_testkit::golden::assert_recorded;
 use serde_json::{Value, json};
 
 use super::moments::{at, begun, block, changed, interrupted, over, overdue, saturated, showing, suspended};
@@ -196,17 +197,10 @@ fn files() -> Vec<(String, Value)> {
 
 #[test]
 fn saved_objects_are_as_recorded() {
-    let mut wrong = Vec::new();
     for (path, object) in files() {
         let text = serde_saphyr::to_string(&object).expect("YAML");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, &text).expect("a file");
-        }
-        if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
-            wrong.push(path);
-        }
+        assert_recorded(path, &text, "see the header of this file");
     }
-    assert!(wrong.is_empty(), "differ, see the header of this file: {wrong:?}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use perfval_api::{Finding, Phase, Severity, Verdict, Word, condition, meta};
 use perfval_run::Decision;
-use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::observed::{Probe, ProbeAnswer};
+use perfval_run::obstacle::Obstacle;
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 

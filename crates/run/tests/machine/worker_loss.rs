@@ -196,7 +196,7 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
     };
     for story in [run(true, lost), run(true, reboot), run(false, reboot)] {
         story.assert_verdict(Some(Verdict::Inconclusive), "WorkerRestarted", "");
-        story.assert_message("w0 restarted, and nobody saw its container end");
+        story.assert_message("w0 restarted, and its exit was not observed");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Images that are not for the node's architecture.
 
-use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::diagnosis::pods::{Proof, signs};
 use perfval_run::diagnosis::surroundings::name_architecture;
 use perfval_run::observed::NodeSeen;
+use perfval_run::obstacle::Obstacle;
 use perfval_sizing::Seen;
 use serde_json::json;
 

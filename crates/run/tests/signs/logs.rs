@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::Pod;
 use perfval_api::Reason;
 use perfval_run::diagnosis::log::{clean, silence, wanted};
-use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_run::diagnosis::pods::Proof;
 use perfval_run::observed::PodLog;
+use perfval_run::obstacle::Obstacle;
 use perfval_run::{Run, Settings};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};

@@ -1,14 +1,10 @@
 //! CPU of the load generator and of the node under test.
 
 use std::fs;
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use perfval_verdict::frame::Outcome;
 
-use super::rig::{PATIENCE, Rig, wait_until};
+use super::rig::{PATIENCE, PageServer, Rig, wait_until};
 
 #[test]
 fn the_cpu_of_the_generator_is_recorded_from_its_cgroup() {
@@ -84,24 +80,16 @@ while ! [ -e "$DIR/enough" ]; do
 done
 cp "$EXPORT" "$DIR"/profile_export_aiperf.json
 echo $$ >"$DIR/new" && mv "$DIR/new" "$DIR/pid""#;
-    let hanging = TcpListener::bind("127.0.8.4:0").expect("a port");
-    let port = hanging.local_addr().expect("an address").port();
-    let looks = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&looks);
-    thread::spawn(move || {
-        let mut kept = Vec::new();
-        for look in hanging.incoming() {
-            kept.push(look);
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    });
+    let hanging = PageServer::hanging("127.0.8.4", 0);
     let rig = Rig::new(script);
     let folder = rig.dir().to_str().expect("UTF-8").to_owned();
     let rig = rig.option("--root", &folder).option("--node", "n1");
-    let rig = rig.option("--own-node", "n1").workers(&["127.0.8.4".to_owned()], port);
+    let rig = rig
+        .option("--own-node", "n1")
+        .workers(&["127.0.8.4".to_owned()], hanging.port());
     let running = rig.start(&[]);
     // AIPerf ends when the second look begins.
-    wait_until("the second look", PATIENCE, || looks.load(Ordering::SeqCst) >= 2);
+    hanging.wait_until_asked(2);
     fs::write(rig.dir().join("enough"), "").expect("written");
     running.wait_for("pid");
     let pid = fs::read_to_string(rig.dir().join("pid")).expect("a number");

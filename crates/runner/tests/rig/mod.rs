@@ -228,15 +228,15 @@ pub struct PageServer {
 }
 
 impl PageServer {
-    fn start(ip: &str, page: impl Fn(usize) -> String + Send + 'static) -> Self {
-        let listener = TcpListener::bind((ip, 0)).expect("a port");
+    /// `treat` gets each connection, and the number of those before it.
+    fn start(ip: &str, port: u16, mut treat: impl FnMut(TcpStream, usize) + Send + 'static) -> Self {
+        let listener = TcpListener::bind((ip, port)).expect("the port");
         let address = listener.local_addr().expect("an address");
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let answer = page(counter.load(Ordering::SeqCst));
-                reply(stream.expect("a connection"), &answer);
+                treat(stream.expect("a connection"), counter.load(Ordering::SeqCst));
                 counter.fetch_add(1, Ordering::SeqCst);
             }
         });
@@ -245,19 +245,20 @@ impl PageServer {
 
     /// A DCGM exporter.
     pub fn exporter(page: impl Fn(usize) -> String + Send + 'static) -> Self {
-        Self::start("127.0.9.1", page)
+        Self::start("127.0.9.1", 0, move |stream, asked| reply(stream, &page(asked)))
     }
 
     /// Workers on one port: 127.0.8.1 answers, 127.0.8.2 hangs, and on 127.0.8.3 nothing listens.
     pub fn workers() -> Self {
-        let healthy = Self::start("127.0.8.1", worker_page);
-        let hanging = TcpListener::bind(("127.0.8.2", healthy.port())).expect("the same port");
-        thread::spawn(move || {
-            // Accepted and kept, never answered.
-            let kept: Vec<_> = hanging.incoming().take(1000).collect();
-            drop(kept);
-        });
+        let healthy = Self::start("127.0.8.1", 0, |stream, asked| reply(stream, &worker_page(asked)));
+        Self::hanging("127.0.8.2", healthy.port());
         healthy
+    }
+
+    /// Keeps every connection, and never answers.
+    pub fn hanging(ip: &str, port: u16) -> Self {
+        let mut kept = Vec::new();
+        Self::start(ip, port, move |stream, _| kept.push(stream))
     }
 
     pub fn port(&self) -> u16 {

@@ -82,7 +82,7 @@ fn obstacles_that_no_wait_removes_are_described() {
     let by_claims = unusable(&json!({"allocation": "DRA"}));
     let names: Vec<&str> = by_claims.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["free", "full", "other", "tainted"]);
-    assert!(by_claims[0].1.contains("DRA was asked for"), "{by_claims:?}");
+    assert!(by_claims[0].1.contains("the run needs DRA"), "{by_claims:?}");
 }
 
 #[test]

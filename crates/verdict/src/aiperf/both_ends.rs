@@ -14,7 +14,7 @@ use crate::gate::show;
 pub(crate) const LARGE: Decimal = Decimal::from_parts(4, 0, 0, false, 1);
 /// Time outside of the frontend (ms) up to which it is ordinary work: 36 at most in the healthy trials of the lab, 231 at
 /// least with a throttled generator.
-pub(crate) const WORTH_TELLING: Decimal = Decimal::from_parts(100, 0, 0, false, 0);
+pub(crate) const LEAST_REPORTED: Decimal = Decimal::from_parts(100, 0, 0, false, 0);
 /// AIPerf's name for a request that it gave up.
 const TIMED_OUT: &str = "TimeoutError";
 
@@ -29,7 +29,7 @@ impl Report {
         let all = Decimal::from(self.succeeded) + Decimal::from(self.failed);
         let of_successes = frontend.checked_mul(all)?.checked_div(self.succeeded.into())?;
         let outside = Decimal::ONE.checked_sub(of_successes.checked_div(aiperf)?)?;
-        if outside < LARGE || outside.saturating_mul(aiperf) < WORTH_TELLING {
+        if outside < LARGE || outside.saturating_mul(aiperf) < LEAST_REPORTED {
             return None;
         }
         let seconds = |ms: Decimal| show(ms / Decimal::ONE_THOUSAND);

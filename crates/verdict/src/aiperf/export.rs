@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use perfval_api::text::cut;
-use perfval_api::{Metric, Statistic};
+use perfval_api::{Metric, MetricSource, Statistic};
 use rust_decimal::Decimal;
 
 use super::object::JsonObject;
@@ -165,24 +165,16 @@ fn check_unit(metric: &JsonObject, wanted: &'static str) -> Result<(), ReportErr
     })
 }
 
-/// The unit in which AIPerf 0.11 to 0.13 export a metric.
-fn exported_unit(metric: Metric) -> &'static str {
-    match metric {
-        Metric::OutputTokenThroughput => "tokens/sec",
-        Metric::OutputTokenThroughputPerUser => "tokens/sec/user",
-        Metric::RequestThroughput | Metric::Goodput => "requests/sec",
-        Metric::OutputSequenceLength => "tokens",
-        _ => MILLISECONDS,
-    }
-}
-
 fn metrics(export: &JsonObject) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
     let mut metrics = BTreeMap::new();
     for &metric in Metric::ALL {
-        let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
+        let MetricSource::AIPerf(tag, unit) = metric.source() else {
             continue;
         };
-        check_unit(&found, exported_unit(metric))?;
+        let Some(found) = export.object(tag)? else {
+            continue;
+        };
+        check_unit(&found, unit)?;
         let mut statistics = BTreeMap::new();
         for &statistic in Statistic::ALL {
             if metric.is_rate() && statistic != Statistic::Avg {

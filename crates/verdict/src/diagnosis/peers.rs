@@ -205,7 +205,7 @@ pub fn longest_still<'a, 'b>(workers: &'b [Worker<'a>]) -> Option<&'b Worker<'a>
     (still >= STANDSTILL && own).then_some(worker)
 }
 
-/// That worker, in words; `gpu` as in [`stalled`].
+/// Text about the worker that stood still longest; `gpu` as in [`stalled`].
 pub fn stood_still(workers: &[Worker<'_>], gpu: impl Fn(&Worker<'_>) -> String) -> Option<String> {
     let worker = longest_still(workers)?;
     let (name, still, held) = (worker.name, worker.load.still_seconds, worker.load.still_in_flight);

@@ -18,7 +18,7 @@ pub(super) const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
 /// was taken away during the trial or before (tests/fidelity/recorded.jsonl.gz).
 pub(super) const ON_THE_WAY: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 /// Time outside of the workers (s) up to which it is the frontend's ordinary work: 0.06 in those healthy trials.
-pub(super) const WORTH_TELLING: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
+pub(super) const LEAST_REPORTED: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 /// Mean delay of the frontend's event loop (ms) from which it lacks CPU: a delay that Dynamo itself counts as a stall. 1.0 to
 /// 1.1 on two H200 under any load and fault, 1.3 on the lab; 6.5 with a ninth of a CPU there, which cost 5 % of the
 /// throughput, and 72 to 155 with 3 % of one on the lab.
@@ -62,7 +62,7 @@ fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Op
     };
     if later.restarts != worker.restarts {
         if later.ended_unseen {
-            let unseen = format!("worker {name} restarted, and nobody saw its container end, as after a reboot");
+            let unseen = format!("worker {name} restarted, and its exit was not observed, as after a reboot");
             return Some((Cause::WorkerRestarted, unseen));
         }
         let by_probe =
@@ -209,7 +209,7 @@ fn time_on_the_way(report: &Report, workers: &[Worker<'_>]) -> Option<String> {
     let inside = seconds_in_workers(workers)?;
     let whole = seconds(report.frontend.request_ms).unwrap_or(inside.saturating_add(queued));
     let outside = whole.saturating_sub(inside).max(queued);
-    (outside > whole * ON_THE_WAY && outside > WORTH_TELLING).then(|| {
+    (outside > whole * ON_THE_WAY && outside > LEAST_REPORTED).then(|| {
         let (whole, inside, queued) = (show(whole), show(inside), show(queued));
         format!(
             "a request took {whole} s in the frontend, of which {inside} s in a worker and {queued} s waiting to be sent to one"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perfval_api::text::cut;
 
-use crate::exposition::{self, Sample};
+use crate::exposition::{self, ExpositionLine};
 use crate::number::MOST;
 use crate::workers::{Engine, Reading};
 
@@ -53,7 +53,7 @@ impl Page {
     pub fn line(&mut self, line: &str) {
         let line = line.trim();
         let name = exposition::name(line);
-        let sample = || Sample::read(&line[name.len()..]);
+        let sample = || ExpositionLine::read(&line[name.len()..]);
         if self.add_engine(name, sample) || !name.starts_with("dynamo_component_") {
             return;
         }
@@ -65,7 +65,7 @@ impl Page {
 
     /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
     /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
-    fn add_engine<'a>(&mut self, name: &str, sample: impl Fn() -> Option<Sample<'a>>) -> bool {
+    fn add_engine<'a>(&mut self, name: &str, sample: impl Fn() -> Option<ExpositionLine<'a>>) -> bool {
         let engine = &mut self.rest.engine;
         let (sum, scale) = match name {
             "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
@@ -91,7 +91,7 @@ impl Page {
         true
     }
 
-    fn add_endpoint(&mut self, name: &str, sample: &Sample) {
+    fn add_endpoint(&mut self, name: &str, sample: &ExpositionLine) {
         let sum = match name {
             "dynamo_component_response_bytes_total" => return add(&mut self.rest.bytes, sample.number(1.0)),
             "dynamo_component_request_duration_seconds_sum" => {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
 use super::{Field, GpuReading};
-use crate::exposition::{self, Sample};
+use crate::exposition::{self, ExpositionLine};
 use crate::number::MOST_PER_NODE;
 
 /// Eight GPUs with every series of DCGM are about 200 KB.
@@ -97,7 +97,7 @@ fn take(line: &str, number: usize, gpus: &mut BTreeMap<String, ScrapedGpu>) -> R
     let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
-    let sample = Sample::read(&line[name.len()..]).ok_or(PageError::Malformed(number))?;
+    let sample = ExpositionLine::read(&line[name.len()..]).ok_or(PageError::Malformed(number))?;
     let label = |wanted| sample.label(wanted);
     // A slice of a GPU shows nothing about the whole one, and a switch has no UUID.
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {

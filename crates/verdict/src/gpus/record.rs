@@ -103,7 +103,7 @@ pub struct GpuSummary {
 /// A number with the second since the runner's start at which it was first seen.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The count, the time or the bit mask.
+    /// The count, the time (ms) or the number of an XID error.
     #[serde(deserialize_with = "bounded")]
     pub value: i64,
     /// When; absent: before the trial.

@@ -6,7 +6,7 @@ use super::{Field, GpuReading, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark
 use crate::number::MOST;
 use crate::workers::{MeasuredPhase, Sample, Scrape, WorkerSeries};
 
-/// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
+/// NVML's throttle reasons that no healthy GPU has under load: slowdown by the hardware, heat (software and hardware) and
 /// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
 /// H200.
 pub(crate) const SLOWDOWN: i64 = 0x8 | 0x20 | 0x40 | 0x80;
@@ -29,7 +29,7 @@ pub fn summarize(
     let trial = TrialTimes {
         phase: MeasuredPhase::new(workers, measured),
         idle: idle_seconds(workers),
-        every: every_seconds(gpus).unwrap_or(UNKNOWN_AGE),
+        oldest: interval_seconds(gpus).map_or(UNKNOWN_AGE, |interval| interval.saturating_mul(2)),
     };
     GpuRecord {
         pages,
@@ -39,7 +39,7 @@ pub fn summarize(
 }
 
 /// The median time between two pages that differ; unknown without a third one. The first may have been there for long.
-fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
+fn interval_seconds(gpus: &[GpuSeries]) -> Option<i64> {
     let samples = gpus.iter().flat_map(|gpu| &gpu.samples);
     let seconds: BTreeSet<i64> = samples.map(|sample| sample.0).collect();
     let seconds: Vec<i64> = seconds.into_iter().collect();
@@ -75,8 +75,8 @@ fn idle_through(idle: &BTreeSet<i64>, from: i64, to: i64) -> bool {
 struct TrialTimes {
     phase: MeasuredPhase,
     idle: BTreeSet<i64>,
-    /// Maximum age of a value: DCGM takes it at this interval, and the exporter fetches it at the same.
-    every: i64,
+    /// Maximum age of a value (s): DCGM takes it at an interval, and the exporter fetches it at the same.
+    oldest: i64,
 }
 
 impl TrialTimes {
@@ -134,7 +134,7 @@ impl TrialTimes {
         within
             && match reading.busy_percent() {
                 Some(busy) => busy >= LOADED,
-                None => second - self.every >= self.phase.first,
+                None => second.saturating_sub(self.oldest) >= self.phase.first,
             }
     }
 
@@ -156,7 +156,7 @@ impl TrialTimes {
 
     /// The readings that can only be of idle seconds, however old their values are.
     fn while_idle(&self, samples: &[GpuSample], summary: &mut GpuSummary) {
-        let reach = self.every.saturating_mul(2).saturating_add(1);
+        let reach = self.oldest.saturating_add(1);
         let idle: Vec<GpuSample> = samples
             .iter()
             .skip(1) // How old the first page is, is unknown.
@@ -228,7 +228,7 @@ fn xid(samples: &[GpuSample]) -> Option<Mark> {
     (value != 0).then_some(Mark { value, at })
 }
 
-/// Those of the trial; without any, those since the driver was loaded.
+/// Double-bit errors of the trial, or else those since the driver was loaded.
 fn double_bit_errors(samples: &[GpuSample]) -> Option<Mark> {
     let before = || {
         let mut known = samples.iter().filter_map(|sample| sample.1.get(Field::DoubleBitErrors));

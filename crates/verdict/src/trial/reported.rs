@@ -1,6 +1,6 @@
 //! The rules of a trial that left a report, in their order.
 
-use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome};
+use perfval_api::{Gate, GateOperator, GateResult, Metric, MetricSource, PerfValidationSpec, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
 
 use super::evidence::{Evidence, cpu_shortage, lost};
@@ -193,41 +193,43 @@ impl ReportedTrial<'_> {
         let mut gates = self.spec.gates.iter().zip(self.judged);
         let (Gate { name, metric, .. }, _) = gates.find(|(_, judged)| judged.unmeasured)?;
         let workers = self.workers.len();
-        let text = match metric {
-            Metric::SlowestWorkerPercent | Metric::BaselinePercent | Metric::MemoryBandwidthPercent
+        let text = match metric.source() {
+            MetricSource::Peers | MetricSource::Baseline | MetricSource::EngineEstimate
                 if self.evidence.record.abridged.contains(&Part::Workers) =>
             {
                 format!(
                     "gate {name} needs the workers' metrics, which this record lacks (AIPerf's export alone has none)"
                 )
             }
-            Metric::SlowestWorkerPercent if workers < 2 => {
+            MetricSource::Peers if workers < 2 => {
                 format!("gate {name} compares workers with each other, and there is {workers}")
             }
-            Metric::SlowestWorkerPercent | Metric::BaselinePercent
+            MetricSource::Peers | MetricSource::Baseline
                 if self.workers.iter().any(|worker| worker.load.samples == 0) =>
             {
                 format!(
                     "gate {name} needs the metrics of every worker, and not every worker answered on its metrics port"
                 )
             }
-            Metric::MemoryBandwidthPercent if self.workers.iter().all(|worker| worker.load.samples == 0) => {
+            MetricSource::EngineEstimate if self.workers.iter().all(|worker| worker.load.samples == 0) => {
                 format!("gate {name} needs the workers' metrics, and no worker answered on its metrics port")
             }
-            Metric::SlowestWorkerPercent => format!(
+            MetricSource::Peers => format!(
                 "gate {name} needs the workers' own time between tokens in at least 4 windows of 2 s: their engines do not \
                  report it (vLLM does), or the trial was too short"
             ),
-            Metric::BaselinePercent => format!(
+            MetricSource::Baseline => format!(
                 "gate {name} needs the workers' own time between tokens: their engines do not report it (vLLM does), or the \
                  trial was too short"
             ),
-            Metric::MemoryBandwidthPercent => format!(
+            MetricSource::EngineEstimate => format!(
                 "gate {name} needs a GPU whose bandwidth is known ({}), and engines that estimate their memory traffic: vLLM \
                  does with --enable-mfu-metrics in workload.dynamo.worker.args",
                 self.evidence.product.unwrap_or("its product is not")
             ),
-            _ => format!("AIPerf did not report the metric of gate {name}"),
+            MetricSource::AIPerf(..) | MetricSource::OwnPast => {
+                format!("AIPerf did not report the metric of gate {name}")
+            }
         };
         Some((Cause::MetricMissing, text))
     }

@@ -2,7 +2,7 @@
 //! Here the distances themselves are weighed, gate by gate, by Wald's test between a mean clearly above the gate and
 //! one clearly below.
 
-use perfval_api::{Gate, GateMode, Metric, Statistic, TrialOutcome};
+use perfval_api::{Gate, GateMode, MetricNoise, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
 
 use super::finished::{Finished, NEAR};
@@ -37,19 +37,8 @@ pub(crate) fn margins(gates: &[Gate], judged: &[JudgedGate]) -> Vec<Decimal> {
 
 /// Returns true if noise moves it a little in every trial, rather than much in some.
 pub(super) fn is_average(gate: &Gate) -> bool {
-    use Metric::{
-        InterTokenLatency, OutputTokenThroughput, OutputTokenThroughputPerUser, RequestLatency, RequestThroughput,
-        TimeToFirstToken, TimeToSecondToken,
-    };
-    let of_the_trial = [OutputTokenThroughput, RequestThroughput];
-    let of_requests = [
-        OutputTokenThroughputPerUser,
-        TimeToFirstToken,
-        TimeToSecondToken,
-        InterTokenLatency,
-        RequestLatency,
-    ];
-    of_the_trial.contains(&gate.metric) || (gate.statistic == Statistic::Avg && of_requests.contains(&gate.metric))
+    let is_mean = gate.metric.is_rate() || gate.statistic == Statistic::Avg;
+    is_mean && gate.metric.noise() != MetricNoise::Unknown
 }
 
 /// Number of gates on averages in these trials.

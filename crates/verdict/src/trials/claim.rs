@@ -1,9 +1,7 @@
 //! Change that a pass rules out: the same run would have failed with it. Without enough earlier runs the statement names the
 //! noise for which it holds.
 
-use perfval_api::{
-    Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule,
-};
+use perfval_api::{Gate, GateMode, GateOperator, MetricNoise, PerfValidationSpec, PerfValidationStatus, TrialRule};
 
 use super::averages::{ALIKE, is_average, spread};
 use super::failing::Decided;
@@ -70,36 +68,16 @@ pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) ->
             operator: gate.operator,
             averages: averages.len(),
         };
-        let earlier = Some(status).filter(|_| varies_as_the_throughput(gate));
+        let earlier = Some(status).filter(|_| gate.metric.noise() == MetricNoise::AsThroughput);
         let (percent, assumed) = change(&decided, &margins, earlier)?;
         Some(Claim { gate, percent, assumed })
     };
-    let mut documented = averages
-        .iter()
-        .enumerate()
-        .filter(|(_, gate)| varies_as_documented(gate));
+    let is_documented = |gate: &Gate| match gate.metric.noise() {
+        MetricNoise::AsThroughput | MetricNoise::Bounded => true,
+        MetricNoise::OnAverage | MetricNoise::Unknown => false,
+    };
+    let mut documented = averages.iter().enumerate().filter(|(_, gate)| is_documented(gate));
     documented.find_map(claim)
-}
-
-/// Under a fixed number of requests in flight, times of whole requests and of their tokens vary as the throughput does. The
-/// mean time to the first token varies by 10 to 30 %, and no page bounds it.
-fn varies_as_documented(gate: &Gate) -> bool {
-    match gate.metric {
-        Metric::OutputTokenThroughput | Metric::RequestThroughput => true,
-        Metric::OutputTokenThroughputPerUser | Metric::RequestLatency | Metric::InterTokenLatency => {
-            gate.statistic == Statistic::Avg
-        }
-        _ => false,
-    }
-}
-
-/// Earlier runs keep the noise of the throughput. In recorded trials of the lab the latency of whole requests varied as much (3.6
-/// and 3.8 %), and times between tokens more (4.9 %).
-fn varies_as_the_throughput(gate: &Gate) -> bool {
-    matches!(
-        gate.metric,
-        Metric::OutputTokenThroughput | Metric::RequestThroughput | Metric::RequestLatency
-    )
 }
 
 /// The change of what these distances show with which 95 of 100 runs fail (percent), and the noise if it is assumed. `earlier`:

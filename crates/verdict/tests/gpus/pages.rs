@@ -112,6 +112,22 @@ fn counters_that_go_backwards_are_no_growth() {
     assert_eq!(record.gpus[0].xid, Some(mark(94, 3)));
 }
 
+/// DCGM takes a value every ten seconds, and the exporter fetches it every ten seconds: it is up to twenty seconds old.
+#[test]
+fn without_a_series_of_the_load_a_value_counts_only_if_it_is_younger_than_the_phase() {
+    let mut recorder = Recorder::new("perf");
+    for second in (0..100).step_by(10) {
+        // The value of 20 s may be from before the phase, which begins at 5 s.
+        let clock = if second <= 20 { 300 + second } else { 1900 + second };
+        let text = format!("DCGM_FI_DEV_SM_CLOCK{{UUID=\"{}\"}} {clock}\n", UUIDS[0]);
+        recorder.add(second, read(text.as_bytes()).expect("a page"));
+    }
+    let (pages, errors, series) = recorder.finish();
+    let record = summarize(pages, errors, &series, &workers(100, 5, 95), None);
+    // The pages of 30 to 90 s.
+    assert_eq!((record.gpus[0].readings, record.gpus[0].sm_mhz), (7, Some(1960)));
+}
+
 #[test]
 fn recordings_come_back_as_they_were_stored() {
     let gpus = read(page().as_bytes()).expect("a page");

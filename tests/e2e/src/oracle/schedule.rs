@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Toleration;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, PostParams};
 use perfval_api::{Allocation, AllocationMode, PerfValidation, PlacementStatus, PlanDetails};
-use perfval_run::dynamo::names::{FRONTEND, WORKER};
+use perfval_run::names::dynamo::{FRONTEND, WORKER};
 use perfval_run::{Run, Settings, build, dynamo};
 use perfval_sizing::Plan;
 use serde_json::{Value, json};

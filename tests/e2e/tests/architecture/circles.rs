@@ -1,11 +1,10 @@
-//! Files that import each other, directly or around several corners.
+//! Files or folders that import each other, directly or around several corners.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use petgraph::algo::tarjan_scc;
-use petgraph::graph::DiGraph;
+use petgraph::graphmap::DiGraphMap;
 
 use super::imports::{Imports, imports};
 use super::tree::{Sources, Tree};
@@ -18,22 +17,40 @@ pub struct Circle {
     pub imports: Vec<(PathBuf, PathBuf, Vec<String>)>,
 }
 
-/// The circles of the crate whose `lib.rs` or `main.rs` is `root`.
+/// The circles of files of the crate whose `lib.rs` or `main.rs` is `root`.
 pub fn circles(root: &Path, sources: &Sources) -> Vec<Circle> {
-    let imports = imports(&Tree::read(root, sources));
-    let mut graph = DiGraph::<&Path, ()>::new();
-    let files: BTreeMap<&Path, _> = sources
-        .keys()
-        .map(|file| (file.as_path(), graph.add_node(file)))
-        .collect();
-    for (from, targets) in &imports {
-        for to in targets.keys() {
-            graph.add_edge(files[from.as_path()], files[to.as_path()], ());
+    circles_in(&imports(&Tree::read(root, sources)))
+}
+
+/// The circles of modules of the crate, each with all files below it.
+pub fn folder_circles(root: &Path, sources: &Sources) -> Vec<Circle> {
+    let parent = root.parent().unwrap_or(root);
+    let folder = |file: &Path| {
+        let below = file.strip_prefix(parent).unwrap_or(file);
+        let first = below
+            .components()
+            .next()
+            .map_or(below, |first| Path::new(first.as_os_str()));
+        parent.join(first.with_extension(""))
+    };
+    let mut merged = Imports::new();
+    for (from, targets) in &imports(&Tree::read(root, sources)) {
+        for (to, names) in targets.iter().filter(|(to, _)| folder(to) != folder(from)) {
+            let into = merged.entry(folder(from)).or_default().entry(folder(to)).or_default();
+            into.extend(names.iter().cloned());
         }
     }
+    circles_in(&merged)
+}
+
+fn circles_in(imports: &Imports) -> Vec<Circle> {
+    let edges = imports
+        .iter()
+        .flat_map(|(from, targets)| targets.keys().map(move |to| (from.as_path(), to.as_path())));
+    let graph = DiGraphMap::<&Path, ()>::from_edges(edges);
     let groups = tarjan_scc(&graph).into_iter().filter(|group| group.len() > 1);
     let mut circles: Vec<_> = groups
-        .map(|group| Circle::of(group.into_iter().map(|node| graph[node].to_owned()).collect(), &imports))
+        .map(|group| Circle::of(group.into_iter().map(Path::to_owned).collect(), imports))
         .collect();
     circles.sort_by(|one, other| one.modules.cmp(&other.modules));
     circles

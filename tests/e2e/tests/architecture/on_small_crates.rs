@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::circles::circles;
+use super::circles::{circles, folder_circles};
 
 /// The circles of a crate, each as its files.
 fn found(files: &[(&str, &str)]) -> Vec<Vec<String>> {
@@ -47,6 +47,25 @@ fn a_circle_is_found_and_named_with_what_is_imported() {
             "circle of 3 modules: a.rs, b.rs, c.rs\n  a.rs imports B, other from b.rs\n  b.rs imports C from c.rs\n  \
              c.rs imports A from a.rs\n"
         ]
+    );
+}
+
+#[test]
+fn folders_are_in_a_circle_although_no_files_are() {
+    let files = [
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "mod one; mod two;"),
+        ("a/one.rs", "use crate::b::B; pub struct One;"),
+        ("a/two.rs", "pub struct Two;"),
+        ("b.rs", "use crate::a::two::Two; pub struct B;"),
+    ];
+    clean(&files);
+    let sources = files.map(|(path, text)| (path.into(), text.to_owned())).into();
+    let circles = folder_circles(Path::new("lib.rs"), &sources);
+    let reported: Vec<_> = circles.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reported,
+        ["circle of 2 modules: a, b\n  a imports B from b\n  b imports Two from a\n"]
     );
 }
 

@@ -21,8 +21,8 @@ pub struct PerfValidationPolicyStatus {
     pub fresh_percent: Option<i64>,
     /// GPU minutes of this policy's validations since midnight (UTC), without deleted ones.
     pub gpu_minutes_today: Option<i64>,
-    /// Estimated time at which every node has a fresh verdict. Absent if no node is due, nothing may start, a due node
-    /// cannot be validated, or no validation has measured.
+    /// Estimated time at which every node that can be validated has a fresh verdict. Absent if none is due, nothing may
+    /// start, or no validation has measured.
     pub expected_completion_time: Option<DateTime<Utc>>,
     /// At most 32 environments, those with most nodes first. Only nodes of one environment are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub struct PerfValidationPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub outliers: Vec<Outlier>,
-    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no outlier may be Actionable.
+    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no node may be Actionable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -139,7 +139,8 @@ pub enum OutlierReason {
     IntoStaticStr
 )]
 pub enum OutlierConfidence {
-    /// The newest run is slow. It may be chance until runs in new deployments confirm it.
+    /// The newest run is slow. It may be chance until runs in new deployments confirm it. A loss of a whole node may be one of all nodes until
+    /// three others were measured.
     Suspected,
     /// Two runs in new deployments are slow too, or several runs show that it became slower.
     Confirmed,

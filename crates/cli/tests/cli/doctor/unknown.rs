@@ -80,5 +80,5 @@ async fn an_object_that_this_program_cannot_parse_is_no_gap() {
     desk.server.put(object);
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
-    answer.prints("✓  PerfValidations are known, as this program knows them\n");
+    answer.prints("✓  the cluster serves PerfValidations in this program's version\n");
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
 use kube::runtime::watcher::Event;
-use perfval_run::dynamo::names::{FRONTEND, WORKER};
+use perfval_run::names::dynamo::{FRONTEND, WORKER};
 use perfval_run::observed::{Need, Probe};
 use perfval_run::{Effect, Needs, Observed, Run, build, names};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perfval_run::build::PackedTrial;
 use perfval_run::observed::Need;
-use perfval_run::{Needs, Run, build, job, names};
+use perfval_run::{Needs, Run, job, names};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use perfval_testkit::trial;
@@ -109,7 +109,7 @@ async fn a_log_that_begins_within_a_character_is_read() {
     world.put_trial(Some("?"));
     let pod = format!("{}-abcde", names::trial_job(&world.run_id(), 1));
     let log = [b"\xa4\n".as_slice(), trial::log(world.record(1)).as_bytes()].concat();
-    world.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
+    world.server.set_log(NAMESPACE, &pod, names::AIPERF_CONTAINER, log);
     let seen = world.observe(Need::Results).await;
     assert!(seen.packed_trials[&1].present().is_some(), "{:?}", seen.packed_trials);
 }
@@ -281,7 +281,7 @@ async fn progress_of_a_running_trial_is_read_from_its_log_and_not_every_time() {
         progress.line(&nonce)
     };
     let log = line(7) + "AIPerf says something\n" + &line(9);
-    world.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
+    world.server.set_log(NAMESPACE, &pod, names::AIPERF_CONTAINER, log);
     let read = async || {
         let seen = world.observe(Need::Trial).await;
         let progress = seen.trial.present().expect("it is read").progress.clone();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_run::dynamo::names::{MAIN, WORKER};
+use perfval_run::names::dynamo::{MAIN, WORKER};
 use perfval_run::observed::{Need, PodEvent};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;

@@ -8,7 +8,7 @@ use crate::build::claim_template::GPU;
 use crate::build::meta::{own_labels, pod_metadata};
 use crate::build::model::{cache_mount, cache_volume, reader_env};
 use crate::build::pod::{non_empty, ours_win, pin, templated, templated_container, var};
-use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
+use crate::names::dynamo::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
 
 /// Puts the driver libraries of GKE's device plugin, which comes without environment (aicr #2044), behind what the image

@@ -14,10 +14,10 @@ use perfval_verdict::trial::{self, Evidence, JudgedTrial, cpu_shortage};
 
 use crate::attendance::Limit;
 use crate::diagnosis::ended::removed;
-use crate::diagnosis::secret::Redactor;
 use crate::observed::TrialSeen;
 use crate::pass::Pass;
-use crate::{build, job, names, patience};
+use crate::secret::Redactor;
+use crate::{job, names, patience};
 
 /// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
 const LOG_GRACE: Duration = Duration::from_secs(15);
@@ -155,7 +155,7 @@ fn state<T>(framed: &Framed<T>) -> String {
 
 fn termination_message(trial: &TrialSeen) -> Option<&str> {
     let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
-    let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
+    let aiperf = statuses.iter().find(|status| status.name == names::AIPERF_CONTAINER)?;
     aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
 }
 
@@ -171,7 +171,7 @@ mod tests {
         let outcome = Outcome::Failure(Failure::TimedOut { seconds: 9 });
         let record = json!({"nonce": "n", "exitCode": 0, "outcome": outcome, "abridged": abridged});
         let message = record.to_string();
-        let aiperf = json!({"name": build::AIPERF_CONTAINER, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        let aiperf = json!({"name": names::AIPERF_CONTAINER, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
             "state": {"terminated": {"exitCode": 0, "message": message}}});
         let pod = json!({"status": {"containerStatuses": [aiperf]}});
         TrialSeen {

@@ -10,10 +10,10 @@ use perfval_verdict::saved::SavedRun;
 
 use crate::build;
 use crate::decision::Event;
-use crate::diagnosis::secret::Redactor;
 use crate::interruption;
 use crate::norms::norms;
 use crate::pass::{Pass, Step};
+use crate::secret::Redactor;
 use crate::{status, time};
 
 /// Pauses between two reads of results that cannot be read.

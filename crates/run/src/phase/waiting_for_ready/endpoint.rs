@@ -6,10 +6,10 @@ use perfval_api::{Finding, Reason, RunFailure, Why, text};
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
-use crate::diagnosis::obstacle::{Obstacle, Response};
 use crate::diagnosis::pods::Trouble;
-use crate::dynamo::names::{FRONTEND_PORT, frontend_service};
+use crate::names::dynamo::{FRONTEND_PORT, frontend_service};
 use crate::observed::{Probe, ProbeAnswer};
+use crate::obstacle::{Obstacle, Response};
 use crate::pass::{Pass, Step};
 use crate::phase::benchmarking;
 use crate::readiness::Pods;
@@ -126,7 +126,7 @@ fn record(pass: &mut Pass<'_>, why: &Why) {
     pass.status.state.unanswered = Some(RunFailure { reason, message });
 }
 
-/// How long every component has been ready, while the operator looked: it asked for no completion in between.
+/// Time for which every component has been ready, while the operator looked: it requested no completion in between.
 fn silent_for(pass: &Pass<'_>) -> Duration {
     let ready = pass.status.state.ready_since;
     ready.map_or(Duration::ZERO, |ready| pass.attended_since(ready))

@@ -129,13 +129,9 @@ impl Story {
                 let turns = queue::plan(
                     &line,
                     |_| None,
-                    |_, spec, others| {
-                        let held = if self.endless {
-                            &HeldNodes::default()
-                        } else {
-                            others.held
-                        };
-                        fleet.choose(inventory.for_run(), spec, held, others.granted)
+                    |_, spec, held, granted| {
+                        let held = if self.endless { &HeldNodes::default() } else { held };
+                        fleet.choose(inventory.for_run(), spec, held, granted)
                     },
                 );
                 let own = turns.into_iter().find(|(of, _)| of.position.uid() == run.uid());

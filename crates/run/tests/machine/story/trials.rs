@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_run::build::PackedTrial;
-use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::observed::TrialSeen;
+use perfval_run::secret::Redactor;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
 use perfval_testkit::trial as recorded;

@@ -74,7 +74,7 @@ pub fn slowest(compared: &[Compared]) -> Option<String> {
     };
     let seen = in_words(worker, &slow);
     Some(format!(
-        "{seen}; too uneven a trial to tell it from its peers beyond doubt"
+        "{seen}; the trial was too uneven to be sure that it differs from its peers"
     ))
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Adds the measurement of a finished run. Of two measurements of one node it keeps the preferred one: a policy's run stays for
-    /// 14 days.
+    /// Adds the measurement of a finished run. Of two measurements of one node it keeps the preferred one. Two that wait are hardly
+    /// 14 days apart, so the `maxAge` of a policy does not matter.
     pub(crate) fn add(&self, object: &PerfValidation, status: &PerfValidationStatus) {
         if let Some(measured) = Measurement::read(object, status) {
             self.insert(measured);
@@ -45,7 +45,7 @@ impl Measured {
         let mut waiting = self.waiting.lock();
         let key = measurement_key(&measured);
         let earlier = waiting.get(&key);
-        if earlier.is_some_and(|earlier| !is_preferred(&measured, earlier)) {
+        if earlier.is_some_and(|earlier| !is_preferred(&measured, earlier, |_| None)) {
             return;
         }
         waiting.insert(key, measured);

@@ -22,8 +22,8 @@ impl Response {
     pub fn explanation(self) -> &'static str {
         match self {
             Self::GiveUp => "Error",
-            Self::SizeAgain => "sizing up to three times, then Error",
-            Self::SizeOnceMore => "sizing, once, then Error",
+            Self::SizeAgain => "sizing again up to three times, then Error",
+            Self::SizeOnceMore => "sizing again once, then Error",
             Self::Wait => "Error after the time-out",
         }
     }
@@ -152,7 +152,7 @@ obstacles! {
     NoGPUInContainer {
         reason: NoGPUInContainer, response: GiveUp, patience: 0,
         seen: "`Failed to infer device type`",
-        remedy: "check with nvidia-smi in a pod with a claim that driver and CDI or device plugin inject the GPU",
+        remedy: "run nvidia-smi in a pod with a claim; if it shows no GPU, repair driver, CDI or device plugin",
     }
     /// Another process uses the GPU's memory.
     GPUMemoryTaken {
