@@ -1,7 +1,7 @@
 //! Words of enums that derive `IntoStaticStr`.
 
 use crate::fleet::{BaselineMetricName, DueReason, OutlierReason};
-use crate::{AccessMode, GateOperator, ImagePullPolicy, Metric, Phase, Verdict};
+use crate::{AccessMode, GateOperator, ImagePullPolicy, Leftovers, Metric, Phase, TrialOutcome, Verdict};
 
 macro_rules! words {
     ($($name:ident),+) => {
@@ -20,8 +20,10 @@ words!(
     DueReason,
     GateOperator,
     ImagePullPolicy,
+    Leftovers,
     Metric,
     OutlierReason,
     Phase,
+    TrialOutcome,
     Verdict
 );

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kube::api::{Api, ListParams, PostParams};
-use kube::core::{PartialObjectMeta, Request, Resource, request};
+use kube::core::{Request, Resource, request};
 use perfval_api::meta::FIELD_MANAGER;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
@@ -27,12 +27,10 @@ const LIST_BYTES: usize = 32 << 20;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;
 
-/// Builds the request for a page.
 type BuildPage = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
 
-/// Form of a list.
 #[derive(Clone, Copy)]
-struct ListForm {
+pub(crate) struct ListForm {
     build: BuildPage,
     /// Bytes of all pages beyond which the list fails.
     most_bytes: usize,
@@ -41,10 +39,20 @@ struct ListForm {
 }
 
 /// Every page of whole objects.
-const ALL: ListForm = ListForm {
+pub(crate) const ALL: ListForm = ListForm {
     build: Request::list,
     most_bytes: usize::MAX,
     ends_early: false,
+};
+/// Every page of metadata: annotations may have 256 KiB in each object.
+pub(crate) const METADATA: ListForm = ListForm {
+    build: Request::list_metadata,
+    ..ALL
+};
+/// The first page, of at most `params.limit` objects, and fewer if they have many bytes.
+pub(crate) const FIRST: ListForm = ListForm {
+    ends_early: true,
+    ..ALL
 };
 
 tokio::task_local! {
@@ -67,8 +75,8 @@ pub(crate) fn look_left() -> Duration {
 /// The limit of a call, and its failure.
 fn bound(limit: Duration) -> (Duration, CallFailure) {
     match look_left() {
-        left if left < limit => (left, CallFailure::LookOver { after: LOOK }),
-        _ => (limit, CallFailure::TimedOut { after: limit }),
+        left if left < limit => (left, CallFailure::LookOver(LOOK)),
+        _ => (limit, CallFailure::TimedOut(limit)),
     }
 }
 
@@ -78,7 +86,6 @@ impl Cluster {
         self.bounded_by(PATIENCE, call).await
     }
 
-    /// A call with a deadline.
     pub(crate) async fn bounded_by<T>(
         &self,
         limit: Duration,
@@ -113,62 +120,9 @@ impl Cluster {
         self.list_as(form, api.resource_url(), params, (), reduce).await
     }
 
-    /// A consistent list of metadata, in pages: annotations may have 256 KiB in each object.
-    pub(crate) async fn list_metadata<T>(
-        &self,
-        url: &str,
-        params: ListParams,
-        mut reduce: impl FnMut(PartialObjectMeta) -> Option<T>,
-    ) -> Result<Vec<T>, CallFailure> {
-        let form = ListForm {
-            build: Request::list_metadata,
-            ..ALL
-        };
-        let reduce = |(): &mut (), object| reduce(object);
-        let listed = self.list_as(form, url, params, (), reduce).await;
-        listed.map(|listed| listed.items)
-    }
-
-    /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
-    pub(crate) async fn list_reduced<K: DeserializeOwned, T>(
-        &self,
-        url: &str,
-        params: ListParams,
-        mut reduce: impl FnMut(K) -> Option<T>,
-    ) -> Result<Vec<T>, CallFailure> {
-        let reduce = |(): &mut (), object: K| reduce(object);
-        let listed = self.list_versioned(url, params, (), reduce).await;
-        listed.map(|listed| listed.items)
-    }
-
-    /// The same with its version. `state` is that of `reduce`. Each attempt has a copy, so that the pages of an expired list leave
-    /// nothing in it.
-    pub(crate) async fn list_versioned<K: DeserializeOwned, T, S: Clone>(
-        &self,
-        url: &str,
-        params: ListParams,
-        state: S,
-        reduce: impl FnMut(&mut S, K) -> Option<T>,
-    ) -> Result<Listed<T>, CallFailure> {
-        self.list_as(ALL, url, params, state, reduce).await
-    }
-
-    /// The first page of a list, of at most `params.limit` objects, and fewer if they have many bytes.
-    pub(crate) async fn list_first<K: DeserializeOwned, T>(
-        &self,
-        url: &str,
-        params: ListParams,
-        mut reduce: impl FnMut(K) -> Option<T>,
-    ) -> Result<Listed<T>, CallFailure> {
-        let form = ListForm {
-            ends_early: true,
-            ..ALL
-        };
-        let reduce = |(): &mut (), object: K| reduce(object);
-        self.list_as(form, url, params, (), reduce).await
-    }
-
-    async fn list_as<K: DeserializeOwned, T, S: Clone>(
+    /// A consistent list in a form. Each page is reduced before the next one is read. `state` is that of `reduce`: each attempt has a
+    /// copy, so that the pages of an expired list leave nothing in it.
+    pub(crate) async fn list_as<K: DeserializeOwned, T, S: Clone>(
         &self,
         form: ListForm,
         url: &str,
@@ -236,7 +190,6 @@ impl Cluster {
     }
 }
 
-/// Parameters of a creation.
 pub(crate) fn creation(dry_run: bool) -> PostParams {
     PostParams {
         dry_run,

@@ -50,6 +50,11 @@ pub fn fault(error: &serde_saphyr::Error) -> String {
     text.replace(", set DuplicateKeyPolicy in Options if acceptable", "")
 }
 
+/// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a source.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

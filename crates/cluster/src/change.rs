@@ -1,63 +1,74 @@
 //! Changes of the cluster, each with the remedy for its failure.
 
-use perfval_api::Reason;
+use perfval_api::Word;
+use perfval_run::Event;
 
-/// A change with the explanation of its failure and its remedy.
+/// An event with its word and its remedy, such as a change that failed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct EventWord {
     /// Name in metrics, and action of the Event. A released name never changes.
     pub name: &'static str,
-    /// Reason in conditions and Events.
-    pub reason: Reason,
-    /// Description of the failed call.
+    /// Word in conditions and Events.
+    pub word: Word,
+    /// Explanation of the event.
     pub why: &'static str,
-    /// Remedy if the failure stays.
+    /// Remedy, for a failure that stays.
     pub remedy: &'static str,
 }
 
-pub(crate) const CREATE: Change = Change {
+impl EventWord {
+    /// Warning Event with this text.
+    pub fn warning(&self, note: impl Into<String>) -> Event {
+        Event {
+            warning: true,
+            reason: self.word,
+            action: self.name.into(),
+            note: note.into(),
+        }
+    }
+}
+
+pub(crate) const CREATE: EventWord = EventWord {
     name: "Create",
-    reason: Reason::CallFailed,
+    word: Word::CallFailed,
     why: "The operator cannot create an object of the run.",
     remedy: "allow the namespace (`kubectl perfval doctor`), or lift the quota or policy in the message",
 };
 
-pub(crate) const NAME_TAKEN: Change = Change {
+pub(crate) const NAME_TAKEN: EventWord = EventWord {
     name: "NameTaken",
-    reason: Reason::NameTaken,
+    word: Word::Refused,
     why: "An object with the name that the run needs is in the way.",
     remedy: "do what the message shows",
 };
 
-pub(crate) const DELETE: Change = Change {
+pub(crate) const DELETE: EventWord = EventWord {
     name: "Delete",
-    reason: Reason::CallFailed,
+    word: Word::CallFailed,
     why: "The operator cannot delete an object of the run, so its GPUs may stay taken.",
     remedy: "allow the namespace again (`kubectl perfval doctor`), or lift the policy",
 };
 
-pub(crate) const FINALIZER: Change = Change {
+pub(crate) const FINALIZER: EventWord = EventWord {
     name: "Finalizer",
-    reason: Reason::CallFailed,
+    word: Word::CallFailed,
     why: "The operator cannot set or remove the finalizer.",
     remedy: "let the operator patch PerfValidations (config/rbac), or lift the webhook or policy",
 };
 
-pub(crate) const SAVE_RESULTS: Change = Change {
+pub(crate) const SAVE_RESULTS: EventWord = EventWord {
     name: "SaveResults",
-    reason: Reason::CallFailed,
+    word: Word::CallFailed,
     why: "The operator cannot write the results ConfigMap: a right, a quota, or its size.",
     remedy: "allow the namespace (`kubectl perfval doctor`), or lift the quota; after 120 s the verdict stands without full results",
 };
 
-pub(crate) const RECORD_STATUS: Change = Change {
+pub(crate) const RECORD_STATUS: EventWord = EventWord {
     name: "RecordStatus",
-    reason: Reason::CallFailed,
+    word: Word::CallFailed,
     why: "The operator cannot write the status: a right, or an old CRD.",
     remedy: "apply CRD (config/crd) and rights (config/rbac) of the operator's version",
 };
 
-impl Change {
-    /// Changes, for the documentation.
-    pub const ALL: [&'static Self; 6] = [&CREATE, &NAME_TAKEN, &DELETE, &FINALIZER, &SAVE_RESULTS, &RECORD_STATUS];
-}
+/// Changes, for the documentation.
+pub const CHANGES: [&EventWord; 6] = [&CREATE, &NAME_TAKEN, &DELETE, &FINALIZER, &SAVE_RESULTS, &RECORD_STATUS];

@@ -2,33 +2,25 @@ use std::fmt;
 use std::time::Duration;
 
 use kube::core::Status;
-use perfval_api::Reason;
 
-use crate::cause::without_secrets;
-use crate::change::{self, Change};
+use crate::cause::{chain, without_secrets};
+use crate::change::{self, EventWord};
 
 /// A change that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // each text shows what the fields are
 pub enum Error {
     /// A call failed.
     #[error("{call}: {failure}; {}", failure.advice())]
     Failed {
-        /// The change that needed it.
-        change: &'static Change,
-        /// Its verb and object.
+        change: &'static EventWord,
         call: String,
-        /// The answer.
         failure: CallFailure,
     },
     /// An object of the same name is in the way.
     #[error("create {object}: it exists and {fault}")]
-    NameTaken {
-        /// Its kind and `namespace/name`.
-        object: String,
-        /// The reason why the run cannot use it, and the remedy.
-        fault: String,
-    },
+    NameTaken { object: String, fault: String },
 }
 
 /// Response that a failed change needs.
@@ -44,7 +36,7 @@ pub enum Class {
 
 impl Error {
     /// A change whose call failed, such as `create Job perf/pv-1-t1`.
-    pub(crate) fn failed(change: &'static Change, call: String, failure: CallFailure) -> Self {
+    pub(crate) fn failed(change: &'static EventWord, call: String, failure: CallFailure) -> Self {
         Self::Failed { change, call, failure }
     }
 
@@ -60,13 +52,8 @@ impl Error {
         Self::failed(&change::RECORD_STATUS, call, failure)
     }
 
-    /// Reason for conditions and Events.
-    pub fn reason(&self) -> Reason {
-        self.change().reason
-    }
-
     /// Change that failed, for metrics.
-    pub fn change(&self) -> &'static Change {
+    pub fn change(&self) -> &'static EventWord {
         match self {
             Self::Failed { change, .. } => change,
             Self::NameTaken { .. } => &change::NAME_TAKEN,
@@ -88,16 +75,10 @@ impl Error {
 /// Reason why a call gave no result.
 #[derive(Debug)]
 pub enum CallFailure {
-    /// No answer in time; a write may have happened nevertheless.
-    TimedOut {
-        /// The limit.
-        after: Duration,
-    },
-    /// No answer by the end of the look that it belongs to.
-    LookOver {
-        /// Time-out of the look.
-        after: Duration,
-    },
+    /// No answer within this time; a write may have happened nevertheless.
+    TimedOut(Duration),
+    /// No answer by the end of the look that it belongs to, which has this time-out.
+    LookOver(Duration),
     /// The API server's refusal, or a broken connection.
     Call(kube::Error),
 }
@@ -107,7 +88,7 @@ impl CallFailure {
     pub(crate) fn refusal(&self) -> Option<&Status> {
         match self {
             Self::Call(kube::Error::Api(status)) => Some(status),
-            Self::Call(_) | Self::TimedOut { .. } | Self::LookOver { .. } => None,
+            Self::Call(_) | Self::TimedOut(_) | Self::LookOver(_) => None,
         }
     }
 
@@ -174,7 +155,7 @@ impl CallFailure {
         match (self, self.code()) {
             (_, Some(409)) => Class::Conflict,
             // 401: a token may be between two rotations.
-            (_, Some(401 | 408 | 429 | 500..)) | (Self::TimedOut { .. } | Self::LookOver { .. }, _) => Class::Transient,
+            (_, Some(401 | 408 | 429 | 500..)) | (Self::TimedOut(_) | Self::LookOver(_), _) => Class::Transient,
             (_, Some(_)) => Class::Permanent,
             (Self::Call(kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) | kube::Error::HttpError(_)), _) => {
                 Class::Permanent
@@ -199,9 +180,9 @@ impl CallFailure {
 impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut { after } => write!(f, "no result within {} s", after.as_secs()),
+            Self::TimedOut(after) => write!(f, "no result within {} s", after.as_secs()),
             // Not how long this call had: a text that differs from look to look would be a status write each time.
-            Self::LookOver { after } => write!(f, "no result within the {} s of one look", after.as_secs()),
+            Self::LookOver(after) => write!(f, "no result within the {} s of one look", after.as_secs()),
             Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
             Self::Call(error) => f.write_str(&without_secrets(error).unwrap_or_else(|| chain(error))),
         }
@@ -211,18 +192,6 @@ impl fmt::Display for CallFailure {
 /// Returns true if a refusal contains the name of the object that it is about.
 fn has_name(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
-}
-
-/// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a
-/// source.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 /// Returns `None` if the object of a change is gone, or has changed since the caller read it. That is no failure.
@@ -270,8 +239,8 @@ mod tests {
         for (code, class) in classes {
             assert_eq!(answer(code).class(), class, "{code}");
         }
-        let after = Duration::from_secs(10);
-        assert_eq!(CallFailure::TimedOut { after }.class(), Class::Transient);
+        let late = CallFailure::TimedOut(Duration::from_secs(10));
+        assert_eq!(late.class(), Class::Transient);
     }
 
     #[test]

@@ -21,7 +21,6 @@ pub(crate) struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// A recorder for this reporter.
     pub(crate) fn new(client: Client, reporter: Reporter) -> Self {
         let first = Recorder::new(client.clone(), reporter.clone());
         Self {
@@ -31,7 +30,6 @@ impl EventRecorder {
         }
     }
 
-    /// Recorder for one more Event.
     pub(crate) fn next(&self) -> Recorder {
         let mut current = self.current.lock();
         if current.1 >= MOST_KEPT {

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use crate::call::{Listed, PATIENCE, Read, look_left, read, seen};
+use crate::call::{ALL, Listed, PATIENCE, Read, look_left, read, seen};
 use crate::followed::{Arrivals, Counted, Followed, Kinds, LookTurn, Shared, drop_when_idle, object_key};
 use crate::{CallFailure, Cluster};
 
@@ -148,7 +148,6 @@ fn follow(cluster: &Cluster) -> Followed {
     }
 }
 
-/// Follows all kinds for ever.
 async fn follow_all(cluster: &Cluster, kinds: &Kinds) {
     // One list at a time: each has a buffer of up to 8 MiB.
     let lists = Mutex::new(());
@@ -204,11 +203,10 @@ async fn follow_a_list<T: Counted>(
     }
 }
 
-/// Lists a kind.
 async fn list<T: Counted>(cluster: &Cluster, mut reduce: impl FnMut(&T::Object) -> Option<T>) -> Read<Listed<T>> {
     let url = Api::<T::Object>::all(cluster.client.clone()).resource_url().to_owned();
     let reduce = |(): &mut (), object: T::Object| reduce(&object);
-    let listed = cluster.list_versioned(&url, T::selection(), (), reduce).await;
+    let listed = cluster.list_as(ALL, &url, T::selection(), (), reduce).await;
     read(&format!("list {}", T::PLURAL), listed)
 }
 

@@ -25,37 +25,39 @@ fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
 }
 
 /// Hands each object on; returns the metadata of the list.
-pub(crate) fn read<K: DeserializeOwned>(json: &[u8], each: impl FnMut(K)) -> serde_json::Result<ListMeta> {
+pub(crate) fn read<K: DeserializeOwned>(json: &[u8], mut each: impl FnMut(K)) -> serde_json::Result<ListMeta> {
     let mut json = serde_json::Deserializer::from_slice(json);
-    let metadata = List(each, PhantomData).deserialize(&mut json)?;
+    let metadata = json.deserialize_map(Each(&mut each, PhantomData))?;
     json.end()?;
     Ok(metadata)
 }
 
-struct List<K, F>(F, PhantomData<K>);
+/// Visitor of a list, and of its objects, which have no metadata of the list.
+struct Each<'f, K, F>(&'f mut F, PhantomData<K>);
 
-impl<'de, K: DeserializeOwned, F: FnMut(K)> DeserializeSeed<'de> for List<K, F> {
+impl<'de, K: DeserializeOwned, F: FnMut(K)> DeserializeSeed<'de> for Each<'_, K, F> {
     type Value = ListMeta;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
+    // A list without objects may have `null`.
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ListMeta, D::Error> {
+        deserializer.deserialize_option(self)
     }
 }
 
-impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for List<K, F> {
+impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for Each<'_, K, F> {
     type Value = ListMeta;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of objects")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ListMeta, A::Error> {
         let (mut metadata, mut has_items) = (ListMeta::default(), false);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "metadata" => metadata = map.next_value()?,
                 "items" => {
-                    map.next_value_seed(Items(&mut self.0, PhantomData))?;
+                    map.next_value_seed(Each(&mut *self.0, PhantomData))?;
                     has_items = true;
                 }
                 _ => {
@@ -70,35 +72,20 @@ impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for List<K, F> {
             Err(serde::de::Error::missing_field("items"))
         }
     }
-}
 
-struct Items<'f, K, F>(&'f mut F, PhantomData<K>);
-
-impl<'de, K: DeserializeOwned, F: FnMut(K)> DeserializeSeed<'de> for Items<'_, K, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, K: DeserializeOwned, F: FnMut(K)> Visitor<'de> for Items<'_, K, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("objects")
+    fn visit_none<E>(self) -> Result<ListMeta, E> {
+        Ok(ListMeta::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<(), A::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<ListMeta, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<ListMeta, A::Error> {
         while let Some(object) = objects.next_element()? {
             (self.0)(object);
         }
-        Ok(())
-    }
-
-    // A list without objects may have `null`.
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+        Ok(ListMeta::default())
     }
 }
 

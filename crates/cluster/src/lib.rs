@@ -5,31 +5,27 @@
 //! for minutes.
 
 mod act;
-mod baseline;
 mod call;
 pub mod cause;
 mod change;
-mod clock;
 mod copies;
 mod error;
 mod event_recorder;
 mod events;
+mod fleet;
 mod follow;
 mod followed;
 mod json_list;
 mod look;
-mod node_performance;
 mod observe;
 mod page;
 mod pod_reports;
-mod policy;
 mod probe;
 mod rbac;
 mod read;
 mod record;
 mod shared_reads;
 mod status;
-mod survey;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,22 +42,23 @@ use perfval_run::Run;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-pub use change::Change;
-pub use clock::TimeSource;
+pub use change::{CHANGES, EventWord};
 pub use copies::{Copied, Copies};
 pub use error::{CallFailure, Class, Error};
+pub use fleet::Creation;
 pub use look::{Look, cache_of};
 pub use observe::{dynamo, own_right, resource_attributes};
-pub use policy::Creation;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::StatusWrite;
-pub use survey::Survey;
 
 use event_recorder::EventRecorder;
 use followed::Shared;
 use probe::Probes;
-use shared_reads::{LastHolders, LastInstalled, RecentAnswers, Served};
+use shared_reads::{LastHolders, LastInstalled, RecentAnswers};
+
+/// Source of the time: the machine's clock, unless a test plays hours in seconds.
+pub type TimeSource = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -91,8 +88,8 @@ pub struct Cluster {
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
     shared: Shared,
-    /// By plural of the kind.
-    served: RecentAnswers<&'static str, Served>,
+    /// By plural of a kind, the version at which the cluster serves it; `None`: at none.
+    served: RecentAnswers<&'static str, Option<&'static str>>,
     /// Namespaces that allow runs. A refusal is not kept, so that a new right counts at once.
     allowed: RecentAnswers<String, ()>,
     copies: Copies,
@@ -140,7 +137,7 @@ impl Cluster {
             allowed: RecentAnswers::new(ALLOWED_LASTS),
             copies: Copies::default(),
             written: RecentAnswers::new(WRITTEN_LASTS),
-            clock: TimeSource::default(),
+            clock: Arc::new(Utc::now),
         };
         (cluster, wakeups)
     }
@@ -153,7 +150,7 @@ impl Cluster {
 
     /// Clock passed to all decisions.
     pub fn now(&self) -> DateTime<Utc> {
-        self.clock.now()
+        (self.clock)()
     }
 
     /// Version of the API server, such as `v1.36.4`, read again after [`VERSION_LASTS`]: a control plane is upgraded under

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
+use perfval_api::PerfValidationSpec;
 use perfval_run::Settings;
 use perfval_run::queue::{Contender, Line};
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
@@ -16,14 +17,16 @@ use perfval_sizing::{Naming, Seen};
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{ALL, Listed, Read, read, seen};
 use crate::followed::LookTurn;
 
 /// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
 /// time-out of each.
 const AT_ONCE: usize = 8;
 
-/// Everything that the planner reads.
+static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
+
+/// Everything that the planner reads, or that is read for all policies.
 #[derive(Default)]
 pub struct Look {
     /// All runs that hold or want a node.
@@ -52,7 +55,6 @@ impl Look {
 
     /// Reads of sizing for a run that waits.
     pub fn for_run(&self, run: &Contender) -> Option<OfRun<'_>> {
-        static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
         let of_namespace = self.namespaces.get(&run.namespace)?;
         let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
         Some(OfRun {
@@ -61,6 +63,20 @@ impl Look {
             limit_ranges: &of_namespace.limit_ranges,
             cache_volume: volume.unwrap_or(&EVERY_NODE_REACHES_IT),
             naming: &of_namespace.naming,
+        })
+    }
+
+    /// Reads of sizing for a spec of a policy. Quotas are read when a validation gets its GPUs.
+    pub fn for_spec(&self, spec: &PerfValidationSpec) -> Option<OfRun<'_>> {
+        static NO_QUOTAS: Seen<Vec<ResourceQuota>> = Seen::Present(Vec::new());
+        static NO_LIMITS: Seen<Vec<LimitRange>> = Seen::Present(Vec::new());
+        static NAMING: Naming = Naming::All;
+        Some(OfRun {
+            device_class: self.classes.get(&spec.placement.device_class_name)?,
+            quotas: &NO_QUOTAS,
+            limit_ranges: &NO_LIMITS,
+            cache_volume: &EVERY_NODE_REACHES_IT,
+            naming: &NAMING,
         })
     }
 
@@ -134,7 +150,18 @@ impl Cluster {
         }
     }
 
-    /// Classes by name.
+    /// Reads the inventory and the device classes of these specs. It waits while another look holds the inventory.
+    pub async fn survey(&self, specs: &[&PerfValidationSpec]) -> Look {
+        let names = specs.iter().map(|spec| spec.placement.device_class_name.as_str());
+        let names: BTreeSet<&str> = names.collect();
+        let (classes, turn) = Box::pin(self.counted(self.classes(&names))).await;
+        Look {
+            classes,
+            turn: Some(turn),
+            ..Look::default()
+        }
+    }
+
     pub(crate) async fn classes(&self, names: &BTreeSet<&str>) -> BTreeMap<String, Seen<DeviceClass>> {
         let reads: Vec<_> = names
             .iter()
@@ -149,25 +176,24 @@ impl Cluster {
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let kept = |mut object: K| {
+        let kept = |(): &mut (), mut object: K| {
             object.meta_mut().managed_fields = None;
             let namespace = object.namespace()?;
             namespaces.contains(namespace.as_str()).then_some((namespace, object))
         };
-        let all = self.list_reduced(api.resource_url(), ListParams::default(), kept).await;
-        let by_namespace = |all: Vec<(String, K)>| {
+        let all = self.list_as(ALL, api.resource_url(), ListParams::default(), (), kept);
+        let by_namespace = |all: Listed<(String, K)>| {
             let mut by_namespace: BTreeMap<String, Vec<K>> = BTreeMap::new();
-            for (namespace, object) in all {
+            for (namespace, object) in all.items {
                 by_namespace.entry(namespace).or_default().push(object);
             }
             by_namespace
         };
-        let all: Read<_> = read(call, all);
+        let all: Read<_> = read(call, all.await);
         seen(all.map(by_namespace))
     }
 }
 
-/// Those of one namespace.
 fn in_namespace<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
     all.map(|all| all.get(namespace).cloned().unwrap_or_default())
 }

@@ -37,7 +37,6 @@ pub(crate) async fn request<'b>(
     Err(kube::Error::Api(refusal(buffer, code.as_u16()).boxed()))
 }
 
-/// Status of a refused request.
 fn refusal(body: &[u8], code: u16) -> Status {
     let status = serde_json::from_slice::<Status>(body).ok();
     // JSON of a gateway is a status without a code. Its 404 shows nothing about a kind.

@@ -5,6 +5,7 @@ use perfval_run::Run;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::call::FIRST;
 use crate::error::unless_late;
 use crate::{CallFailure, Cluster, Error};
 
@@ -80,7 +81,8 @@ impl Cluster {
             None => (Api::all_with(client, &resource), name.to_owned()),
         };
         let refused = |failure| Error::unwritten_status(&format!("{} {place}", resource.kind), failure);
-        let listed = self.list_first::<EditedObject, _>(api.resource_url(), named(name), Some);
+        let whole = |(): &mut (), object: EditedObject| Some(object);
+        let listed = self.list_as(FIRST, api.resource_url(), named(name), (), whole);
         let found = listed.await.map_err(refused)?.items.pop();
         let is_same = |found: &EditedMetadata| found.uid == object.uid && found.generation == object.generation;
         let Some(EditedObject { metadata, status }) = found.filter(|found| is_same(&found.metadata)) else {

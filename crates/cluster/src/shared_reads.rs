@@ -17,13 +17,6 @@ pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 /// The last good answer and its time. A caller that comes while a read is under way gets the same answer.
 pub(crate) type LastInstalled = Arc<Mutex<Option<(Instant, DynamoApi)>>>;
 
-/// Presence of a kind that clusters serve at different versions, or not at all.
-#[derive(Clone, Copy)]
-pub(crate) enum Served {
-    At(&'static str),
-    Nowhere,
-}
-
 /// Answers that serve for a time.
 #[derive(Clone)]
 pub(crate) struct RecentAnswers<K, V> {

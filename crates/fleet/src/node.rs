@@ -166,8 +166,13 @@ fn measure<'a>(
         .clone()
         .filter_map(|status| Some((status.measured_at, status.operator_state.as_ref()?)));
     let common = || common_residual(states, environment, shown?.measured_at);
-    let is_cold = is_cold(measured, node, shown);
-    let next = add(measured, is_cold, shown, known, (&mut shared, common));
+    let next = add(
+        measured,
+        is_cold(measured, node, shown),
+        shown,
+        known,
+        (&mut shared, common),
+    );
     let mut gpus: Vec<GpuPerformance> = measured
         .gpus
         .iter()
@@ -175,7 +180,7 @@ fn measure<'a>(
         .map(|((uuid, times), (statistics, trials))| GpuPerformance {
             uuid: uuid.clone(),
             token_microseconds: mean_time(times),
-            percent_of_own_past: statistics.compare(&trials, is_cold).and_then(whole),
+            percent_of_own_past: statistics.compare(&trials).and_then(whole),
             operator_state: statistics.to_text(),
         })
         .collect();
@@ -270,11 +275,8 @@ fn add(
     let screened = rows.filter(|row| row.token_microseconds.is_some());
     let screened: BTreeSet<&str> = screened.map(|row| row.uuid.as_str()).collect();
     let is_same = screened == measured.gpus.iter().map(|(uuid, _)| uuid.as_str()).collect();
-    let suits = |gpus: &[(Running, Vec<f64>)]| gpus.iter().all(|(gpu, _)| gpu.suits(is_cold));
     if let Some(confirmed) = (confirms && is_same).then(|| confirm_run(&gpus, is_cold)).flatten() {
-        if suits(&gpus) {
-            node.confirm(&residuals(&gpus));
-        }
+        node.confirm(&residuals(&gpus));
         node.set_times(measured.began_at, measured.ended_at);
         return confirmed;
     }
@@ -283,14 +285,14 @@ fn add(
         // Some of these GPUs ran beside other ones.
         node.skip();
     }
-    if !is_same || gpus.iter().any(|(gpu, _)| !gpu.suits_newest()) {
+    if !is_same || gpus.iter().any(|(gpu, _)| gpu.is_cold()) {
         node.forget_begin();
     }
     let mut next = learn_run(gpus, node, common(), deviations);
-    if suits(&next) {
-        node.add(&residuals(&next));
-    } else {
+    if is_cold {
         node.skip();
+    } else {
+        node.add(&residuals(&next));
     }
     node.set_times(measured.began_at, measured.ended_at);
     add_run(&mut next, is_cold);

@@ -21,7 +21,7 @@ pub struct NodePass {
     pub confirmations: u32,
     /// True if the run is not Passed, so that no baseline learns it.
     pub is_unsound: bool,
-    /// Mean speed of the node as a whole in the runs before. A cold run has none of warm ones, nor a warm run of cold ones.
+    /// Mean speed of the node as a whole in the runs before.
     pub past: Past,
     /// Residuals of those runs in the part that the GPUs share. It may have fewer runs.
     pub shared: Past,

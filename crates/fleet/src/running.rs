@@ -27,16 +27,10 @@ pub(crate) struct Running {
     environment: Option<String>,
     #[serde(flatten)]
     past: Past,
-    /// True if the past is of cold runs. On real GPUs these are 5 to 9 % slower.
-    #[serde(default, rename = "h", skip_serializing_if = "std::ops::Not::not")]
-    is_past_cold: bool,
-    /// Warm runs in a row after a past of cold ones, or cold runs after a warm one.
-    #[serde(default, rename = "o", skip_serializing_if = "is_zero")]
-    others: u32,
     /// Speeds of the first runs, until the mean is known: one outlier among them would stay in it.
     #[serde(default, rename = "f", skip_serializing_if = "Vec::is_empty")]
     first: Vec<f64>,
-    /// Runs that the past does not contain.
+    /// Runs that were not learned.
     #[serde(default, rename = "s", skip_serializing_if = "is_zero")]
     skipped: u32,
     #[serde(flatten)]
@@ -68,7 +62,7 @@ struct Newest {
     /// Runs before that one which were to confirm the same loss.
     #[serde(default, rename = "k", skip_serializing_if = "is_zero")]
     earlier: u32,
-    /// True if it, or its confirmation, is the first run of the machine since its boot or in its environment.
+    /// True for the first run of the machine since its boot or in its environment.
     #[serde(default, rename = "b", skip_serializing_if = "std::ops::Not::not")]
     is_cold: bool,
 }
@@ -137,39 +131,15 @@ impl Running {
         self.newest.as_ref().is_some_and(|newest| newest.is_cold)
     }
 
-    /// True if a run compares with the past as a whole: cold runs do with cold ones, and warm runs with warm ones. Beside the other
-    /// GPUs of its node a GPU compares with any past, because a boot makes all of them cold.
-    pub(crate) fn suits(&self, is_cold: bool) -> bool {
-        self.past.count == 0 || self.is_past_cold == is_cold
-    }
-
-    /// True if the newest run does.
-    pub(crate) fn suits_newest(&self) -> bool {
-        self.suits(self.is_cold())
-    }
-
-    /// True if the newest run starts a new past. One cold run, as that of a new machine, gives way to a warm one. Else it takes five in
-    /// a row: a machine that boots before each run may have a warm run in between, and a warm machine a few boots.
-    fn gives_way(&self) -> bool {
-        let most = if self.is_past_cold {
-            self.past.count.min(KNOWN)
-        } else {
-            KNOWN
-        };
-        self.newest.is_some() && !self.suits_newest() && self.others.saturating_add(1) >= most
-    }
-
     /// Runs that were to confirm the newest one.
     pub(crate) fn confirmations(&self) -> u32 {
         let confirmed = self.newest.as_ref().filter(|newest| !newest.c.is_empty());
         confirmed.map_or(0, |newest| newest.earlier + 1)
     }
 
-    /// Decode speed (percent of the mean of the earlier runs), once there are enough of them. `trials` are logarithms, of a cold
-    /// machine or a warm one.
-    pub(crate) fn compare(&self, trials: &[f64], is_cold: bool) -> Option<f64> {
-        let is_known = self.past.count >= KNOWN && self.suits(is_cold);
-        let speed = mean(trials).filter(|_| is_known)?;
+    /// Decode speed (percent of the mean of the earlier runs), once there are enough of them. `trials` are logarithms.
+    pub(crate) fn compare(&self, trials: &[f64]) -> Option<f64> {
+        let speed = mean(trials).filter(|_| self.past.count >= KNOWN)?;
         Some(100.0 * (speed - self.past.mean).exp())
     }
 
@@ -179,20 +149,14 @@ impl Running {
         Some(speed - self.past.mean)
     }
 
-    /// Returns true if the newest run is not to be learned: a cold one beside a warm past, a warm one beside a cold past, or a loss that
-    /// two deployments show, which would be normal after a few runs.
+    /// Returns true if the newest run is not to be learned: that of a cold machine, or a loss that two deployments show, which would be
+    /// normal after a few runs.
     fn is_skipped(&self, deviations: Deviations) -> bool {
         let Some(newest) = &self.newest else { return false };
         // The mean of few runs may be wrong, and a loss beside it would never be learned.
         let is_known = self.past.count >= KNOWN;
         let is_slow = |speed: f64| is_known && speed - self.past.mean < -LOSS * deviations.speed;
-        // The confirmation of a cold run is warm, so only the part that is the GPU's own shows a loss.
-        let again = if newest.is_cold {
-            newest.confirmed.map(|own| self.past.mean + own)
-        } else {
-            mean(&newest.c)
-        };
-        !self.suits(newest.is_cold) || is_slow(newest.speed) && again.is_some_and(is_slow)
+        newest.is_cold || is_slow(newest.speed) && mean(&newest.c).is_some_and(is_slow)
     }
 
     /// Statistics with the newest run learned, so that another one can be added.
@@ -200,7 +164,6 @@ impl Running {
     fn learn(self, node: NodeRun, deviations: Deviations) -> Self {
         let Some(newest) = &self.newest else { return self };
         let is_skipped = node.is_skipped || self.is_skipped(deviations);
-        let (suits, is_cold) = (self.suits(newest.is_cold), newest.is_cold);
         let (mut learned, mut first) = (self.past, self.first.clone());
         if !is_skipped {
             // The sum that comes back after a suspicion is not that of a new GPU.
@@ -217,23 +180,9 @@ impl Running {
         }
         Self {
             past: learned,
-            is_past_cold: if is_skipped { self.is_past_cold } else { is_cold },
-            others: if suits { 0 } else { self.others.saturating_add(1) },
             first,
             skipped: self.skipped.saturating_add(u32::from(is_skipped)),
             newest: None,
-            ..self
-        }
-    }
-
-    /// Statistics without the past, so that the newest run starts a new one.
-    #[must_use]
-    fn restart(self) -> Self {
-        Self {
-            past: Past::default(),
-            others: 0,
-            first: Vec::new(),
-            skipped: self.skipped.saturating_add(self.past.count),
             ..self
         }
     }
@@ -264,13 +213,6 @@ pub(crate) fn learn_run(
     deviations: Deviations,
 ) -> Vec<(Running, Vec<f64>)> {
     let mut run = NodeRun::default();
-    let restarted = gpus.iter().filter(|(gpu, _)| gpu.gives_way()).count();
-    if restarted > 0 && 2 * restarted >= gpus.len() {
-        node.restart();
-    }
-    for (gpu, _) in gpus.iter_mut().filter(|(gpu, _)| gpu.gives_way()) {
-        *gpu = std::mem::take(gpu).restart();
-    }
     let is_suspected = |(gpu, _): &(Running, Vec<f64>)| gpu.past.is_suspected(deviations.beside);
     let skipped = gpus.iter().filter(|(gpu, _)| gpu.is_skipped(deviations)).count();
     // A loss of the node close to the limit would be learned by the GPUs that do not reach it.

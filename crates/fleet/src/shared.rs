@@ -120,12 +120,6 @@ impl SharedPast {
         (self.newest, self.confirmed, self.withheld) = (None, None, None);
     }
 
-    /// Forgets all runs but the newest one, whose difference is 0 because the GPUs have a new past.
-    pub(crate) fn restart(&mut self) {
-        self.skip();
-        (self.past, self.newest) = (Past::default(), Some(0.0));
-    }
-
     /// JSON that a `NodePerformance` stores.
     pub(crate) fn to_text(&self) -> Option<StatisticsText> {
         StatisticsText::new(self)

@@ -47,7 +47,6 @@ pub(crate) fn strata<'a>(
 /// inconclusive run count too: a slow node near its gate would hide otherwise.
 pub(crate) fn read(status: &NodePerformanceStatus, environment: &str) -> Option<(NodePass, Option<NodePass>)> {
     let (mut screen, mut fresh) = (NodePass::default(), NodePass::default());
-    let mut suits = true;
     for gpu in &status.gpus {
         let Some(time) = gpu.token_microseconds.filter(|time| *time > 0) else {
             continue;
@@ -58,7 +57,6 @@ pub(crate) fn read(status: &NodePerformanceStatus, environment: &str) -> Option<
         let shown = vec![speed(time).ln()];
         let (newest, confirmation) = stored.newest().unwrap_or((shown, &[]));
         screen.is_cold |= stored.is_cold();
-        suits &= stored.suits_newest();
         let speeds = |logarithms: &[f64]| Speeds {
             trials: logarithms.iter().map(|logarithm| logarithm.exp()).collect(),
             past: stored.past(),
@@ -77,9 +75,7 @@ pub(crate) fn read(status: &NodePerformanceStatus, environment: &str) -> Option<
         }
     }
     let pasts: Vec<Past> = screen.gpus.values().map(|speeds| speeds.past).collect();
-    if suits {
-        screen.past = node_past(&pasts);
-    }
+    screen.past = node_past(&pasts);
     let shared = SharedPast::read(status.operator_state.as_ref(), Some(environment));
     (screen.shared, screen.times) = (shared.past(), shared.times());
     screen.is_unsound = status.verdict != Verdict::Passed;
@@ -94,34 +90,5 @@ fn node_past(gpus: &[Past]) -> Past {
         count: gpus.iter().map(|past| past.count).min().unwrap_or_default(),
         mean: trimmed_mean(&means).unwrap_or_default(),
         ..Past::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A node whose past and newest run may be cold.
-    fn status(is_past_cold: bool, is_cold: bool) -> NodePerformanceStatus {
-        let gpu = |uuid: &str| {
-            serde_json::json!({"uuid": uuid, "tokenMicroseconds": 8000, "operatorState": {
-                "e": "0123", "n": 9, "m": 4.8, "m2": 0.001, "z": 0.0, "h": is_past_cold, "v": 4.7, "t": 1, "r": 0.0, "b": is_cold,
-            }})
-        };
-        let status = serde_json::json!({
-            "verdict": "Passed", "measuredAt": "2026-11-20T11:00:00Z", "environment": "0123",
-            "validation": {"namespace": "perf", "name": "v", "uid": "u", "run": 1},
-            "gpus": [gpu("GPU-a"), gpu("GPU-b")],
-        });
-        serde_json::from_value(status).expect("a status")
-    }
-
-    #[test]
-    fn a_cold_node_is_compared_with_cold_runs_and_its_gpus_with_each_other() {
-        for (is_past_cold, is_cold, runs) in [(false, false, 9), (false, true, 0), (true, true, 9), (true, false, 0)] {
-            let (screen, _) = read(&status(is_past_cold, is_cold), "0123").expect("speeds");
-            assert_eq!((screen.past.count, screen.is_cold), (runs, is_cold));
-            assert!(screen.gpus.values().all(|speeds| speeds.past.count == 9));
-        }
     }
 }

@@ -19,7 +19,7 @@ pub fn redacted(text: &str, spec: Option<&PerfValidationSpec>) -> String {
 /// Event for an action on an object with this spec that the API server refuses.
 pub fn refused(error: &perfval_cluster::Error, spec: &PerfValidationSpec) -> Event {
     let words = redacted(&error.to_string(), Some(spec));
-    Event::warning(error.reason(), error.change().name, words)
+    error.change().warning(words)
 }
 
 /// The pass of an object with this spec panicked.

@@ -18,13 +18,11 @@ use crate::streams;
 /// would miss every change.
 pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
 
-/// The ways to the API server.
 pub(crate) struct Clients {
     /// Client that retries; it writes for as long as the lease allows it.
     pub(crate) patient: Client,
     /// For what must not wait; writes for as long as the lease allows it.
     pub(crate) impatient: Client,
-    /// For watches.
     pub(crate) watching: Client,
 }
 
@@ -85,7 +83,6 @@ mod tests {
     use kube::api::DeleteParams;
     use kube::runtime::watcher::{self, Event, watcher};
     use perfval_api::PerfValidation;
-    use perfval_cluster::TimeSource;
     use serde_json::json;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
@@ -117,7 +114,7 @@ mod tests {
     fn clients(address: &str, silence: Duration, tenure: Option<Tenure>) -> Clients {
         let config = Config::new(address.parse().expect("well-formed"));
         let counting = Counting::new(Arc::new(OperatorMetrics::new(false)), Rights::default());
-        let clock = ServerClock::new(TimeSource::default());
+        let clock = ServerClock::new(Arc::new(chrono::Utc::now));
         Clients::new(config, silence, &counting, &Fence::new(tenure), &clock).expect("a client")
     }
 

@@ -84,7 +84,7 @@ fn remember(current: &Run<'_>, context: &Context, metadata: Option<ObjectMeta>) 
     if let Some(metadata) = metadata {
         context.own_writes.add_metadata(current.object, metadata);
     }
-    context.setbacks.over(current.uid());
+    context.setbacks.forget(current.uid());
 }
 
 /// The next pass. The echo of the operator's write comes first, unless the watch is silent.
@@ -110,7 +110,7 @@ pub(crate) async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<A
     let run = Run::new(&object, &context.settings);
     let (_, decision) = Box::pin(decide(&run, context)).await;
     context.cluster.act(&run, &decision.effects).await?;
-    context.setbacks.over(run.uid());
+    context.setbacks.forget(run.uid());
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
 }
 

@@ -1,20 +1,8 @@
 //! Events and conditions about the operator's own passes, and about objects that should not be there, with their remedies.
 
 use perfval_api::Word;
-use perfval_run::Event;
+use perfval_cluster::EventWord;
 use perfval_run::strays::Stray;
-
-/// An event with its word and its remedy.
-pub struct EventWord {
-    /// Name in metrics, and action of the Event. A released name never changes.
-    pub name: &'static str,
-    /// Word in conditions and Events.
-    pub word: Word,
-    /// Explanation of the event.
-    pub why: &'static str,
-    /// Remedy.
-    pub remedy: &'static str,
-}
 
 const LATE: EventWord = EventWord {
     name: "LateObject",
@@ -46,27 +34,15 @@ pub const SET_ASIDE: EventWord = EventWord {
     remedy: "report the bug (`kubectl perfval bundle`); edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator",
 };
 
-impl EventWord {
-    /// Warning Event with this text.
-    pub fn warning(&self, note: impl Into<String>) -> Event {
-        Event {
-            warning: true,
-            reason: self.word,
-            action: self.name.into(),
-            note: note.into(),
-        }
-    }
+/// Words about passes, for the documentation.
+pub const PASSES: [&EventWord; 2] = [&PANICKED, &SET_ASIDE];
+/// Words about strays, for the documentation.
+pub const STRAYS: [&EventWord; 2] = [&LATE, &ORPHAN];
 
-    /// Words about passes, for the documentation.
-    pub const PASSES: [&'static Self; 2] = [&PANICKED, &SET_ASIDE];
-    /// Words about strays, for the documentation.
-    pub const STRAYS: [&'static Self; 2] = [&LATE, &ORPHAN];
-
-    /// The word for each kind of stray.
-    pub fn for_stray(stray: Stray) -> &'static Self {
-        match stray {
-            Stray::Late => &LATE,
-            Stray::Orphan => &ORPHAN,
-        }
+/// The word for each kind of stray.
+pub(crate) fn stray_word(stray: Stray) -> &'static EventWord {
+    match stray {
+        Stray::Late => &LATE,
+        Stray::Orphan => &ORPHAN,
     }
 }

@@ -34,7 +34,6 @@ impl Tenure {
         *self.0.lock() = Some(began);
     }
 
-    /// Records the loss of the lease.
     pub(crate) fn end(&self) {
         *self.0.lock() = None;
     }

@@ -3,6 +3,7 @@
 //! It saves double work; correctness rests on derived names, creates instead of applies, and the lock on the status.
 //! A leader that cannot renew ends its process: a leader that works on could meet its successor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -72,7 +73,7 @@ impl Candidate {
             seen: None,
             written: None,
             tenure: Tenure::default(),
-            clock: TimeSource::default(),
+            clock: Arc::new(Utc::now),
             suspects: Suspects::default(),
         }
     }
@@ -208,7 +209,7 @@ impl Candidate {
             debug!(lease = self.lease, wait = ?(until - now), "held by another process");
             return Ok(Some(until));
         }
-        let mut next = next_record(current.as_ref(), &self.name, &self.me, micro(self.clock.now()));
+        let mut next = next_record(current.as_ref(), &self.name, &self.me, micro((self.clock)()));
         self.suspects.annotate(&mut next.metadata);
         let written = match current {
             Some(_) => self.api.replace(&self.name, &PostParams::default(), &next).await,

@@ -15,7 +15,6 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::error::Error;
 
-/// Connections that wait for the operator.
 const BACKLOG: i32 = 1024;
 /// Time after which a silent connection ends. Axum sets no time-out. A scraper keeps its connection from one scrape to the next.
 const IDLE: Duration = Duration::from_mins(5);

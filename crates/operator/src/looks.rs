@@ -1,20 +1,18 @@
 //! The last look of this process at each run that is under way.
 
-use std::collections::{HashMap, HashSet};
-
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
 use perfval_run::{Observed, Run};
 use perfval_sizing::Seen;
 
+use crate::facts_by_uid::FactsByUid;
+
 /// Times of the last looks, by uid of the object. They are in no status: each would be a write.
-#[derive(Default)]
-pub struct Looks(Mutex<HashMap<String, DateTime<Utc>>>);
+pub(crate) type Looks = FactsByUid<DateTime<Utc>>;
 
 impl Looks {
     /// Time of the last look at a run, if this process made one.
     pub fn last(&self, run: &Run<'_>) -> Option<DateTime<Utc>> {
-        self.0.lock().get(run.uid()).copied()
+        self.lock().get(run.uid()).copied()
     }
 
     /// Records a look whose status is recorded. A look that could not read its part of the cluster does not count.
@@ -25,7 +23,7 @@ impl Looks {
             || is_unread(&seen.trial)
             || is_unread(&seen.children);
         let is_over = run.phase().is_none_or(perfval_api::Phase::is_over);
-        let mut looks = self.0.lock();
+        let mut looks = self.lock();
         let Some(began) = seen.began.filter(|_| !is_over) else {
             looks.remove(run.uid());
             return;
@@ -33,16 +31,6 @@ impl Looks {
         if !is_unknown {
             looks.insert(run.uid().to_owned(), began);
         }
-    }
-
-    /// The object is gone.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
-    }
-
-    /// Forgets objects that are not among these, after a new list.
-    pub fn retain(&self, uids: &HashSet<String>) {
-        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 

@@ -16,7 +16,6 @@ const MOST_WAITING: usize = 10_000;
 /// changes only the verdict, so it does not replace the measurement.
 pub(super) type MeasurementKey = (String, Option<String>);
 
-/// Key of a measurement.
 pub(super) fn measurement_key(measured: &Measurement) -> MeasurementKey {
     let judged = measured.judged_run.map(|_| measured.validation.uid.clone());
     (measured.node.clone(), judged)

@@ -1,22 +1,20 @@
 //! Objects as the operator's last write left them, for as long as the watch is behind.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use parking_lot::Mutex;
 use perfval_api::PerfValidation;
 
+use crate::facts_by_uid::FactsByUid;
 use crate::stored::Stored;
 
 /// A watch may be behind the operator's last write. A decision on an object from before it could repeat effects of a
 /// phase that is over: nothing would be written then, so the lock on the resourceVersion would not notice. The
 /// operator's writes are kept here, so no pass has to wait for their echo.
-#[derive(Default)]
-pub struct OwnWrites(Mutex<HashMap<String, OwnWrite>>);
+pub(crate) type OwnWrites = FactsByUid<OwnWrite>;
 
-struct OwnWrite {
+pub(crate) struct OwnWrite {
     /// Versions that the operator's writes replaced, which the watch may still bring.
     replaced: Vec<String>,
     newest: Arc<Stored>,
@@ -29,7 +27,7 @@ impl OwnWrites {
             return;
         };
         let newest = Arc::new(Stored::new(newest));
-        let mut all = self.0.lock();
+        let mut all = self.lock();
         let written = all.entry(uid).or_insert_with(|| OwnWrite {
             replaced: Vec::new(),
             newest: newest.clone(),
@@ -53,23 +51,13 @@ impl OwnWrites {
     /// The operator's write after the watched version; `None` if the watch has caught up.
     pub fn newer(&self, watched: &impl ResourceExt) -> Option<Arc<Stored>> {
         let (uid, version) = (watched.uid()?, watched.resource_version()?);
-        let mut all = self.0.lock();
+        let mut all = self.lock();
         let behind = all.get(&uid).filter(|written| written.replaced.contains(&version));
         let newest = behind.map(|written| written.newest.clone());
         if newest.is_none() {
             all.remove(&uid);
         }
         newest
-    }
-
-    /// The object is gone.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
-    }
-
-    /// Forgets writes to objects that are not among these, after a new list.
-    pub fn retain(&self, uids: &HashSet<String>) {
-        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 
@@ -89,18 +77,6 @@ mod tests {
     }
 
     #[test]
-    fn a_write_to_an_object_that_a_new_list_lacks_is_forgotten() {
-        let writes = OwnWrites::default();
-        writes.add(&version("a", "7"), version("a", "9"));
-        writes.add(&version("b", "8"), version("b", "10"));
-        writes.retain(&["a".to_owned()].into());
-        assert_eq!(
-            (newer(&writes, "a", "7"), newer(&writes, "b", "8")),
-            (Some("9".to_owned()), None)
-        );
-    }
-
-    #[test]
     fn our_own_write_counts_until_the_watch_brings_a_newer_version() {
         let writes = OwnWrites::default();
         writes.add(&version("a", "7"), version("a", "9"));
@@ -114,10 +90,7 @@ mod tests {
         }
         assert_eq!(newer(&writes, "b", "7"), None, "another object");
         assert_eq!(newer(&writes, "a", "11"), None);
-        assert!(
-            writes.0.lock().is_empty(),
-            "nothing is kept once the watch has caught up"
-        );
+        assert!(writes.lock().is_empty(), "nothing is kept once the watch has caught up");
     }
 
     #[test]
@@ -131,13 +104,5 @@ mod tests {
         assert_eq!(newer(&writes, "a", "7"), None, "another client changed the spec");
         writes.add_metadata(&versioned("7", 1), versioned("9", 1).metadata);
         assert_eq!(newer(&writes, "a", "7").as_deref(), Some("9"));
-    }
-
-    #[test]
-    fn an_object_that_is_gone_leaves_nothing() {
-        let writes = OwnWrites::default();
-        writes.add(&version("a", "7"), version("a", "8"));
-        writes.forget("a");
-        assert!(writes.0.lock().is_empty());
     }
 }

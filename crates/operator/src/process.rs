@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::join;
 use kube::{Client, Config};
-use perfval_cluster::{Cluster, TimeSource, Wakeups};
+use perfval_cluster::{Cluster, Wakeups};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -47,7 +47,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let settings = args.settings(own_namespace(&config).as_deref());
     let (metrics, rights) = (Arc::new(OperatorMetrics::new(args.object_metrics)), Rights::default());
     let counting = Counting::new(metrics.clone(), rights.clone());
-    let clock = ServerClock::new(TimeSource::default());
+    let clock = ServerClock::new(Arc::new(chrono::Utc::now));
     let unfenced = clients::unfenced(config.clone(), &counting, &clock)?;
     let suspects = Suspects::new(args.in_flight_file.as_deref());
     let candidate = args.leader_elect.then(|| {

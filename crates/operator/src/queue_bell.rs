@@ -17,7 +17,6 @@ pub struct QueueBell {
 /// Uid of the object, and id of its run.
 pub(crate) type RunKey = (String, String);
 
-/// Key of a run.
 pub(crate) fn key(run: &Run<'_>) -> RunKey {
     (run.uid().to_owned(), run.id())
 }
@@ -28,7 +27,6 @@ impl QueueBell {
         self.bell.notify_one();
     }
 
-    /// Waits until the planner is woken.
     pub(crate) async fn woken(&self) {
         self.bell.notified().await;
     }

@@ -51,7 +51,6 @@ async fn metrics(State((health, readers)): State<(Health, Readers)>, headers: He
     }
 }
 
-/// The bearer token of a request.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

@@ -64,13 +64,13 @@ impl ServerClock {
     /// The same as the clock that decisions are made by.
     pub fn clock(&self) -> TimeSource {
         let clock = self.clone();
-        TimeSource::new(move || clock.now())
+        Arc::new(move || clock.now())
     }
 
     fn now(&self) -> DateTime<Utc> {
         let mut known = self.known.lock();
         match known.as_mut() {
-            None => self.machine.now(),
+            None => (self.machine)(),
             Some(known) => known.show(),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
     /// A machine whose clock is this many seconds ahead of the server's.
     fn ahead(seconds: i64) -> ServerClock {
         let began = Moment::now();
-        ServerClock::new(TimeSource::new(move || at(seconds * 1000) + delta(began.elapsed())))
+        ServerClock::new(Arc::new(move || at(seconds * 1000) + delta(began.elapsed())))
     }
 
     /// An answer with this date, as a server writes it.

@@ -1,10 +1,10 @@
 //! Rest of an object after passes that failed.
 
-use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::facts_by_uid::FactsByUid;
 
 /// After the first: what another client wrote is there within milliseconds.
 const FIRST: Duration = Duration::from_millis(200);
@@ -12,10 +12,9 @@ const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Setbacks in a row, by uid of the object.
-#[derive(Default)]
-pub struct Setbacks(Mutex<HashMap<String, Row>>);
+pub(crate) type Setbacks = FactsByUid<Row>;
 
-struct Row {
+pub(crate) struct Row {
     setbacks: u32,
     rests_until: Instant,
 }
@@ -24,7 +23,7 @@ impl Setbacks {
     /// Counts a setback. Returns the pause after it.
     pub fn pause(&self, uid: &str) -> Duration {
         let now = Instant::now();
-        let mut all = self.0.lock();
+        let mut all = self.lock();
         let row = all.entry(uid.to_owned()).or_insert(Row {
             setbacks: 0,
             rests_until: now,
@@ -37,23 +36,9 @@ impl Setbacks {
 
     /// Time for which an object still rests; `None` if it does not.
     pub fn rest(&self, uid: &str) -> Option<Duration> {
-        let left = self
-            .0
-            .lock()
-            .get(uid)?
-            .rests_until
-            .saturating_duration_since(Instant::now());
+        let rests_until = self.lock().get(uid)?.rests_until;
+        let left = rests_until.saturating_duration_since(Instant::now());
         Some(left).filter(|left| !left.is_zero())
-    }
-
-    /// A pass did what it decided, or the object is gone.
-    pub fn over(&self, uid: &str) {
-        self.0.lock().remove(uid);
-    }
-
-    /// Forgets objects that are not among these, after a new list.
-    pub fn retain(&self, uids: &HashSet<String>) {
-        self.0.lock().retain(|uid, _| uids.contains(uid));
     }
 }
 
@@ -70,7 +55,7 @@ mod tests {
         tokio::time::advance(pause).await;
         assert_eq!(setbacks.rest("a"), None);
         setbacks.pause("a");
-        setbacks.over("a");
+        setbacks.forget("a");
         assert_eq!(setbacks.rest("a"), None);
     }
 
@@ -92,7 +77,7 @@ mod tests {
             [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
         );
         assert_eq!(setbacks.pause("b"), FIRST, "another object");
-        setbacks.over("a");
+        setbacks.forget("a");
         assert_eq!(setbacks.pause("a"), FIRST);
         (0..100).for_each(|_| assert!(setbacks.pause("a") <= LONGEST));
     }

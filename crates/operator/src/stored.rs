@@ -14,7 +14,7 @@ use kube::{Resource, ResourceExt as _};
 use perfval_api::meta::FINALIZER;
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_fleet::policy::Outline;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use crate::resting;
 
@@ -46,24 +46,14 @@ enum Content {
     Refused(usize, &'static str),
 }
 
-/// Compressed JSON, and its length.
 #[derive(Clone, Debug)]
 struct PackedObject {
     bytes: Box<[u8]>,
     length: usize,
 }
 
-#[derive(Serialize)]
-struct Outgoing<'a> {
-    spec: &'a PerfValidationSpec,
-    status: Option<&'a PerfValidationStatus>,
-}
-
-#[derive(Deserialize)]
-struct Incoming {
-    spec: PerfValidationSpec,
-    status: Option<PerfValidationStatus>,
-}
+/// Parts that are packed.
+type Unpacked = (PerfValidationSpec, Option<PerfValidationStatus>);
 
 impl Stored {
     /// Packs an object. An object that is too large counts as unreadable.
@@ -108,7 +98,7 @@ impl Stored {
     pub fn unpack(&self) -> Result<PerfValidation, Box<InvalidObject>> {
         let error = match &self.content {
             Content::Packed(packed) => match unpack(packed) {
-                Ok(Incoming { spec, status }) => {
+                Ok((spec, status)) => {
                     return Ok(PerfValidation {
                         metadata: self.metadata.clone(),
                         spec,
@@ -175,10 +165,7 @@ impl Stored {
 }
 
 fn pack(object: &PerfValidation) -> io::Result<PackedObject> {
-    let json = serde_json::to_vec(&Outgoing {
-        spec: &object.spec,
-        status: object.status.as_ref(),
-    })?;
+    let json = serde_json::to_vec(&(&object.spec, &object.status))?;
     // Deflate adds five bytes to each 16 KB that it cannot make shorter.
     let mut bytes = Vec::with_capacity(json.len() + json.len() / 1_000 + 64);
     let status = COMPRESS.with_borrow_mut(|compress| {
@@ -201,7 +188,7 @@ thread_local! {
     static DECOMPRESS: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 
-fn unpack(packed: &PackedObject) -> io::Result<Incoming> {
+fn unpack(packed: &PackedObject) -> io::Result<Unpacked> {
     let mut json = Vec::with_capacity(packed.length);
     DECOMPRESS.with_borrow_mut(|decompress| {
         decompress.reset(false);

@@ -93,7 +93,7 @@ impl Context {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         self.own_writes.forget(uid);
         self.looks.forget(uid);
-        self.setbacks.over(uid);
+        self.setbacks.forget(uid);
         self.suspects.forget(uid);
         self.rights.forget(uid);
         self.pace.forget(object);

@@ -163,7 +163,6 @@ impl SuspectState {
     }
 }
 
-/// A pass under way.
 pub(crate) struct UnderWay<'a> {
     suspects: &'a Suspects,
     uid: String,

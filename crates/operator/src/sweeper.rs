@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::context::Context;
-use crate::event_words::EventWord;
+use crate::event_words::stray_word;
 use crate::stored::Stored;
 
 /// The API server gives up a call after a minute.
@@ -170,7 +170,7 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
             )
         }
     };
-    let word = EventWord::for_stray(of);
+    let word = stray_word(of);
     let reason = word.name;
     warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
     context.cluster.publish(&reference(stray), &word.warning(note)).await;

@@ -22,13 +22,11 @@ use crate::metrics::OperatorMetrics;
 
 /// Pause after a status that could not be written.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Conditions of a `PerfValidation`.
 const OF_VALIDATION: &[(&str, &str)] = &[
     (condition::READY, "False"),
     (condition::RECONCILING, "False"),
     (condition::STALLED, "True"),
 ];
-/// Conditions of a policy.
 const OF_POLICY: &[(&str, &str)] = &[(condition::READY, "False")];
 
 /// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.

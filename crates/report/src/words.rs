@@ -20,12 +20,7 @@ pub(crate) fn verdict(facts: &Facts) -> String {
 }
 
 pub(crate) fn outcome(outcome: Option<TrialOutcome>) -> &'static str {
-    match outcome {
-        Some(TrialOutcome::Pass) => "Pass",
-        Some(TrialOutcome::Miss) => "Miss",
-        Some(TrialOutcome::Invalid) => "Invalid",
-        None => "running",
-    }
+    outcome.map_or("running", TrialOutcome::as_str)
 }
 
 /// `≥`, `≤`, or the sign that follows from the margin if the spec is unknown.

@@ -1,4 +1,5 @@
-//! Names of everything a run creates: derived, so that a restarted operator finds its own objects again.
+//! Names of everything a run creates, so that a restarted operator finds its own objects again, and fixed names that others
+//! give or expect.
 
 pub mod dynamo;
 

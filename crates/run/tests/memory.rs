@@ -1,4 +1,4 @@
-//! What it takes to save a run of twenty trials, in a process of its own: the operator's container has 128 MiB.
+//! What it takes to save a run of twenty trials, in a process of its own: the operator's container has 256 MiB.
 
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
@@ -37,7 +37,7 @@ fn log(number: u64) -> String {
 }
 
 #[test]
-fn twenty_trials_of_four_megabytes_are_packed_in_half_of_the_operators_memory() {
+fn twenty_trials_of_four_megabytes_are_packed_in_a_quarter_of_the_operators_memory() {
     let object: PerfValidation = serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": "h100-baseline", "namespace": "perf", "uid": "00000000-0000-4000-8000-000000000000"},

@@ -9,7 +9,7 @@ use super::dra::Dra;
 use super::gpus::{Gpus, describe};
 use super::namespace::Namespace;
 use super::naming::{Holder, Naming};
-use super::node::{HOSTNAME, ineligible, is_labelled_with_gpus, tolerations};
+use super::node::{HOSTNAME, claims_gpus, ineligible, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
 use super::report::{NodeObstacle, NodeReport};
@@ -183,7 +183,7 @@ impl<'a> Circumstances<'a> {
         let plugin = plugin::count(node, resource, || self.users_on(node), self.naming);
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
-        if !has_devices && plugin.is_none() && unsettled.is_none() && !self.has_gpus_by_label(node) {
+        if !has_devices && plugin.is_none() && unsettled.is_none() && !self.claims_gpus(node) {
             return Err(NodeObstacle::NoGpus);
         }
         match unsettled {
@@ -219,9 +219,9 @@ impl<'a> Circumstances<'a> {
         }
     }
 
-    fn has_gpus_by_label(&self, node: &Node) -> bool {
+    fn claims_gpus(&self, node: &Node) -> bool {
         let resource = &self.spec.placement.resource_name;
-        is_labelled_with_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
+        claims_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
     }
 
     /// GPUs of a node that claims to have some, although no plugin and no driver offers any.

@@ -122,6 +122,6 @@ fn marks_gpus(taint: &Taint, spec: &PerfValidationSpec) -> bool {
 }
 
 /// Returns true if the node claims to have GPUs: by a label, or by a capacity without any allocatable GPU.
-pub fn is_labelled_with_gpus(node: &Node, resource: &str) -> bool {
+pub fn claims_gpus(node: &Node, resource: &str) -> bool {
     node.label(GPU_PRESENT) == Some("true") || node.capacity.get(resource) > Decimal::ZERO
 }

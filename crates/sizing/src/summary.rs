@@ -109,7 +109,7 @@ pub struct ObstacleGroup<'a> {
 }
 
 impl<'a> ObstacleGroup<'a> {
-    /// Nodes with this report, of which the message names some; `None` if they have no GPUs, or no obstacle.
+    /// Nodes with this report, some of them named in the message; `None` if they have no GPUs, or no obstacle.
     pub fn new(report: &NodeReport, named: Vec<&'a str>, nodes: usize) -> Option<Self> {
         let has_gpus = |obstacle: &&NodeObstacle| **obstacle != NodeObstacle::NoGpus;
         let obstacle = report.obstacle.as_ref().filter(has_gpus)?;

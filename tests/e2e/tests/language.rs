@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
-const MAX_CLAUSES: usize = 2;
+const MAX_CLAUSES: usize = 0;
 /// Most uses of [`PHRASES`] in comments.
 const MAX_PHRASES: usize = 0;
 /// Most functions whose name is neither a verb nor a noun.

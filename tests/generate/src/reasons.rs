@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use perfval_api::{Reason, Word};
-use perfval_cluster::Change;
-use perfval_operator::event_words::EventWord;
+use perfval_cluster::CHANGES;
+use perfval_operator::event_words::{PASSES, STRAYS};
 use perfval_run::obstacle::Obstacle;
 use perfval_verdict::diagnosis::cause::{Cause, CauseEffect};
 
@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 Words of `status.reason`, `status.diagnosis`, conditions and Events: meaning, *effect on the verdict* and remedy. Bullets are common cases; parentheses
 show text of an event, a condition or a log. The message in the status is more precise.
 
-Without an effect a case is only reported, or the message shows it.
+Without an effect a case is only reported, or the message shows the effect.
 
 * *Invalid (Error)*, *Invalid (Inconclusive)*: the trial does not count. Two in a row end the run with this verdict.
 * *Error*: the run ends with this verdict, at once or after that time without a change.
@@ -145,24 +145,14 @@ fn cases() -> impl Iterator<Item = Case> {
         remedy: cause.remedy(),
         effect: (cause.effect() != CauseEffect::Reported).then(|| cause.effect().explanation().to_owned()),
     });
-    let changes = Change::ALL.into_iter().map(|change| Case {
-        name: change.name,
-        word: change.reason.word(),
-        why: change.why.to_owned(),
-        remedy: change.remedy,
+    let events = CHANGES.into_iter().chain(PASSES).chain(STRAYS).map(|event| Case {
+        name: event.name,
+        word: event.word,
+        why: event.why.to_owned(),
+        remedy: event.remedy,
         effect: None,
     });
-    let events = EventWord::PASSES
-        .into_iter()
-        .chain(EventWord::STRAYS)
-        .map(|event| Case {
-            name: event.name,
-            word: event.word,
-            why: event.why.to_owned(),
-            remedy: event.remedy,
-            effect: None,
-        });
-    reasons.chain(obstacles).chain(causes).chain(changes).chain(events)
+    reasons.chain(obstacles).chain(causes).chain(events)
 }
 
 /// Explanation with the signs of the obstacle behind its first sentence.

@@ -22,7 +22,7 @@ use crate::Verdict;
     status = "NodePerformanceStatus",
     derive = "PartialEq",
     doc = "Recorded performance of the node with the same name. The operator writes it after a run that measured. \
-           A policy's run stays for 14 days, or 2 × `maxAge`, against users' runs. The node owns the object, so it is \
+           A policy's run stays for 14 days and for 2 × `maxAge` against users' runs. The node owns the object, so it is \
            deleted with the node.",
     shortname = "nodeperf",
     category = "perf",
@@ -82,7 +82,7 @@ use crate::Verdict;
 )]
 pub struct NodePerformanceSpec {}
 
-/// Newest run that measured the node, never Error or Skipped. A user's run replaces a policy's after 14 days or 2 ×
+/// Newest run that measured the node, never Error or Skipped. A user's run replaces a policy's after 14 days and 2 ×
 /// `maxAge`.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
@@ -110,8 +110,8 @@ pub struct NodePerformanceStatus {
     /// Result of the tightest enforced gate on an average, without `SlowestWorkerPercent` and `OwnPastPercent` (percent; below 100 is a
     /// miss).
     pub percent_of_gate: Option<i64>,
-    /// Decode speed of the slowest GPU (percent of earlier runs in the same environment, cold or warm alike). Absent below
-    /// five.
+    /// Decode speed of the slowest GPU (percent of its earlier runs in the same environment). Absent below five learned
+    /// ones.
     pub percent_of_own_past: Option<i64>,
     /// Decode speed of the slowest GPU (percent of the median of the node's other GPUs).
     pub percent_of_peers: Option<i64>,

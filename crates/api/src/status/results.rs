@@ -68,6 +68,7 @@ pub enum GateResult {
 
 /// Outcome of one trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
 pub enum TrialOutcome {
     /// The trial met every enforced gate.
     Pass,

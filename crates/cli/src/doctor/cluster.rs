@@ -97,7 +97,7 @@ async fn definition(asked: &Asked<'_>) -> Check {
             Ok(None) => lacking.push(kind),
             // Only some people may read definitions.
             Err(kube::Error::Api(status)) if status.code == 403 && name == CRD => {
-                return Check::good("PerfValidations are known");
+                return Check::good("the cluster serves PerfValidations");
             }
             Err(error) => unread = Some((Error::from_call("read CustomResourceDefinitions", error), kind)),
         }

@@ -21,6 +21,8 @@ use crate::screen::Screen;
 const GPU: &str = "/gpu";
 /// End of the name of GPUs that several pods share.
 const SHARED: &str = ".shared";
+/// Most nodes whose validations are read one node at a time: all validations of a policy may be many megabytes.
+const ONE_BY_ONE: usize = 20;
 
 /// Nodes with GPUs and without a measurement, each with the reason, and the exit code; none where Nodes cannot be read.
 pub async fn unmeasured(
@@ -52,9 +54,11 @@ pub async fn unmeasured(
         .collect();
     let mut last_runs = BTreeMap::new();
     for policy in &policies.all {
-        let waits = |node: &&Node| policies.find(node).is_some_and(|found| std::ptr::eq(found, policy));
-        if unmeasured.iter().any(waits) {
-            match list_last_runs(client, policy).await {
+        let waits = |node: &&&Node| policies.find(node).is_some_and(|found| std::ptr::eq(found, policy));
+        let waiting = unmeasured.iter().filter(waits);
+        let hostnames: BTreeSet<&str> = waiting.filter_map(|node| hostname(node)).collect();
+        if !hostnames.is_empty() {
+            match list_last_runs(client, policy, &hostnames).await {
                 Ok(runs) => last_runs.extend(runs),
                 Err(error) => {
                     let policy = policy.name_any();
@@ -67,34 +71,52 @@ pub async fn unmeasured(
         }
     }
     let nodes = unmeasured.into_iter().map(|node| {
-        let hostname = node.labels().get(HOSTNAME);
-        let last_run = hostname.and_then(|hostname| last_runs.get(hostname));
+        let last_run = hostname(node).and_then(|hostname| last_runs.get(hostname));
         let obstacle = obstacle(node, has_gpus(node, &published), policies, last_run);
         (node.name_any(), obstacle)
     });
     (nodes.collect(), code)
 }
 
-/// Newest validation of each node by a policy, in words, by hostname.
-async fn list_last_runs(client: &Client, policy: &PerfValidationPolicy) -> Result<BTreeMap<String, String>, Error> {
+fn hostname(node: &Node) -> Option<&str> {
+    node.labels().get(HOSTNAME).map(String::as_str)
+}
+
+/// Newest validation of each of these nodes by a policy, in words, by hostname.
+async fn list_last_runs(
+    client: &Client,
+    policy: &PerfValidationPolicy,
+    hostnames: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, String>, Error> {
     let namespace = &policy.spec.validation_template.metadata.namespace;
     let validations: Api<DeserializeGuard<PerfValidation>> = Api::namespaced(client.clone(), namespace);
-    let params = ListParams::default().labels(&format!("{POLICY_LABEL}={}", policy.name_any()));
-    let list = validations.list(&params).await;
-    let list = list.map_err(|error| Error::from_call("read PerfValidations", error))?;
-    let mut readable: Vec<PerfValidation> = list.items.into_iter().filter_map(|object| object.0.ok()).collect();
-    readable.sort_by_key(kube::ResourceExt::creation_timestamp);
-    let hostname = |object: &PerfValidation| object.labels().get(NODE_LABEL).cloned();
-    let runs = readable
-        .iter()
-        .filter_map(|object| Some((hostname(object)?, describe(object))));
+    let label = format!("{POLICY_LABEL}={}", policy.name_any());
+    let mut selectors = vec![label.clone()];
+    if hostnames.len() <= ONE_BY_ONE {
+        let of_node = |hostname: &&str| format!("{label},{NODE_LABEL}={hostname}");
+        selectors = hostnames.iter().map(of_node).collect();
+    }
+    let mut objects = Vec::new();
+    for selector in selectors {
+        let list = validations.list(&ListParams::default().labels(&selector)).await;
+        objects.extend(list.map_err(|error| Error::from_call("read PerfValidations", error))?);
+    }
+    objects.sort_by_key(kube::ResourceExt::creation_timestamp);
+    let runs = objects.iter().filter_map(|object| {
+        let hostname = object.labels().get(NODE_LABEL)?;
+        let name = format!("{namespace}/{}", object.name_any());
+        let text = object.0.as_ref().map_or_else(
+            |_| format!("validation {name} cannot be read by this program"),
+            |validation| describe(&name, validation),
+        );
+        hostnames.contains(hostname.as_str()).then(|| (hostname.clone(), text))
+    });
     // The last one of a node stays.
     Ok(runs.collect())
 }
 
-/// State of a validation, such as `validation perf/h100-n1-1 ended with Error (NoCapacity)`.
-fn describe(object: &PerfValidation) -> String {
-    let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+/// State of a validation, such as `validation perf/h100-n1-1 ended with Error (Saturated)`.
+fn describe(name: &str, object: &PerfValidation) -> String {
     let status = object.status.as_ref();
     let phase = status.and_then(|status| status.phase).unwrap_or(Phase::Pending);
     match status.and_then(|status| Some((status.verdict?, status.reason.as_deref()?))) {

@@ -314,7 +314,7 @@ async fn the_namespace_of_the_manifest_counts() {
     desk.server.fail(refused);
     let answer = desk.types(&format!("doctor -f {}", file.path().display())).await;
     assert_eq!(answer.code, 0, "{answer:?}");
-    answer.prints("✓  PerfValidations are known");
+    answer.prints("✓  the cluster serves PerfValidations");
 }
 
 #[tokio::test]

@@ -40,10 +40,8 @@ impl Copied for DynamicObject {
     const KIND: usize = 2;
 }
 
-/// Number of kinds.
 pub(super) const KINDS: usize = 3;
 
-/// Copies of one run.
 pub(super) struct KeptRun {
     pub(super) uid: String,
     /// Beginning of its last pass.
@@ -67,7 +65,6 @@ impl KeptRun {
     }
 }
 
-/// Copies of one kind.
 #[derive(Default)]
 pub(super) struct KeptKind {
     read: Option<KeptRead>,
@@ -164,7 +161,6 @@ impl KeptKind {
         self.changed.contains_key(name) || self.read.as_ref().is_some_and(is_copied)
     }
 
-    /// Bytes of the copies.
     pub(super) fn bytes(&self) -> usize {
         self.read.as_ref().map_or(0, KeptRead::bytes)
     }

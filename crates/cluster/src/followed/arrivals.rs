@@ -107,7 +107,6 @@ pub(crate) fn object_key(object: &impl ResourceExt) -> String {
     }
 }
 
-/// State of a watch.
 #[derive(Clone)]
 enum WatchState {
     /// A list is under way, or its watch begins.
@@ -174,7 +173,6 @@ impl<T: Counted> Arrivals<T> {
         *self.pending.lock() = Pending::new(Some(objects));
     }
 
-    /// A watch began.
     pub(crate) fn begin_watch(&self) {
         self.state.send_replace(WatchState::Followed);
     }

@@ -5,33 +5,30 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ResourceExt as _}
 use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
-use crate::call::{Read, Unread, read};
-use crate::shared_reads::Served;
+use crate::call::{ALL, Read, Unread, read};
 
 const PLURAL: &str = "bindrequests";
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed, and up to a minute after its installation.
     pub(crate) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
-        if matches!(self.served.get(&PLURAL), Some(Served::Nowhere)) {
+        if matches!(self.served.get(&PLURAL), Some(None)) {
             return Err(Unread::Absent);
         }
         let kind = GroupVersionKind::gvk("scheduling.run.ai", "v1alpha2", "BindRequest");
         let resource = ApiResource::from_gvk_with_plural(&kind, PLURAL);
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let interned = &mut Interned::default();
-        let reduce = |request: DynamicObject| {
+        let reduce = |(): &mut (), request: DynamicObject| {
             let unread = |error| format!("BindRequest {}: {error}", request.name_any());
             ClaimUse::promised(&request, interned).map_err(unread).transpose()
         };
-        let list = self
-            .list_reduced(api.resource_url(), ListParams::default(), reduce)
-            .await;
-        let list = read("list BindRequests", list);
+        let list = self.list_as(ALL, api.resource_url(), ListParams::default(), (), reduce);
+        let list = read("list BindRequests", list.await);
         if matches!(list, Err(Unread::Absent)) {
-            self.served.keep(PLURAL, Served::Nowhere);
+            self.served.keep(PLURAL, None);
         }
-        let promises: Result<Vec<ClaimUse>, String> = list?.into_iter().collect();
+        let promises: Result<Vec<ClaimUse>, String> = list?.items.into_iter().collect();
         promises.map_err(Unread::Unknown)
     }
 }

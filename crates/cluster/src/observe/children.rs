@@ -14,7 +14,7 @@ use perfval_run::{Run, build};
 
 use super::dynamo::deployments_at;
 use crate::Cluster;
-use crate::call::{Read, Unread, read};
+use crate::call::{METADATA, Read, Unread, read};
 
 /// The kinds that a run removes; the cache's volume claim and the results outlive it.
 pub(super) const REMOVED: [ChildKind; 5] = [
@@ -28,7 +28,6 @@ pub(super) const REMOVED: [ChildKind; 5] = [
 /// Hex digits of a SHA-256.
 const DIGEST: usize = 64;
 
-/// Objects to list.
 pub(super) struct ListScope<'a> {
     /// Their namespace; all without it.
     pub(super) namespace: Option<&'a str>,
@@ -127,10 +126,10 @@ impl Cluster {
                 None => Api::all_with(self.client.clone(), &resource),
             };
             let params = selection.params.clone();
-            let reduce = |object| Some(form(kind, object));
-            match self.list_metadata(api.resource_url(), params, reduce).await {
+            let reduce = |(): &mut (), object| Some(form(kind, object));
+            match self.list_as(METADATA, api.resource_url(), params, (), reduce).await {
                 Err(failure) if versions.as_mut().is_some_and(|others| others.goes_on(&call, &failure)) => {}
-                answer => return read(&call, answer),
+                answer => return Ok(read(&call, answer)?.items),
             }
         }
     }

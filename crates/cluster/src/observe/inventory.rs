@@ -11,12 +11,10 @@ use perfval_sizing::inventory::{self, CacheVolume, Interned, Inventory};
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::call::{Read, Unread, read, seen, unless_absent};
-use crate::shared_reads::Served;
+use crate::call::{ALL, Read, Unread, read, seen, unless_absent};
 
 /// API group of device taint rules.
 const GROUP: &str = DeviceClass::GROUP;
-/// Plural of device taint rules.
 const TAINT_RULES: &str = "devicetaintrules";
 /// Their versions, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
@@ -89,8 +87,8 @@ impl Cluster {
     /// rule; absent if the cluster serves none.
     pub(crate) async fn device_taint_rules(&self) -> Read<Vec<Value>> {
         match self.served.get(&TAINT_RULES) {
-            Some(Served::Nowhere) => return Err(Unread::Absent),
-            Some(Served::At(version)) => {
+            Some(None) => return Err(Unread::Absent),
+            Some(Some(version)) => {
                 if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
                     return Ok(rules);
                 }
@@ -100,11 +98,11 @@ impl Cluster {
         }
         for version in TAINT_RULE_VERSIONS {
             if let Some(rules) = unless_absent(self.taint_rules_at(version).await)? {
-                self.served.keep(TAINT_RULES, Served::At(version));
+                self.served.keep(TAINT_RULES, Some(version));
                 return Ok(rules);
             }
         }
-        self.served.keep(TAINT_RULES, Served::Nowhere);
+        self.served.keep(TAINT_RULES, None);
         Err(Unread::Absent)
     }
 
@@ -112,14 +110,12 @@ impl Cluster {
         let kind = GroupVersionKind::gvk(GROUP, version, "DeviceTaintRule");
         let resource = ApiResource::from_gvk_with_plural(&kind, TAINT_RULES);
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let versioned = |mut rule: Value| {
+        let versioned = |(): &mut (), mut rule: Value| {
             let fields = rule.as_object_mut()?;
             fields.insert("apiVersion".to_owned(), kind.api_version().into());
             Some(rule)
         };
-        let rules = self
-            .list_reduced(api.resource_url(), ListParams::default(), versioned)
-            .await;
-        read("list DeviceTaintRules", rules)
+        let rules = self.list_as(ALL, api.resource_url(), ListParams::default(), (), versioned);
+        Ok(read("list DeviceTaintRules", rules.await)?.items)
     }
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::Cluster;
-use crate::call::{Read, Unread, read};
+use crate::call::{ALL, Read, Unread, read};
 
 /// Objects in a page: 8 MiB hold as many of 40 KB, with a long spec and a long status.
 const PAGE: u32 = 200;
@@ -63,7 +63,7 @@ impl Cluster {
         };
         let call = "list PerfValidations";
         let params = ListParams::default().limit(PAGE).fields(NOT_SETTLED);
-        let listed = self.list_versioned(api.resource_url(), params, Waiting::default(), reduce);
+        let listed = self.list_as(ALL, api.resource_url(), params, Waiting::default(), reduce);
         let runs: serde_json::Result<Vec<Contender>> = read(call, listed.await)?.items.into_iter().collect();
         runs.map_err(|error| Unread::Unknown(format!("{call}: {error}")))
     }

@@ -78,7 +78,6 @@ impl Cluster {
             .await
     }
 
-    /// Reads a log, within this patience.
     async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
         self.read_log(namespace, pod, params, patience, false, |log| log).await
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::api::{Api, ListParams};
-use kube::core::{Resource, ResourceExt as _};
+use kube::core::{PartialObjectMeta, Resource, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::meta::{FIELD_MANAGER, NAME_LABEL, RUN_LABEL};
 use perfval_run::observed::{ChildKind, ChildRef};
@@ -13,7 +13,7 @@ use perfval_sizing::Seen;
 
 use super::children::{ListScope, REMOVED};
 use crate::Cluster;
-use crate::call::{read, seen};
+use crate::call::{METADATA, read, seen};
 
 impl Cluster {
     /// All objects of the kinds that a run removes, in a namespace or in all of them.
@@ -32,8 +32,9 @@ impl Cluster {
     /// Uids of all `PerfValidation`s.
     pub async fn owners(&self) -> Seen<BTreeSet<String>> {
         let api: Api<PerfValidation> = Api::all(self.client.clone());
-        let uids = self.list_metadata(api.resource_url(), ListParams::default(), |object| object.uid());
-        seen(read("list PerfValidations", uids.await).map(BTreeSet::from_iter))
+        let uid = |(): &mut (), object: PartialObjectMeta| object.uid();
+        let uids = self.list_as(METADATA, api.resource_url(), ListParams::default(), (), uid);
+        seen(read("list PerfValidations", uids.await).map(|listed| listed.items.into_iter().collect()))
     }
 }
 

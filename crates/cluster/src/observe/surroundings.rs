@@ -10,7 +10,7 @@ use perfval_sizing::Seen;
 
 use super::workload::{PROMPT, read_event};
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{ALL, Read, read, seen};
 use crate::copies::RunCopies;
 
 /// Refusals that are kept: a controller has some ten of them, but a tenant may write thousands.
@@ -26,7 +26,6 @@ impl Cluster {
         }
     }
 
-    /// The node of the run.
     pub(super) async fn node(
         &self,
         run: &Run<'_>,
@@ -68,7 +67,7 @@ impl Cluster {
             let uid = of.uid.clone().unwrap_or_default();
             Some(read_event((named, uid), event))
         };
-        let listed = self.list_versioned(api.resource_url(), params, 0, read_own).await;
+        let listed = self.list_as(ALL, api.resource_url(), params, 0, read_own).await;
         Ok(read(&call, listed)?.items)
     }
 

@@ -21,7 +21,7 @@ use perfval_sizing::Seen;
 use super::children::list_params;
 use super::log::LOGS_AT_ONCE;
 use crate::Cluster;
-use crate::call::{Read, read, seen, unless_absent};
+use crate::call::{ALL, FIRST, Read, read, seen, unless_absent};
 use crate::copies::RunCopies;
 use crate::pod_reports::{PodReports, Subjects};
 
@@ -175,7 +175,7 @@ impl Cluster {
             *kept += 1;
             Some(read_event((name, uid), event))
         };
-        let found = self.list_versioned(api.resource_url(), params, 0, read_own).await;
+        let found = self.list_as(ALL, api.resource_url(), params, 0, read_own).await;
         let call = format!("list preemptions of Pods of {}", run.namespace());
         Ok(read(&call, found)?.items)
     }
@@ -201,12 +201,13 @@ impl Cluster {
             .fields(&format!("involvedObject.kind=Pod,{which}"))
             .limit(EVENTS_OF_ALL);
         let call = format!("list Events on Pods of {namespace}");
-        let read_own = |event: Event| {
+        let read_own = |(): &mut (), event: Event| {
             let uid = event.involved_object.uid.clone()?;
             let pod = pods.iter().find(|pod| pod.uid().as_ref() == Some(&uid))?;
             Some(read_event((pod.name_any(), uid), event))
         };
-        let found = read(&call, self.list_first(api.resource_url(), params, read_own).await)?;
+        let found = self.list_as(FIRST, api.resource_url(), params, (), read_own).await;
+        let found = read(&call, found)?;
         Ok(found.is_whole.then(|| newest_first(found.items)))
     }
 
@@ -218,8 +219,8 @@ impl Cluster {
             .limit(EVENTS);
         let call = format!("list Events on Pod {namespace}/{}", pod.name_any());
         let of = || (pod.name_any(), pod.uid().unwrap_or_default());
-        let read_own = |event: Event| Some(read_event(of(), event));
-        let found = self.list_first(api.resource_url(), params, read_own).await;
+        let read_own = |(): &mut (), event: Event| Some(read_event(of(), event));
+        let found = self.list_as(FIRST, api.resource_url(), params, (), read_own).await;
         Ok(newest_first(read(&call, found)?.items))
     }
 }

@@ -14,7 +14,7 @@ use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
 use super::answer::{other_models, read_completion, refusal};
-use crate::error::chain;
+use crate::cause::chain;
 
 /// Enough for 16 tokens and an error page.
 const BODY_BYTES: usize = 1 << 20;
@@ -31,7 +31,6 @@ pub enum EndpointAccess {
     ServiceProxy,
 }
 
-/// Path of the requests.
 #[derive(Clone)]
 pub(super) enum Way {
     Dns(HttpClient<HttpConnector, Body>),

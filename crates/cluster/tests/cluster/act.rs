@@ -288,9 +288,7 @@ async fn effects_after_a_failed_one_are_not_carried_out() {
     let world = World::new();
     let object = world.object();
     let run = Run::new(&object, &world.settings);
-    world
-        .server
-        .fail(Fault::refuse("create", "resourceclaimtemplates", 500));
+    world.fail(Fault::refuse("create", "resourceclaimtemplates", 500));
     let effects: Vec<Effect> = creations(&run).into_iter().map(|(_, effect)| effect).collect();
     world.act(&effects).await.unwrap_err();
     assert_eq!(world.objects().len(), 1);

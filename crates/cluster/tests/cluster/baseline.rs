@@ -39,9 +39,7 @@ async fn a_baseline_that_exists_is_left_as_it_is() {
 #[tokio::test]
 async fn a_baseline_that_a_conflict_refuses_is_not_taken_for_created() {
     let world = World::new();
-    world
-        .server
-        .fail(Fault::refuse("create", "perfbaselines", 409).times(1));
+    world.fail(Fault::refuse("create", "perfbaselines", 409).times(1));
     let failure = world.cluster.create_baseline(&baseline()).await.expect_err("refused");
     assert_eq!(failure.class(), Class::Conflict, "{failure}");
     world.cluster.create_baseline(&baseline()).await.expect("created");

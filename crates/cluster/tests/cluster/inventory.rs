@@ -367,16 +367,12 @@ async fn a_list_has_all_its_pages_and_no_finished_pods() {
 async fn an_expired_list_is_read_again_from_the_beginning() {
     let world = World::new();
     put_pods(&world, 700);
-    world
-        .server
-        .fail(Fault::refuse("list", "pods", 410).asked_with("continue=").times(1));
+    world.fail(Fault::refuse("list", "pods", 410).asked_with("continue=").times(1));
     assert_eq!(pods(&world).await.len(), 700);
 
     let world = World::new();
     put_pods(&world, 700);
-    world
-        .server
-        .fail(Fault::refuse("list", "pods", 410).asked_with("continue="));
+    world.fail(Fault::refuse("list", "pods", 410).asked_with("continue="));
     let pods = world.inventory().await.pods;
     assert!(
         matches!(&pods, Seen::Unknown(why) if why.starts_with("list Pods: 410")),

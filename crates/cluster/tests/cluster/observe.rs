@@ -36,9 +36,7 @@ async fn looks_that_follow_each_other_ask_once_whether_dynamo_is_installed() {
     assert_eq!(asked(), 2);
     // An absent or unknown part is read again at once.
     later().await;
-    world
-        .server
-        .fail(Fault::refuse("get", "customresourcedefinitions", 403).times(1));
+    world.fail(Fault::refuse("get", "customresourcedefinitions", 403).times(1));
     assert!(world.observe(Need::Dynamo).await.dynamo.unknown().is_some());
     assert!(world.observe(Need::Dynamo).await.dynamo.present().is_some());
 }
@@ -319,9 +317,7 @@ async fn a_deployment_of_a_newer_version_than_we_speak_is_a_child_and_unknown_ot
 async fn a_supported_version_that_is_broken_is_the_reason_and_not_a_newer_one() {
     let world = World::new();
     world.server.install_dynamo(&["v1alpha1", "v1beta1", "v2"], None);
-    world
-        .server
-        .fail(Fault::refuse("get", "dynamographdeployments", 500).times(2));
+    world.fail(Fault::refuse("get", "dynamographdeployments", 500).times(2));
     let seen = world.observe(Need::Deployment).await;
     let why = seen.deployment.unknown().expect("two broken versions");
     assert!(why.contains("500") && !why.contains("v2"), "{why}");
@@ -340,9 +336,7 @@ async fn a_deployment_that_is_served_nowhere_is_not_gone() {
     );
     assert!(world.observe(Need::Deployment).await.deployment.unknown().is_some());
 
-    world
-        .server
-        .fail(Fault::refuse("get", "customresourcedefinitions", 403));
+    world.fail(Fault::refuse("get", "customresourcedefinitions", 403));
     let seen = world.observe(Need::Children).await;
     assert!(
         seen.children.unknown().is_some_and(|why| why.contains("403")),
@@ -355,9 +349,7 @@ async fn a_deployment_that_is_served_nowhere_is_not_gone() {
 async fn a_broken_conversion_leads_to_the_version_that_needs_none() {
     let world = World::new();
     world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));
-    world
-        .server
-        .fail(Fault::refuse("list", "dynamographdeployments", 500).times(1));
+    world.fail(Fault::refuse("list", "dynamographdeployments", 500).times(1));
     let seen = world.observe(Need::Children).await;
     assert_eq!(seen.children.present().unwrap()[0].id.name, "pv-1");
 }

@@ -80,15 +80,11 @@ async fn a_validation_that_exists_may_be_of_another_version() {
 #[tokio::test]
 async fn no_validation_is_created_where_its_run_would_only_wait() {
     let world = World::new();
-    world
-        .server
-        .fail(Fault::refuse("create", "dynamographdeployments", 403));
+    world.fail(Fault::refuse("create", "dynamographdeployments", 403));
     let outcome = world.cluster.create_validation(&child()).await;
     assert_eq!(outcome.expect("no failure"), Creation::NotAllowed);
     assert_eq!(world.server.get("perfvalidations", NAMESPACE, "h100-n1-1"), None);
-    world
-        .server
-        .fail(Fault::refuse("create", "selfsubjectaccessreviews", 500));
+    world.fail(Fault::refuse("create", "selfsubjectaccessreviews", 500));
     let outcome = world.cluster.create_validation(&child()).await;
     outcome.expect_err("it is not known");
 }

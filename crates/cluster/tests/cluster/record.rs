@@ -101,9 +101,7 @@ async fn a_status_that_cannot_be_written_is_an_error() {
         (500, Class::Transient),
     ] {
         let world = World::new();
-        world
-            .server
-            .fail(Fault::refuse("patch", "perfvalidations/status", code));
+        world.fail(Fault::refuse("patch", "perfvalidations/status", code));
         let status = PerfValidationStatus::default();
         let error = world.write(&world.object(), &status).await.unwrap_err();
         assert_eq!((error.change().name, error.class()), ("RecordStatus", class), "{error}");
@@ -116,9 +114,7 @@ async fn a_write_whose_answer_is_lost_shows_as_a_conflict_and_then_as_done() {
     let world = World::new();
     let object = world.object();
     let status = with_message(&object, "landed");
-    world
-        .server
-        .fail(Fault::lose_answer("patch", "perfvalidations/status").times(1));
+    world.fail(Fault::lose_answer("patch", "perfvalidations/status").times(1));
     let error = world.write(&object, &status).await.unwrap_err();
     assert_eq!(error.class(), Class::Transient);
     let again = world.write(&object, &status).await.unwrap();

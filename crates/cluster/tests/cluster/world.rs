@@ -9,7 +9,7 @@ use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
 use perfval_run::{Needs, Observed, Run, Settings, names};
 use perfval_sizing::inventory::Inventory;
-use perfval_testkit::api_server::{ApiServer, Wire};
+use perfval_testkit::api_server::{ApiServer, Fault, Wire};
 use perfval_testkit::trial;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use serde_json::{Value, json};
@@ -97,6 +97,11 @@ impl World {
     /// Changes the object.
     pub fn edit(&self, change: impl FnOnce(&mut Value)) {
         self.server.edit("perfvalidations", NAMESPACE, NAME, change);
+    }
+
+    /// Calls go wrong from now on.
+    pub fn fail(&self, fault: Fault) {
+        self.server.fail(fault);
     }
 
     /// Reads one need of the object as it is now.

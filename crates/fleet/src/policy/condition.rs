@@ -97,7 +97,7 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
     if is_set_up && 2 * failed > selected {
         let _ = write!(
             message,
-            " {failed} of {selected} nodes failed: check spec.validationTemplate.spec.gates."
+            " {failed} of {selected} nodes failed: check spec.validationTemplate, such as its gates."
         );
     }
     if situation.outliers > MOST_OUTLIERS {
@@ -150,7 +150,7 @@ pub(super) fn ready(policy: &PerfValidationPolicy, situation: &PolicySituation<'
     condition(policy, READY, (reason.status(), reason.as_str()), message, now)
 }
 
-/// Condition `ComparisonReliable`: while it is False, no whole node is Actionable.
+/// Condition `ComparisonReliable`: False while losses may be missing, or none is Actionable.
 pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison, now: DateTime<Utc>) -> Condition {
     let calibration = compared.calibration;
     let (status, reason, message) = if calibration.is_poor {
@@ -174,8 +174,8 @@ pub(super) fn reliable(policy: &PerfValidationPolicy, compared: &NodeComparison,
         ("Unknown", "NothingToCompare", message.to_owned())
     } else if calibration.values < LEAST_VALUES {
         let message = format!(
-            "The check of the p-values needs {LEAST_VALUES} comparisons, as of six nodes of eight GPUs, and there are {}. Validate more \
-             nodes.{}",
+            "The check of the p-values needs {LEAST_VALUES} comparisons, as of twelve nodes of eight GPUs (six with five learned runs), \
+             and there are {}. Validate more nodes.{}",
             calibration.values,
             compared.detectable.map(describe).unwrap_or_default()
         );

@@ -108,7 +108,7 @@ impl<'a> Planner<'a> {
         for child in self.children.iter().filter(|child| child.is_active()) {
             meter.add(self.reason_of_active(child, confirms));
         }
-        let (mut situation, mut candidates, fit) = self.sort(active, confirms);
+        let (mut situation, mut candidates, mut fit) = self.sort(active, confirms);
         let is_open = !spec.suspend && self.facts.refusal.is_none_or(|refusal| refusal.until <= now);
         // A window that is closed now opens again.
         let always = spec.budgets.iter().filter(|budget| budget.window.is_none()).collect();
@@ -138,6 +138,7 @@ impl<'a> Planner<'a> {
         let matters = |refusal: &&CreateRefusal| now < refusal.until || !candidates.is_empty();
         situation.refusal = self.facts.refusal.filter(matters);
         outliers.truncate(MOST_OUTLIERS);
+        fit.retain(|reason| always.limit(*reason) != Some(0));
         let limits = fit.iter().map(|reason| always.limit(*reason));
         let slots = limits.map(|limit| limit.unwrap_or(selected)).max().unwrap_or(selected);
         let left = situation.nodes.running + i64::try_from(fit.len()).unwrap_or(i64::MAX);

@@ -39,7 +39,7 @@ fn the_trials_of_a_run_count_as_their_mean() {
     let known = after(&[100.0; 5]).learn(NodeRun::default(), Deviations::new(PRODUCT, 1));
     let trials = vec![96.0_f64.ln(), 90.0_f64.ln(), 93.0_f64.ln()];
     let mean = trials.iter().sum::<f64>() / 3.0;
-    assert!((known.compare(&trials, false).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-2);
+    assert!((known.compare(&trials).expect("five runs") - 100.0 * (mean - 100.0_f64.ln()).exp()).abs() < 1e-2);
     let mut gpus = vec![(known, trials)];
     add_run(&mut gpus, false);
     let found = gpus.remove(0).0;
@@ -140,16 +140,4 @@ fn a_confirmation_settles_a_drift() {
         .expect("a run to confirm")
         .learn(NodeRun::default(), deviations);
     assert!(shown.past.cusum > 8.0, "the loss is still there");
-}
-
-#[test]
-fn statistics_of_an_earlier_version_are_of_warm_runs() {
-    let stored = serde_json::json!({
-        "e": "0123", "n": 9, "m": 4.6, "m2": 0.001, "z": 0.0, "s": 1, "v": 4.5, "t": 1, "r": -0.1, "b": true,
-    });
-    let stored = StatisticsText::new(&stored).expect("JSON");
-    let read = Running::read(&stored, Some("0123")).expect("statistics");
-    assert!(read.suits(false) && !read.suits_newest(), "the newest run is cold");
-    let learned = read.learn(NodeRun::default(), Deviations::new(PRODUCT, 1));
-    assert_eq!((learned.past.count, learned.skipped, learned.others), (9, 2, 1));
 }

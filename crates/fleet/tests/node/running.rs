@@ -4,16 +4,12 @@ use perfval_api::fleet::{NodeIdentity, NodePerformance};
 use perfval_fleet::measurement::Measurement;
 use serde_json::{Value, json};
 
-use crate::{
-    UID, after, changed, confirmation, decide, first_state, measured, node, of_policy, status, validation, written,
-};
+use crate::{UID, after, changed, confirmation, decide, measured, node, of_policy, status, validation, written};
 
-/// Node in this boot.
-fn booted(boot: i64) -> NodeIdentity {
-    NodeIdentity {
-        boot_id: Some(format!("boot {boot}")),
-        ..node(UID)
-    }
+/// Stored statistics of the first GPU.
+fn first_state(object: &NodePerformance) -> Value {
+    let stored = status(object).gpus[0].operator_state.as_ref();
+    stored.expect("a state").read().expect("JSON")
 }
 
 #[test]
@@ -26,7 +22,6 @@ fn the_first_run_after_a_boot_is_not_learned() {
     let run = |number: i64, time: i64| measured(validation(number, &[("GPU-a", time)])).expect("measured");
     let cold = written(decide(&run(7, 10_000), &rebooted, [&object].into_iter()));
     assert_eq!(status(&cold).boot_id.as_deref(), Some("second"));
-    assert_eq!(status(&cold).percent_of_own_past, None, "nor is it compared");
     let warm = written(decide(&run(8, 8000), &rebooted, [&cold].into_iter()));
     assert_eq!(status(&warm).percent_of_own_past, Some(100));
     let warm = written(decide(
@@ -35,78 +30,6 @@ fn the_first_run_after_a_boot_is_not_learned() {
         [&written(decide(&run(7, 10_000), &node(UID), [&object].into_iter()))].into_iter(),
     ));
     assert_eq!(status(&warm).percent_of_own_past, Some(102), "without a boot it is");
-}
-
-#[test]
-fn a_machine_that_boots_before_each_run_has_a_past_of_cold_runs() {
-    let run =
-        |number: i64, time: i64| measured(validation(number, &[("GPU-a", time), ("GPU-b", time)])).expect("measured");
-    let next = |object: &NodePerformance, (number, time), boot| {
-        written(decide(&run(number, time), &booted(boot), [object].into_iter()))
-    };
-    let mut object = after(1, &[("GPU-a", 8000), ("GPU-b", 8000)]);
-    for number in 2..=6 {
-        object = next(&object, (number, 8000), number);
-    }
-    let slow = next(&object, (7, 10_000), 7);
-    assert_eq!(status(&slow).percent_of_own_past, Some(80));
-
-    // One warm run is neither compared nor learned.
-    let warm = next(&object, (7, 7440), 6);
-    assert_eq!(status(&warm).percent_of_own_past, None);
-    let cold = next(&warm, (8, 8000), 8);
-    assert_eq!(status(&cold).percent_of_own_past, Some(100));
-
-    // After five warm runs in a row a new past begins.
-    let mut warm = object;
-    for number in 7..=11 {
-        warm = next(&warm, (number, 7440), 6);
-    }
-    assert_eq!(first_state(&warm)["n"], json!(6));
-    for number in 12..=16 {
-        warm = next(&warm, (number, 7440), 6);
-    }
-    assert_eq!(
-        (first_state(&warm)["n"].clone(), first_state(&warm)["h"].clone()),
-        (json!(5), Value::Null)
-    );
-    let slow = next(&warm, (17, 9_300), 6);
-    assert_eq!(status(&slow).percent_of_own_past, Some(80));
-}
-
-#[test]
-fn five_cold_runs_in_a_row_begin_a_new_past_of_a_warm_machine() {
-    let mut object = after(7, &[("GPU-a", 8000)]);
-    let mut counts = Vec::new();
-    for number in 8..=13 {
-        let run = measured(validation(number, &[("GPU-a", 8600)])).expect("measured");
-        object = written(decide(&run, &booted(number), [&object].into_iter()));
-        counts.push(first_state(&object)["n"].clone());
-    }
-    assert_eq!(counts, [6, 6, 6, 6, 6, 1]);
-    assert_eq!(first_state(&object)["h"], json!(true));
-}
-
-/// The confirmation is warm, and so faster than the cold past.
-#[test]
-fn a_loss_of_a_gpu_that_is_confirmed_after_a_cold_run_is_not_learned() {
-    let mut object = after(1, &[("GPU-a", 8600), ("GPU-b", 8600)]);
-    for number in 2..=7 {
-        let run = measured(of_policy(number, &[("GPU-a", 8600), ("GPU-b", 8600)])).expect("measured");
-        object = written(decide(&run, &booted(number), [&object].into_iter()));
-    }
-    let slow = measured(of_policy(8, &[("GPU-a", 9600), ("GPU-b", 8600)])).expect("measured");
-    let object = written(decide(&slow, &booted(8), [&object].into_iter()));
-    let warm = confirmation(9, &[("GPU-a", 8930), ("GPU-b", 8000)]);
-    let object = written(decide(&warm, &booted(8), [&object].into_iter()));
-    let slow = changed(of_policy(10, &[("GPU-a", 9600), ("GPU-b", 8600)]), |object| {
-        object["metadata"]["uid"] = json!("next");
-    });
-    let next = written(decide(&slow.expect("measured"), &booted(10), [&object].into_iter()));
-    assert_eq!(
-        (first_state(&next)["n"].clone(), first_state(&next)["s"].clone()),
-        (json!(7), json!(1))
-    );
 }
 
 #[test]
@@ -222,8 +145,7 @@ fn the_first_run_with_speeds_after_a_boot_is_cold() {
 
 #[test]
 fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
-    for (number, most, is_cold) in [(8, 4096, false), (16, 6144, false), (8, 4096, true), (16, 6144, true)] {
-        let identity = |boot: i64| if is_cold { booted(boot) } else { node(UID) };
+    for (number, most) in [(8, 4096), (16, 6144)] {
         let names: Vec<String> = (0..number)
             .map(|n| format!("GPU-b4db0e1c-90cf-5f1a-8d3a-5d5a8a1b{n:04}"))
             .collect();
@@ -241,22 +163,21 @@ fn eight_gpus_fit_into_four_kibibytes_and_sixteen_into_six() {
                 .collect(),
             ..measured
         };
-        let next = |object: &NodePerformance, run: Measurement, boot| {
-            written(decide(&long(run), &identity(boot), [object].into_iter()))
-        };
-        let run = |number: i64| measured(of_policy(number, &gpus)).expect("measured");
-        let mut object = after(1, &gpus);
-        for number in 2..=9 {
-            // The last of them is warm.
-            object = next(&object, run(number), number.min(8));
-        }
-        let object = next(&object, run(10), 10);
-        let confirmed = next(&object, confirmation(11, &gpus), 10);
-        let twice = next(&confirmed, confirmation(12, &gpus), 10);
-        let thrice = next(&twice, confirmation(13, &gpus), 10);
+        let object = after(9, &gpus);
+        let next = measured(of_policy(10, &gpus)).expect("measured");
+        let object = written(decide(&long(next), &node(UID), [&object].into_iter()));
+        let confirmed = written(decide(
+            &long(confirmation(11, &gpus)),
+            &node(UID),
+            [&object].into_iter(),
+        ));
+        let twice = written(decide(
+            &long(confirmation(12, &gpus)),
+            &node(UID),
+            [&confirmed].into_iter(),
+        ));
+        let thrice = written(decide(&long(confirmation(13, &gpus)), &node(UID), [&twice].into_iter()));
         let state = first_state(&thrice);
-        let other = if is_cold { json!(1) } else { Value::Null };
-        assert_eq!(state["o"], other);
         assert_eq!(
             (state["k"].clone(), state["c"].as_array().map(Vec::len)),
             (json!(2), Some(5))

@@ -163,7 +163,8 @@ fn a_gate_that_most_nodes_miss_is_named() {
     }
     assert_eq!(ready(&world.decide()).2, "4 of 4 nodes have a fresh verdict.");
     world.measure("n3", "Failed", now());
-    let expected = "4 of 4 nodes have a fresh verdict. 3 of 4 nodes failed: check spec.validationTemplate.spec.gates.";
+    let expected =
+        "4 of 4 nodes have a fresh verdict. 3 of 4 nodes failed: check spec.validationTemplate, such as its gates.";
     assert_eq!(ready(&world.decide()), ("True", "Reconciled", expected));
     world.policies[0].spec.suspend = true;
     let decision = world.decide();

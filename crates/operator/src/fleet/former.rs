@@ -67,7 +67,6 @@ impl Former {
             .retain(|_, (_, object)| !is_of_node(object) && !uuids(object).any(|uuid| gpus.contains(uuid)));
     }
 
-    /// Deleted objects.
     pub(super) fn list(&self) -> impl Iterator<Item = &NodePerformance> + Clone {
         self.deleted.values().map(|(_, object)| &**object)
     }

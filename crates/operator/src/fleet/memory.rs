@@ -24,7 +24,6 @@ const SET_BACK: TimeDelta = TimeDelta::hours(24);
 const PAUSE: TimeDelta = TimeDelta::seconds(30);
 /// Failures in a row that may pass by themselves, such as that of a webhook, before they count as a refusal.
 const FAILURES: u32 = 2;
-/// Longest pause.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(5);
 
 /// Least time between two comparisons of all nodes: with 5,000 of them one takes a good part of a second.
@@ -38,7 +37,6 @@ pub(super) struct Memory {
     /// Validations that the watch does not show yet, by uid.
     created: HashMap<String, (Instant, ValidationFacts)>,
     policies: HashMap<String, OfPolicy>,
-    /// Baselines.
     pub(super) baselines: Baselines,
     /// Policies that cannot be parsed and show it.
     pub(super) marked: MarkedPolicies,
@@ -46,7 +44,6 @@ pub(super) struct Memory {
     norms: u64,
 }
 
-/// Facts about one policy.
 #[derive(Default)]
 pub(super) struct OfPolicy {
     generation: Option<i64>,
@@ -90,7 +87,6 @@ impl Memory {
         }
     }
 
-    /// Facts about a policy.
     pub(super) fn policy(&mut self, policy: &PerfValidationPolicy) -> &mut OfPolicy {
         self.policies.entry(policy.uid().unwrap_or_default()).or_default()
     }
@@ -136,7 +132,6 @@ impl OfPolicy {
         self.compared = Some((fingerprint, Instant::now()));
     }
 
-    /// Records the refusal of a validation.
     pub(super) fn refuse(&mut self, message: String, is_namespace_missing: bool, now: DateTime<Utc>) {
         let pause = (PAUSE * (1 << self.refusals.min(8))).min(LONGEST_PAUSE);
         self.refusals += 1;

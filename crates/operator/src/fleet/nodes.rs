@@ -1,5 +1,5 @@
 //! The measurement of each node: one task of the leader writes it into its `NodePerformance` after a run. A policy's run stays
-//! there against later runs of users for 14 days, or twice its `maxAge`.
+//! there against later runs of users for 14 days and for twice its `maxAge`.
 //!
 //! A run never waits for it: the pass leaves the measurement here, and a task of the leader writes it and tries again until
 //! it is written. A leader that starts looks at all finished validations first, because the one before may have died in between. It

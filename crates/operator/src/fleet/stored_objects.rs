@@ -20,7 +20,6 @@ use crate::metrics::OperatorMetrics;
 #[derive(Clone, Debug)]
 pub(super) struct FleetObject<K>(Result<Arc<K>, Arc<InvalidObject>>);
 
-/// Objects of one kind.
 pub(super) type FleetStore<K> = Store<FleetObject<K>>;
 
 impl<K> FleetObject<K> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use perfval_api::fleet::PerfValidationPolicy;
-use perfval_cluster::Survey;
+use perfval_cluster::Look;
 use perfval_fleet::policy::{SelectedNode, Selection};
 use perfval_sizing::Fleet;
 use tokio::time::{Instant, timeout};
@@ -16,12 +16,10 @@ use crate::planner::apart;
 /// A read that takes longer is given up: every call in it has its own, shorter limit.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Nodes of each policy.
 pub(super) struct Surveyed {
     at: Instant,
     /// Policies in the order of `nodes`, with their generations.
     policies: Vec<(String, Option<i64>)>,
-    /// Nodes.
     pub(super) nodes: Arc<[Vec<SelectedNode>]>,
 }
 
@@ -60,8 +58,7 @@ pub(super) async fn survey(context: &Context, policies: &[Arc<PerfValidationPoli
     })
 }
 
-/// Nodes that each policy selects.
-fn select(survey: &Survey, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec<Vec<SelectedNode>>, String> {
+fn select(survey: &Look, policies: &[Arc<PerfValidationPolicy>]) -> Result<Vec<Vec<SelectedNode>>, String> {
     let fleet = Fleet::new(survey.inventory());
     let select = |policy: &Arc<PerfValidationPolicy>| {
         let spec = &policy.spec.validation_template.spec;

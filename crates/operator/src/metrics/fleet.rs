@@ -50,7 +50,6 @@ impl FleetSeries {
         }
     }
 
-    /// Replaces the series of the nodes.
     pub(super) fn set_nodes<'a>(&self, nodes: impl Iterator<Item = (String, &'a NodePerformanceStatus)>) {
         let mut all = Samples::new(OF_NODES);
         for (node, status) in nodes.filter(|_| self.each) {

@@ -74,7 +74,6 @@ impl LastNumbers {
     }
 }
 
-/// Node of the current run.
 pub(super) fn node(status: &PerfValidationStatus) -> String {
     status
         .placement

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
+use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
 use perfval_fleet::measurement::policy_of;
 use perfval_run::status::phase_started_at;
 use perfval_run::{machine, queue};
@@ -116,7 +116,6 @@ impl ObjectSeries {
         self.0.add(&series::LAST_VERDICT, [namespace, name, node, verdict], 1);
     }
 
-    /// State of the current run.
     fn add_state(
         &mut self,
         [namespace, name]: [&Arc<str>; 2],
@@ -127,11 +126,7 @@ impl ObjectSeries {
         let held = plan.map_or(0, |plan| plan.gpus);
         self.0.add(&series::HELD_GPUS, [namespace, name], held);
         if let Some(leftovers) = status.state.leftovers {
-            let state = match leftovers {
-                Leftovers::Kept => "Kept",
-                Leftovers::Overdue => "Overdue",
-            };
-            let left: [&Arc<str>; 4] = [namespace, name, &node(status).into(), &state.into()];
+            let left: [&Arc<str>; 4] = [namespace, name, &node(status).into(), &leftovers.as_str().into()];
             self.0.add(&series::LEFTOVERS, left, 1);
         }
         let current = phase(Some(status));

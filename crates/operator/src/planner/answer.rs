@@ -4,7 +4,6 @@ use perfval_api::Reason;
 use perfval_run::queue::Turn;
 use perfval_sizing::{Seen, Sizing};
 
-/// The queue's answer to a run.
 pub(super) struct Answer {
     pub(super) place: usize,
     pub(super) turn: Seen<Turn>,

@@ -18,7 +18,6 @@ use crate::queue_bell::RunKey;
 /// for each of a thousand runs, when the API server is slow anyway.
 const UNREAD: Duration = Duration::from_mins(1);
 
-/// Facts of earlier looks.
 #[derive(Default)]
 pub(super) struct EarlierLooks {
     pub(super) chosen: Choices,

@@ -29,10 +29,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Longest token (bytes). Those of service accounts have about 1,000.
 const LONGEST: usize = 16 << 10;
 
-/// Answer about a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It may read.
     Granted,
     /// No token, or none of this cluster.
     Unauthenticated,

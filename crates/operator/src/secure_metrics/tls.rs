@@ -94,7 +94,6 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// Certificate and key of a folder.
 struct Keys {
     folder: PathBuf,
     read_at: Instant,

@@ -93,7 +93,6 @@ impl Watches {
     }
 }
 
-/// Configuration of the watches of children.
 fn labelled() -> watcher::Config {
     config().labels(meta::NAME_LABEL).page_size(PAGE)
 }
@@ -167,7 +166,6 @@ mod tests {
         assert!(owner(&child(None, &json!({(meta::NAME_LABEL): "h100"}))).is_none());
     }
 
-    /// Text of a log.
     #[derive(Clone, Default)]
     struct LogText(Arc<Mutex<Vec<u8>>>);
 

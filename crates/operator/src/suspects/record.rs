@@ -20,7 +20,6 @@ const OBJECTS: usize = 64;
 /// Longest file that is read.
 const FILE_BYTES: u64 = 64 << 10;
 
-/// The pass of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassRecord {
     pub uid: String,

@@ -14,7 +14,6 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 use kube::client::retry::RetryPolicy;
-use perfval_cluster::TimeSource;
 use perfval_operator::server_clock::{ServerClock, Watched};
 use perfval_run::Settings;
 use perfval_testkit::api_server::{ApiServer, Line, Wire};
@@ -113,7 +112,7 @@ impl Rig {
         let began = self.began;
         let machine =
             move || epoch() + TimeDelta::from_std(began.elapsed()).expect("short") + TimeDelta::seconds(ahead);
-        let clock = ServerClock::new(TimeSource::new(machine));
+        let clock = ServerClock::new(Arc::new(machine));
         let list = Request::get("/version").body(Body::empty()).expect("well-formed");
         let listed = clock.layer(self.server.clone()).oneshot(list).now_or_never();
         assert!(listed.is_some(), "it is in memory");

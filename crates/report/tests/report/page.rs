@@ -150,16 +150,15 @@ fn thinned_samples_are_drawn_as_lines_too() {
 
 #[test]
 fn faults_are_marked_in_the_throughput() {
-    let page = report(&recorded::frozen()).html();
-    let marks = page
-        .split("<ol class=\"marks\">")
-        .nth(1)
-        .and_then(|rest| rest.split("</ol>").next());
-    let marks = marks.expect("marks");
-    assert!(marks.contains("gave no answer in time for up to 9 s"), "{marks}");
-    assert!(marks.contains("stood still for"), "{marks}");
-    let page = report(&recorded::broken()).html();
-    assert!(page.contains("its process restarted"));
+    let marks = |page: &str| {
+        let rest = page.split("<ol class=\"marks\">").nth(1).expect("marks");
+        rest.split("</ol>").next().expect("their end").to_owned()
+    };
+    let frozen = marks(&report(&recorded::frozen()).html());
+    assert!(frozen.contains("gave no answer in time for up to 9 s"), "{frozen}");
+    assert!(frozen.contains("stood still for"), "{frozen}");
+    let broken = marks(&report(&recorded::broken()).html());
+    assert!(broken.contains(" restarted"), "{broken}");
 }
 
 #[test]

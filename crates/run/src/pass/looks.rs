@@ -29,7 +29,7 @@ impl Pass<'_> {
             return;
         };
         // It counts for a while, so that a run comes to its end under an operator that always looks too late. A process that
-        // remembers made no later look; before it there may have been some that wrote nothing.
+        // remembers its last look made no later one. Without that memory, later looks may have written nothing.
         let looks_after = if self.seen.looked_before.is_some() {
             limit.heartbeat / 2
         } else {

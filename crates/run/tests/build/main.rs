@@ -189,7 +189,7 @@ fn objects_are_as_recorded() {
         let objects = everything(&Run::new(&object, settings()));
         let text = format!("{:#}\n", json!(objects));
         let path = format!("tests/golden/{name}.json");
-        assert_recorded(path, &text, "see the header of this file");
+        assert_recorded(path, &text, "see the header of tests/build/main.rs");
     }
 }
 

@@ -199,7 +199,7 @@ fn files() -> Vec<(String, Value)> {
 fn saved_objects_are_as_recorded() {
     for (path, object) in files() {
         let text = serde_saphyr::to_string(&object).expect("YAML");
-        assert_recorded(path, &text, "see the header of this file");
+        assert_recorded(path, &text, "see the header of tests/machine/saved_objects.rs");
     }
 }
 

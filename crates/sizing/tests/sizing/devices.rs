@@ -250,7 +250,7 @@ fn a_passthrough_twin_holds_its_gpu() {
             .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
     )
     .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
-    let says = "it has no uuid of its own to exclude it by";
+    let says = "it has no UUID by which it can be excluded";
     waits(&nameless, &any(), Reason::NoCandidateNode, says);
 }
 

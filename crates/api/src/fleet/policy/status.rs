@@ -32,7 +32,7 @@ pub struct PerfValidationPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub outliers: Vec<Outlier>,
-    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if no node may be Actionable.
+    /// `Ready`: True if the operator follows this policy. `ComparisonReliable`: False if outliers may be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::Phase;
 
 /// Objects of a finished run that remain in the cluster.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Leftovers {
     /// All objects, because the user asked to keep them.
     Kept,

@@ -69,7 +69,7 @@ async fn definitions_that_a_person_may_not_read_are_no_gap() {
     desk.server.fail(refused.named("perfvalidations.perfvalidation.dev"));
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
-    answer.prints("✓  PerfValidations are known\n");
+    answer.prints("✓  the cluster serves PerfValidations\n");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use kube::{Client, Config};
 use nix::time::{ClockId, clock_gettime};
 use perfval_api::PerfValidation;
-use perfval_cluster::{Cluster, EndpointAccess, Survey};
+use perfval_cluster::{Cluster, EndpointAccess, Look};
 use perfval_sizing::{Fleet, HeldNodes, Sizing};
 use serde::{Deserialize, Serialize};
 use serde_json::{from_value, json};
@@ -126,12 +126,12 @@ pub fn cluster(client: &Client) -> Cluster {
 }
 
 /// Reads what sizing counts: all of it the first time, and later only what changed.
-pub async fn look(cluster: &Cluster) -> Outcome<Survey> {
+pub async fn look(cluster: &Cluster) -> Outcome<Look> {
     Ok(cluster.survey(&[&object()?.spec]).await)
 }
 
 /// Sizes a run.
-pub fn size(survey: &Survey, run: &PerfValidation) -> Outcome<Sizing> {
+pub fn size(survey: &Look, run: &PerfValidation) -> Outcome<Sizing> {
     let of_run = survey.for_spec(&run.spec).ok_or("the device class was not read")?;
     let nobody: HeldNodes = [].into_iter().collect();
     Ok(Fleet::new(survey.inventory()).choose(of_run, &run.spec, &nobody, &[]))
