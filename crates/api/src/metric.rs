@@ -26,20 +26,8 @@ impl GateOperator {
 }
 
 /// Metric that a gate can judge: from AIPerf's export, in AIPerf's units, or from the workers' own metrics.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash
-)]
-#[derive(IntoStaticStr, VariantArray)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Metric {
     /// Output tokens per second of the whole deployment (tokens/s).
     OutputTokenThroughput,
@@ -226,21 +214,8 @@ pub enum MetricNoise {
 }
 
 /// Statistic of a metric over the requests of one trial.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash
-)]
-#[derive(IntoStaticStr, VariantArray)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)] // the names are the statistics
 pub enum Statistic {

@@ -4,19 +4,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Fault of a run of the lab.
-#[derive(
-    Serialize,
-    Deserialize,
-    ValueEnum,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash
-)]
+#[derive(Serialize, Deserialize, ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// Nothing.
     Healthy,

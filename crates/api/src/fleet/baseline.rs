@@ -121,19 +121,8 @@ pub enum BaselineSource {
 }
 
 /// Metric of a baseline.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    IntoStaticStr
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, IntoStaticStr)]
 pub enum BaselineMetricName {
     /// Tokens per second of one request, by the engine's time from one token to the next. One value per GPU.
     DecodeSpeed,

@@ -79,18 +79,8 @@ pub struct PodSettings {
 }
 
 /// Time at which the kubelet pulls an image.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    IntoStaticStr
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
 #[allow(missing_docs)] // Kubernetes' own values
 pub enum ImagePullPolicy {
     Always,

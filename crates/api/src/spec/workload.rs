@@ -134,18 +134,8 @@ pub enum OnMissing {
 }
 
 /// Routing mode of Dynamo's frontend. `direct` is not available, because it needs a worker id in every request.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    IntoStaticStr
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RouterMode {
     /// Worker with the fewest requests in flight (Dynamo 1.1 and later).

@@ -3,20 +3,8 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 /// Phase of a run.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash
-)]
-#[derive(IntoStaticStr, VariantArray)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Phase {
     /// The operator checks the prerequisites.
     Pending,

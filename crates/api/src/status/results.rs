@@ -3,19 +3,8 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 /// Verdict of a run.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, Hash)]
 #[derive(IntoStaticStr, VariantArray)]
 pub enum Verdict {
     /// The run measured, and the trials met every enforced gate as often as the trial rule requires.

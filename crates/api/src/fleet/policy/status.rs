@@ -101,19 +101,8 @@ pub struct Outlier {
 }
 
 /// Reason why a node is listed.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    IntoStaticStr
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, IntoStaticStr)]
 pub enum OutlierReason {
     /// The newest verdict is Failed.
     BelowGate,
@@ -125,19 +114,8 @@ pub enum OutlierReason {
 }
 
 /// Certainty that an outlier is slow. Absent for `BelowGate`, which compares no nodes.
-#[derive(
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    IntoStaticStr
-)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialOrd, Ord, IntoStaticStr)]
 pub enum OutlierConfidence {
     /// The newest run is slow. It may be chance until runs in new deployments confirm it. A loss of a whole node may be one of all nodes until
     /// three others were measured.
