@@ -8,12 +8,13 @@ use crate::prometheus::Prometheus;
 
 const CONFIG_MAP: &str = "perfvalidation-operator-dashboard";
 /// Panels without data after a healthy run and without a policy.
-const OF_TROUBLE_OR_POLICIES: [&str; 7] = [
+const OF_TROUBLE_OR_POLICIES: [&str; 8] = [
     "Slow GPUs",
     "Left in the cluster",
     "Results not saved",
     "Seconds in the phase",
     "Nodes of each policy",
+    "GPU minutes today",
     "Policies that are not ready",
     "Outliers",
 ];
