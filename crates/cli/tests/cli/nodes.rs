@@ -234,6 +234,37 @@ async fn a_node_that_was_never_measured_shows_its_last_validation() {
 }
 
 #[tokio::test]
+async fn a_node_that_changed_its_policy_shows_validations_of_the_new_one() {
+    let desk = unmeasured(&json!([]));
+    desk.server.edit("perfvalidationpolicies", "", "gpu-nodes", |policy| {
+        policy["metadata"]["creationTimestamp"] = json!("2026-09-21T10:00:00Z");
+    });
+    let mut older = policy(&json!([]));
+    older["metadata"]["name"] = json!("old-nodes");
+    older["spec"]["nodeSelector"] = json!({"pool": "old"});
+    let mut waiting = node("old", "8", "True", false);
+    waiting["metadata"]["labels"]["kubernetes.io/hostname"] = json!("old.example");
+    let passed = json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "reason": "GatesMet"});
+    let mut of_older = validation_of_new("earlier", "2026-09-21T12:20:00Z", &passed);
+    of_older["metadata"]["labels"]["perfvalidation.dev/policy"] = json!("old-nodes");
+    let sizing = json!({"observedGeneration": 1, "phase": "Sizing"});
+    let now = validation_of_new("now", "2026-09-21T12:10:00Z", &sizing);
+    for object in [older, waiting, of_older, now] {
+        desk.server.put(object);
+    }
+    let answer = desk.types("nodes").await;
+    answer.prints("validation perf/now is in phase Sizing");
+    assert!(!answer.out.contains("perf/earlier"), "{}", answer.out);
+
+    let unknown = json!({"observedGeneration": 1, "phase": "Dreaming"});
+    desk.server
+        .put(validation_of_new("newer", "2026-09-21T12:30:00Z", &unknown));
+    desk.types("nodes")
+        .await
+        .prints("validation perf/newer cannot be read by this program");
+}
+
+#[tokio::test]
 async fn a_cordoned_node_that_its_policy_tolerates_shows_what_the_policy_does() {
     let tolerated = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
     let desk = unmeasured(&tolerated);
