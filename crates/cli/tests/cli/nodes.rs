@@ -241,7 +241,7 @@ async fn a_node_that_changed_its_policy_shows_validations_of_the_new_one() {
     });
     let mut older = policy(&json!([]));
     older["metadata"] = json!({"name": "old-nodes", "uid": "o", "creationTimestamp": "2026-09-20T10:00:00Z"});
-    older["spec"]["nodeSelector"] = json!({"pool": "old"});
+    older["spec"]["nodeSelector"] = json!({"matchLabels": {"pool": "old"}});
     let mut waiting = node("old", "8", "True", false);
     waiting["metadata"]["labels"]["kubernetes.io/hostname"] = json!("old.example");
     let passed = json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Passed", "reason": "GatesMet"});
