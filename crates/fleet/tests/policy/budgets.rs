@@ -197,6 +197,12 @@ fn the_estimated_end_respects_gpu_minutes() {
     world.policies[0].spec.budgets = serde_json::from_value(budgets).expect("budgets");
     let expected = world.decide().status.expected_completion_time;
     assert_eq!(expected, Some(now() + TimeDelta::minutes(60)));
+    // Nodes that a budget of zero rules out are not waited for: only n2 is left.
+    world.measure("n2", "Passed", ago(24 * 30));
+    let budgets = json!([{"nodes": 1}, {"nodes": 0, "reasons": ["NeverMeasured"]}]);
+    world.policies[0].spec.budgets = serde_json::from_value(budgets).expect("budgets");
+    let expected = world.decide().status.expected_completion_time;
+    assert_eq!(expected, Some(now() + TimeDelta::minutes(20)));
 }
 
 #[test]
