@@ -212,8 +212,7 @@ fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// Reason for which a node needs a validation. Nodes that are due for an earlier one of these come first.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(PartialOrd, Ord)]
-#[derive(EnumString, IntoStaticStr)]
+#[derive(PartialOrd, Ord, EnumString, IntoStaticStr)]
 pub enum DueReason {
     /// No run has given the node a verdict.
     NeverMeasured,

@@ -21,8 +21,9 @@ use crate::screen::Screen;
 const GPU: &str = "/gpu";
 /// End of the name of GPUs that several pods share.
 const SHARED: &str = ".shared";
-/// Most nodes whose validations are read one node at a time: all validations of a policy may be many megabytes.
-const ONE_BY_ONE: usize = 20;
+/// Nodes of one list of validations: a URL has room for about 8 kB, and a hostname has up to 63 bytes. All validations of a policy
+/// may be many megabytes.
+const NODES_AT_ONCE: usize = 50;
 
 /// Nodes with GPUs and without a measurement, each with the reason, and the exit code; none where Nodes cannot be read.
 pub async fn unmeasured(
@@ -56,7 +57,7 @@ pub async fn unmeasured(
     for policy in &policies.all {
         let waits = |node: &&&Node| policies.find(node).is_some_and(|found| std::ptr::eq(found, policy));
         let waiting = unmeasured.iter().filter(waits);
-        let hostnames: BTreeSet<&str> = waiting.filter_map(|node| hostname(node)).collect();
+        let hostnames: Vec<&str> = waiting.filter_map(|node| hostname(node)).collect();
         if !hostnames.is_empty() {
             match list_last_runs(client, policy, &hostnames).await {
                 Ok(runs) => last_runs.extend(runs),
@@ -86,18 +87,14 @@ fn hostname(node: &Node) -> Option<&str> {
 async fn list_last_runs(
     client: &Client,
     policy: &PerfValidationPolicy,
-    hostnames: &BTreeSet<&str>,
+    hostnames: &[&str],
 ) -> Result<BTreeMap<String, String>, Error> {
     let namespace = &policy.spec.validation_template.metadata.namespace;
     let validations: Api<DeserializeGuard<PerfValidation>> = Api::namespaced(client.clone(), namespace);
     let label = format!("{POLICY_LABEL}={}", policy.name_any());
-    let mut selectors = vec![label.clone()];
-    if hostnames.len() <= ONE_BY_ONE {
-        let of_node = |hostname: &&str| format!("{label},{NODE_LABEL}={hostname}");
-        selectors = hostnames.iter().map(of_node).collect();
-    }
     let mut objects = Vec::new();
-    for selector in selectors {
+    for some in hostnames.chunks(NODES_AT_ONCE) {
+        let selector = format!("{label},{NODE_LABEL} in ({})", some.join(","));
         let list = validations.list(&ListParams::default().labels(&selector)).await;
         objects.extend(list.map_err(|error| Error::from_call("read PerfValidations", error))?);
     }
@@ -109,7 +106,7 @@ async fn list_last_runs(
             |_| format!("validation {name} cannot be read by this program"),
             |validation| describe(&name, validation),
         );
-        hostnames.contains(hostname.as_str()).then(|| (hostname.clone(), text))
+        Some((hostname.clone(), text))
     });
     // The last one of a node stays.
     Ok(runs.collect())

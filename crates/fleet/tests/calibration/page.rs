@@ -23,10 +23,10 @@ on these seeds, so results close to a goal are optimistic.
 * *Reported* is `Confirmed` or `Actionable`: a loss beyond 2 % with at most 5 % wrong names. *Acted* is `Actionable`: a loss beyond 4 % with at
   most 1 % wrong names.
 * **Usual** (standard deviations): a trial varies by 2.0 % in common (1.0 % from the deployment) and by 1.5 % per GPU, healthy GPUs by 1.5 %, nodes by
-  1.0 %. **Quiet**: 1.0, 0.7, 1.0 and 0.5 %. **Rough**: as usual, but 7 % in common (6 % from the deployment), as on the noisiest host on record.
+  1.0 %. **Quiet**: 1.0, 0.7, 1.0 and 0.5 %. **Rough**: as usual, but 7 % in common (6 % from the deployment, assumed), as on the noisiest host on record.
 * *Gaussian* and *heavy* noise (Student's t, 3 degrees of freedom) have the same standard deviation. In heavy fleets some healthy chips are really
   slow. *Recorded* noise is drawn from 31 trials on two H200s: 2.7 % in common and 1.6 % per GPU.
-* A name is wrong if it is another node or GPU, or a node instead of its slow GPU, unless the subject is by nature 2 % slower than its peers.
+* A name is wrong if it is another node or GPU, or a node instead of its slow GPU, unless the subject is by nature at least 2 % slower than its peers.
 
 **Bold** results miss their goal. *Italics* meet it, but their 95 % bound does not. Counts and bounds: [fleet-simulated.csv](fleet-simulated.csv).
 ";

@@ -22,11 +22,12 @@ pub(super) fn worker_marks(
 
 fn restarts(clock: TrialClock, name: &str, series: &WorkerSeries) -> Vec<TimelineMark> {
     let all: Vec<(i64, Reading)> = series.readings().collect();
-    let anew = all.windows(2).filter(|pair| {
+    let restarts = all.windows(2).filter(|pair| {
         let (then, now) = (pair[0].1, pair[1].1);
         now.finished < then.finished || now.started < then.started
     });
-    anew.map(|pair| clock.mark(pair[1].0, format!("{name} restarted")))
+    restarts
+        .map(|pair| clock.mark(pair[1].0, format!("{name} restarted")))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! Label and field selectors, as far as the operator uses them: `a=b`, `a!=b`, `a`.
+//! Label and field selectors, as far as the project uses them: `a=b`, `a!=b`, `a`, `a in (b,c)`.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +28,23 @@ pub(super) fn unselectable<'a>(query: &'a BTreeMap<String, String>, fields: &[St
 }
 
 fn terms(selector: Option<&String>) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    let is_end = move |letter: char| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        letter == ',' && depth == 0
+    };
     selector
         .into_iter()
-        .flat_map(|text| text.split(','))
+        .flat_map(move |text| text.split(is_end))
         .filter(|term| !term.is_empty())
 }
 
 fn matches(selector: Option<&String>, value: impl Fn(&str) -> Option<String>) -> bool {
     terms(selector).all(|term| match term.split_once("!=") {
+        _ if term.ends_with(')') => {
+            let (key, wanted) = term.trim_end_matches(')').split_once(" in (").expect("a set");
+            value(key).is_some_and(|value| wanted.split(',').any(|wanted| wanted == value))
+        }
         Some((key, unwanted)) => value(key).as_deref() != Some(unwanted),
         None => match term.split_once('=') {
             Some((key, wanted)) => value(key).as_deref() == Some(wanted.trim_start_matches('=')),
