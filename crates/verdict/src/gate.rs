@@ -161,11 +161,22 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
     let margin = compared.and_then(|(observed, effective)| effective.margin(observed, gate.operator));
     let is_speed = gate.metric.is_rate() && gate.metric.noise() != MetricNoise::Unknown;
     let far = result == GateResult::Missed && is_speed && margin.is_some_and(|margin| margin <= FAR);
+    let effective = effective.map(Effective::value);
+    let shown = observed
+        .zip(effective)
+        .map(|(observed, effective)| show_both(observed, effective));
+    let (observed, effective) = match shown {
+        Some((observed, effective)) => (Some(observed), effective),
+        None => (
+            observed.map(show),
+            effective.map_or_else(|| gate.threshold.clone(), show),
+        ),
+    };
     JudgedGate {
         status: GateStatus {
             name: gate.name.clone(),
-            observed: observed.map(show),
-            effective: effective.map_or_else(|| gate.threshold.clone(), |effective| show(effective.value())),
+            observed,
+            effective,
             result,
             margin_percent: margin.map(show),
         },
@@ -179,16 +190,34 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
     }
 }
 
-/// A number as status prints it: no trailing zeros, and at most three digits after the point, or three that count of what
-/// would round to zero.
+/// A number as status prints it: four significant digits, but the whole part entire, at most three digits after the point, and no
+/// trailing zeros. A value that would round to zero keeps three digits.
 pub fn show(value: Decimal) -> String {
-    let rounded = value.round_dp(3);
+    let rounded = value.round_dp(match value.trunc().abs().to_string().len() {
+        1 => 3,
+        2 => 2,
+        3 => 1,
+        _ => 0,
+    });
     let rounded = if rounded.is_zero() {
         value.round_sf(3).unwrap_or(value)
     } else {
         rounded
     };
     rounded.normalize().to_string()
+}
+
+/// Observed value and threshold as status prints them, with as many digits as show on which side of the threshold the value is.
+fn show_both(observed: Decimal, effective: Decimal) -> (String, String) {
+    let shown = (show(observed), show(effective));
+    if shown.0 != shown.1 || observed == effective {
+        return shown;
+    }
+    let to = |digits, value: Decimal| value.round_dp(digits).normalize().to_string();
+    let mut finer = (1..=Decimal::MAX_SCALE).map(|digits| (to(digits, observed), to(digits, effective)));
+    finer
+        .find(|(observed, effective)| observed != effective)
+        .unwrap_or(shown)
 }
 
 #[cfg(test)]
@@ -254,8 +283,17 @@ mod tests {
             (AtMost, "2000", 10, Scaling::None, half, "2200", "2200", Met),
             (AtMost, "2000", 10, Scaling::None, half, "2200.001", "2200", Missed),
             // 100/3 has no end as a decimal: the comparison must not round it up.
-            (AtLeast, "100", 0, ByGpuShare, third, "33.3333333", "33.333", Missed),
-            (AtLeast, "100", 0, ByGpuShare, third, "33.3333334", "33.333", Met),
+            (
+                AtLeast,
+                "100",
+                0,
+                ByGpuShare,
+                third,
+                "33.3333333",
+                "33.33333333",
+                Missed,
+            ),
+            (AtLeast, "100", 0, ByGpuShare, third, "33.3333334", "33.3333333", Met),
         ] {
             let gate = gate(operator, threshold, tolerance, scaling);
             let judged = judge(&gate, Decimal::from_str_exact(observed).ok(), share);
@@ -307,5 +345,32 @@ mod tests {
                 "{operator:?} {observed:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_number_has_four_digits_and_a_miss_never_looks_like_its_threshold() {
+        for (value, shown) in [
+            ("34763.34", "34763"),
+            ("264.681", "264.7"),
+            ("99.951", "99.95"),
+            ("7.1", "7.1"),
+            ("0.1234", "0.123"),
+            ("0.00012345", "0.000123"),
+            ("-1000000.25", "-1000000"),
+            ("0", "0"),
+        ] {
+            assert_eq!(Decimal::from_str_exact(value).map(show).as_deref(), Ok(shown));
+        }
+        let observed = Decimal::from_str_exact("26999.6").ok();
+        let status = judge(
+            &gate(GateOperator::AtLeast, "27000", 0, Scaling::None),
+            observed,
+            Share::UNSCALED,
+        )
+        .status;
+        assert_eq!(
+            (status.observed.as_deref(), status.effective.as_str()),
+            (Some("26999.6"), "27000")
+        );
     }
 }

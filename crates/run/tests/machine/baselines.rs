@@ -44,8 +44,8 @@ fn norm(status: &PerfValidationStatus) -> (GateResult, Option<&str>) {
 #[test]
 fn a_run_is_compared_with_the_baseline_of_its_environment() {
     for (centre, verdict, result, observed) in [
-        ("90", Verdict::Passed, GateResult::Met, "92.593"),
-        ("100", Verdict::Failed, GateResult::Missed, "83.333"),
+        ("90", Verdict::Passed, GateResult::Met, "92.59"),
+        ("100", Verdict::Failed, GateResult::Missed, "83.33"),
     ] {
         let mut story = story();
         story.baselines = baseline(centre);
@@ -153,7 +153,7 @@ fn saved_trials_are_judged_again_by_the_baseline_approved_now() {
         (status.verdict, status.state.judged_run),
         (Some(Verdict::Failed), Some(1))
     );
-    assert_eq!(norm(&status), (GateResult::Missed, Some("83.333")));
+    assert_eq!(norm(&status), (GateResult::Missed, Some("83.33")));
     let stale = status
         .diagnosis
         .iter()

@@ -75,7 +75,7 @@ fn the_slowest_worker_decides() {
     let one_slow = || workers(&[10, 10, 12, 10]);
     let met = judged(one_slow(), &with_gate(&json!({"threshold": "83"})), Some(&norm(100)));
     assert_eq!(met.outcome, TrialOutcome::Pass);
-    assert_eq!(met.gates[2].observed.as_deref(), Some("83.333"));
+    assert_eq!(met.gates[2].observed.as_deref(), Some("83.33"));
     // Compared exactly.
     let missed = judged(
         one_slow(),
