@@ -37,7 +37,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
         // A script has decided, also if it does not read the page.
         screen.answer(&page)?;
     } else {
-        screen.say(&page)?;
+        screen.print(&page)?;
     }
     let duplicate = condition(status, APPROVED).filter(|(reason, _)| *reason == "Duplicate");
     if let Some((_, message)) = duplicate {
@@ -45,7 +45,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
     }
     let number = revision.revision;
     if baseline.spec.approved_revision == Some(number) {
-        screen.say(&format!("revision {number} of {name} is approved already\n"))?;
+        screen.print(&format!("revision {number} of {name} is approved already\n"))?;
         return Ok(0);
     }
     if args.revision.is_none() {
@@ -56,7 +56,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
             )));
         };
         if !["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()) {
-            screen.say("nothing is changed\n")?;
+            screen.print("nothing is changed\n")?;
             return Ok(0);
         }
     }
@@ -76,7 +76,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &ApproveArgs) -> 
     } else {
         "the operator compares nodes with it from now on"
     };
-    screen.say(&format!("revision {number} of {name} is approved; {effect}\n"))?;
+    screen.print(&format!("revision {number} of {name} is approved; {effect}\n"))?;
     Ok(0)
 }
 

@@ -69,7 +69,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     }
     output::write_new(&path, &packed)?;
     let kib = packed.len().div_ceil(1024);
-    screen.say(&format!(
+    screen.print(&format!(
         "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",
         path.display()
     ))?;

@@ -59,7 +59,7 @@ pub async fn run(
         session.namespace
     ));
     let object = create(session, &probe).await?;
-    screen.say("IN FLIGHT/GPU  TOK/S/GPU  TTFT-P99\n")?;
+    screen.print("IN FLIGHT/GPU  TOK/S/GPU  TTFT-P99\n")?;
 
     let mut points: Vec<LoadPoint> = Vec::new();
     let mut nodes = BTreeSet::new();
@@ -89,7 +89,7 @@ pub async fn run(
     };
 
     let load = whole(f64::from(knee) * BELOW_THE_KNEE).max(1);
-    screen.say(&format!(
+    screen.print(&format!(
         "knee: {knee} requests in flight per GPU; measuring {load}, below it\n"
     ))?;
     let mut change = json!({"spec": {
@@ -240,7 +240,7 @@ async fn measure(
         });
     }
     let measured = measured(&status)?;
-    screen.say(&line(load, &measured))?;
+    screen.print(&line(load, &measured))?;
     Ok(Some(measured))
 }
 

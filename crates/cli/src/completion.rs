@@ -22,7 +22,7 @@ pub fn script(shell: Shell) -> Vec<u8> {
 }
 
 /// Returns true if the program was started under the name by which kubectl requests candidates.
-pub fn is_asked(program: &str) -> bool {
+pub fn is_completion_request(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == ASKED_AS)
 }
 
@@ -132,7 +132,7 @@ fn listed(all: impl Iterator<Item = (String, String)>, last: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{candidates, is_asked};
+    use super::{candidates, is_completion_request};
 
     fn words(line: &str) -> String {
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn kubectl_is_told_verbs_flags_and_values() {
+    fn kubectl_gets_verbs_flags_and_values() {
         let verbs = words("re");
         assert!(
             verbs.contains("report\tWrite the report") && verbs.contains("rerun\t"),
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn only_the_name_that_kubectl_looks_for_is_a_question() {
-        assert!(is_asked("/usr/local/bin/kubectl_complete-perfval"));
-        assert!(!is_asked("kubectl-perfval"));
+        assert!(is_completion_request("/usr/local/bin/kubectl_complete-perfval"));
+        assert!(!is_completion_request("kubectl-perfval"));
     }
 }

@@ -21,7 +21,7 @@ const COLUMNS: usize = 100;
 /// Prints the page.
 pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
-    screen.say(&page(screen, session, &object))?;
+    screen.print(&page(screen, session, &object))?;
     Ok(0)
 }
 

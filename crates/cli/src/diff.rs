@@ -24,7 +24,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Res
     };
     let comparison = RunComparison::new(&before, &after);
     let text = output::in_format(&comparison, args.output)?;
-    screen.say(&text.unwrap_or_else(|| page::text(&comparison, screen.columns())))?;
+    screen.print(&text.unwrap_or_else(|| page::text(&comparison, screen.columns())))?;
     Ok(0)
 }
 

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_stay_in_their_frame_whatever_the_number() {
+    fn pictures_stay_in_their_frame_for_every_number() {
         let ink = Ink { unicode: true };
         assert_eq!(ink.against(1.0, BAR), "██████████│··········");
         assert_eq!(ink.against(0.5, BAR), "█████·····│··········");

@@ -89,7 +89,7 @@ pub async fn follow(
     loop {
         if is_over(&object) {
             shown.finish();
-            screen.say(&format!("\n{}", describe::page(screen, session, &object)))?;
+            screen.print(&format!("\n{}", describe::page(screen, session, &object)))?;
             let status = object.status.as_ref();
             if let Some(left) = status.and_then(overdue) {
                 screen.note(&format!(
@@ -291,7 +291,7 @@ impl Shown {
                 let drawn = picture.draw((screen.size)(), object, live, now);
                 screen.write(drawn.as_bytes())
             }
-            Self::Lines(lines) => screen.say(&lines.changed(object, now)),
+            Self::Lines(lines) => screen.print(&lines.changed(object, now)),
         }
     }
 

@@ -19,11 +19,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Resu
         None => session.list(screen, args.all_namespaces).await?,
     };
     if let Some(text) = output::objects(&objects, args.name.is_none(), args.output)? {
-        screen.say(&text)?;
+        screen.print(&text)?;
     } else if !objects.is_empty() {
         let wide = args.output == Output::Wide;
         let table = table(&objects, wide, args.all_namespaces, screen.now())?;
-        screen.say(&table.on(screen.columns()))?;
+        screen.print(&table.on(screen.columns()))?;
     } else if code == 0 {
         let of = if args.all_namespaces {
             "any namespace".to_owned()

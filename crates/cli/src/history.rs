@@ -51,7 +51,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
     let runs = runs(&status, screen.now());
     let history = History { namespace, name, runs };
     if let Some(text) = output::in_format(&history, args.output)? {
-        screen.say(&text)?;
+        screen.print(&text)?;
         return Ok(0);
     }
     if history.runs.is_empty() {
@@ -62,7 +62,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
         ));
         return Ok(0);
     }
-    screen.say(&table(&history.runs).on(screen.columns()))?;
+    screen.print(&table(&history.runs).on(screen.columns()))?;
     let throughputs = throughputs(&status);
     if throughputs.len() > 1 {
         let ink = Ink {
@@ -70,7 +70,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
         };
         let line = ink.line(&throughputs, SHOWN);
         let line = wrap_on(&format!("tok/s, the newest last: {line}"), screen.columns(), "");
-        screen.say(&format!("\n{line}"))?;
+        screen.print(&format!("\n{line}"))?;
     }
     Ok(0)
 }

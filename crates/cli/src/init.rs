@@ -30,12 +30,12 @@ pub fn run(screen: &mut Screen, args: &InitArgs, target: &Target) -> Result<u8, 
         ));
     }
     let Some(path) = path else {
-        screen.say(&text)?;
+        screen.print(&text)?;
         return Ok(0);
     };
     output::write_new(path, text.as_bytes())?;
     let typed = quoted(&path.display().to_string());
-    screen.say(&format!(
+    screen.print(&format!(
         "{} is written; run it with `kubectl perfval run -f {typed}{}`\n",
         path.display(),
         target.cluster_flags()

@@ -55,7 +55,9 @@ pub fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let asked = words.split_first().filter(|(program, _)| completion::is_asked(program));
+    let asked = words
+        .split_first()
+        .filter(|(program, _)| completion::is_completion_request(program));
     let cli = asked.is_none().then(Cli::parse);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {

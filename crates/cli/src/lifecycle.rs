@@ -39,7 +39,7 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
         return Box::pin(follow::to_the_end(screen, session, object, args.timeout)).await;
     }
     if !object.spec.suspend {
-        screen.say(&format!(
+        screen.print(&format!(
             "{name} runs again; follow it with {}\n",
             session.command("watch", &name)
         ))?;
@@ -70,7 +70,7 @@ pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) ->
     let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if object.spec.suspend {
-        screen.say(&format!("{name} is suspended already\n"))?;
+        screen.print(&format!("{name} is suspended already\n"))?;
         return Ok(0);
     }
     session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
@@ -80,7 +80,7 @@ pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) ->
         "stops, and its GPUs are freed"
     };
     let resume = session.command("resume", &name);
-    screen.say(&format!("{name} {done}; go on with {resume}\n"))?;
+    screen.print(&format!("{name} {done}; go on with {resume}\n"))?;
     Ok(0)
 }
 
@@ -89,14 +89,14 @@ pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> 
     let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if !object.spec.suspend {
-        screen.say(&format!(
+        screen.print(&format!(
             "{name} is not suspended; run it again with {}\n",
             session.command("rerun", &name)
         ))?;
         return Ok(0);
     }
     session.patch(&object, &json!({"spec": {"suspend": false}})).await?;
-    screen.say(&format!(
+    screen.print(&format!(
         "{name} may run; follow it with {}\n",
         session.command("watch", &name)
     ))?;
@@ -117,7 +117,7 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
         _ => None,
     });
     if let Some(removal) = removal {
-        screen.say(&format!(
+        screen.print(&format!(
             "the objects of {name} {removal}; those of its next run stay ({})\n",
             session.command("rerun", &name)
         ))?;
@@ -128,7 +128,7 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
         || "its GPUs".to_owned(),
         |plan| format!("{} of {}", number_of(plan.gpus, "GPU"), plan.node),
     );
-    screen.say(&format!(
+    screen.print(&format!(
         "everything of {name} stays after the run, and holds {gpus}; remove it with {}\n",
         session.command("clean-up", &name)
     ))?;
@@ -140,14 +140,14 @@ pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -
     let object = pick(session, args.name.as_deref()).await?;
     let name = object.name_any();
     if !object.annotations().contains_key(meta::NO_CLEANUP) {
-        screen.say(&format!(
+        screen.print(&format!(
             "{name} is not kept: the operator removes the objects of each run\n"
         ))?;
         return Ok(0);
     }
     let change = json!({"metadata": {"annotations": {meta::NO_CLEANUP: null}}});
     session.patch(&object, &change).await?;
-    screen.say(&format!(
+    screen.print(&format!(
         "the operator removes what {name} kept; its verdict and results stay\n"
     ))?;
     Ok(0)

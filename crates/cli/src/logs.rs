@@ -40,7 +40,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     let none = if is_chosen { "No such pod" } else { "No pod" };
     if is_absent && (!args.follow || rests(&object)) {
         if let Some(saved) = saved(session, &object).await {
-            screen.say(&saved)?;
+            screen.print(&saved)?;
             screen.note(&format!(
                 "{none} of {name} is there. These are the last lines of its trials with errors, as its results hold them."
             ));
@@ -163,6 +163,6 @@ async fn look(
     }
     new.looked();
     lines.sort_by_key(|line| line.at);
-    screen.say(&new.text(&lines))?;
+    screen.print(&new.text(&lines))?;
     Ok(sources.iter().filter(|source| !source.shared).count())
 }

@@ -72,7 +72,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         )
     });
     if let Some(text) = output::objects(&rows, true, args.output)? {
-        screen.say(&text)?;
+        screen.print(&text)?;
         return Ok(code);
     }
     let (mut never, unknown) = unmeasured((screen, client), nodes.as_deref(), &rows, &policies).await;
@@ -83,7 +83,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         let read_rows = (rows.as_slice(), unparsed.len());
         let page = FleetReport::new(read_rows, never, read_policies, nodes.as_deref(), screen.now()).html();
         fs::write(path, page).map_err(Error::file(path))?;
-        screen.say(&format!("{} is written\n", path.display()))?;
+        screen.print(&format!("{} is written\n", path.display()))?;
         return Ok(code);
     }
     if rows.is_empty() && never.is_empty() {
@@ -93,7 +93,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NodesArgs) -> Re
         return Ok(code);
     }
     let table = table((&rows, &policies), &never, args.output == Output::Wide, screen);
-    screen.say(&table.on(screen.columns()))?;
+    screen.print(&table.on(screen.columns()))?;
     Ok(code)
 }
 

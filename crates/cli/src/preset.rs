@@ -88,7 +88,7 @@ pub const DRIVER: &str = "gpu.nvidia.com";
 /// Lists them, or prints one.
 pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
     if let Some(name) = &args.name {
-        screen.say(Preset::find(name)?.manifest)?;
+        screen.print(Preset::find(name)?.manifest)?;
         return Ok(0);
     }
     let mut table = Table::new(["PRESET", "GPU", "MODEL", "GATES"]);
@@ -109,13 +109,13 @@ pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
             gates.collect::<Vec<_>>().join(", "),
         ]);
     }
-    screen.say(&table.on(screen.columns()))?;
+    screen.print(&table.on(screen.columns()))?;
     let next = [
         "print one: kubectl perfval presets h200",
         "run it: kubectl perfval run --preset h200",
     ];
     let next = flow(next, "      ", screen.columns().unwrap_or(usize::MAX), "");
-    screen.say(&format!("\n{next}"))?;
+    screen.print(&format!("\n{next}"))?;
     Ok(0)
 }
 

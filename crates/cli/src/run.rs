@@ -39,7 +39,7 @@ pub async fn run(
     let name = object.name_any();
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
-        screen.say(&format!("follow it with {}\n", session.command("watch", &name)))?;
+        screen.print(&format!("follow it with {}\n", session.command("watch", &name)))?;
         return Ok(0);
     }
     let followed = Box::pin(follow::follow(screen, session, object, args.timeout)).await;
@@ -139,7 +139,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
     let api = session.validations();
     match api.create(&PostParams::default(), &object).await {
         Ok(created) => {
-            screen.say(&format!("{}/{name} created\n", session.namespace))?;
+            screen.print(&format!("{}/{name} created\n", session.namespace))?;
             Ok(created)
         }
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
@@ -162,7 +162,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
             let is_changed = metadata.is_some();
             let again = ask_for_rerun(screen, session, &there, metadata.unwrap_or_default()).await?;
             if is_changed {
-                screen.say(&format!(
+                screen.print(&format!(
                     "{}/{name} exists; labels and annotations of the manifest are set\n",
                     session.namespace
                 ))?;
@@ -173,7 +173,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
                 } else {
                     "it runs again"
                 };
-                screen.say(&format!("{}/{name} exists; {what}\n", session.namespace))?;
+                screen.print(&format!("{}/{name} exists; {what}\n", session.namespace))?;
             }
             Ok(again)
         }

@@ -56,13 +56,13 @@ pub fn harmless(text: &str) -> String {
 
 impl Screen {
     /// Prints a text without harmful characters.
-    pub fn say(&mut self, text: &str) -> Result<(), Error> {
+    pub fn print(&mut self, text: &str) -> Result<(), Error> {
         self.write(harmless(text).as_bytes())
     }
 
     /// Prints an answer. Its exit code is valid also if the reader leaves before the end.
     pub fn answer(&mut self, text: &str) -> Result<(), Error> {
-        match self.say(text) {
+        match self.print(text) {
             Err(Error::Closed) => Ok(()),
             other => other,
         }

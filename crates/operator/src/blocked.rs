@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_for_long_stalls_the_run_and_what_is_set_aside_does_so_at_once() {
+    fn a_lasting_blockade_stalls_the_run_and_setting_aside_does_so_at_once() {
         let idle = PerfValidationStatus::default();
         let broken = || PANICKED.warning("the operator panicked");
         let blocked = because_of(&idle, &broken(), at(0)).unwrap();

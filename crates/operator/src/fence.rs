@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reads_pass_always_and_writes_with_the_lease_or_where_nobody_is_elected() {
+    async fn reads_always_pass_and_writes_need_the_lease_if_there_is_an_election() {
         let tenure = Tenure::default();
         let fence = Fence::new(Some(tenure.clone()));
         let writes = |fence: &Fence| fence.lets_through(&Method::POST) && fence.lets_through(&Method::DELETE);

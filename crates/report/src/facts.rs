@@ -79,7 +79,7 @@ impl Facts {
         if facts.edited {
             facts
                 .notes
-                .push("The spec changed after this run began: gates and manifest are those of now.".to_owned());
+                .push("The spec changed after this run began: gates and manifest are the current ones.".to_owned());
         }
         if let Some(results) = results {
             let saved = summary(results)?.status.run.map_or(0, |run| run.number);

@@ -79,12 +79,12 @@ fn sign(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Option<Sign> {
 }
 
 /// What it is a sign of, and what makes it certain.
-fn told(found: Option<Sign>) -> Option<(Obstacle, Proof)> {
+fn obstacle_and_proof(found: Option<Sign>) -> Option<(Obstacle, Proof)> {
     found.map(|sign| (sign.trouble.obstacle, sign.proof))
 }
 
 fn of(pod: &Pod) -> Option<(Obstacle, Proof)> {
-    told(sign(pod, &[], &[]))
+    obstacle_and_proof(sign(pod, &[], &[]))
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_image_that_no_registry_has_is_believed_if_that_lasts_and_a_network_never()
 }
 
 #[test]
-fn a_container_that_crashes_is_told_after_its_first_crash_and_believed_after_its_third() {
+fn a_first_crash_is_reported_and_a_third_ends_the_wait() {
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
     let running = json!({"running": {}});
@@ -194,7 +194,7 @@ fn refused_settings_of_a_container_are_believed_if_that_lasts() {
 }
 
 #[test]
-fn a_claim_or_volume_that_cannot_be_prepared_is_told_at_once() {
+fn a_claim_or_volume_that_cannot_be_prepared_is_reported_at_once() {
     let prepare = |words: &str| {
         event(
             "FailedPrepareDynamicResources",
@@ -246,7 +246,7 @@ fn a_claim_or_volume_that_cannot_be_prepared_is_told_at_once() {
         "failed to find runtime handler nvidia from runtime list map[crun:0x1]",
     ] {
         let refused = format!("Failed to create pod sandbox: rpc error: code = Unknown desc = {words}");
-        let found = told(sign(&creating, &[event("FailedCreatePodSandBox", &refused)], &[]));
+        let found = obstacle_and_proof(sign(&creating, &[event("FailedCreatePodSandBox", &refused)], &[]));
         let expected = (Obstacle::ContainerConfigError, Proof::Repeats(Some(now())));
         assert_eq!(found, Some(expected), "{words}");
     }
@@ -402,7 +402,7 @@ fn the_refusals_of_one_controller_are_one_sign_by_its_newest() {
 }
 
 #[test]
-fn a_node_that_is_not_ready_is_believed_if_that_lasts_and_one_that_is_gone_at_once() {
+fn a_lasting_unready_node_counts_and_a_missing_node_counts_at_once() {
     let is = |ready| {
         Seen::Present(NodeSeen {
             ready,
@@ -418,7 +418,7 @@ fn a_node_that_is_not_ready_is_believed_if_that_lasts_and_one_that_is_gone_at_on
         (Seen::NotAsked, None),
     ];
     for (seen, expected) in cases {
-        assert_eq!(told(node("gpu-node-1", &seen)), expected, "{seen:?}");
+        assert_eq!(obstacle_and_proof(node("gpu-node-1", &seen)), expected, "{seen:?}");
     }
 }
 

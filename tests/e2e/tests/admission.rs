@@ -108,7 +108,7 @@ async fn dry_run(client: &Client, manifest: &Value) -> Result<Value, String> {
 
 #[tokio::test]
 #[ignore = "needs the lab: just admission"]
-async fn every_case_is_answered_as_the_table_says() {
+async fn every_case_gets_the_result_of_the_table() {
     let client = cluster().await;
     for Case {
         name,
@@ -156,7 +156,7 @@ async fn the_server_fills_in_the_defaults_of_the_types() {
 
 #[tokio::test]
 #[ignore = "needs the lab: just admission"]
-async fn an_object_without_a_first_look_says_so() {
+async fn an_object_before_the_first_look_shows_it() {
     let stored = dry_run(&cluster().await, &with(json!({}))).await.unwrap();
     assert_eq!(
         stored["status"],

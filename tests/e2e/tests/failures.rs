@@ -16,7 +16,7 @@ use perfval_e2e::failures::{TABLE, install_world, remove_world};
 use perfval_e2e::ready;
 
 /// Returns true if a status has this reason, and these words in its message.
-fn says(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
+fn has_message(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
     let message = status.message.as_deref().unwrap_or_default();
     status.reason.as_deref() == Some(reason) && message.contains(words)
 }

@@ -145,7 +145,7 @@ fn tests_that_pass_run_once_in_two_labs() {
 }
 
 #[test]
-fn tests_for_maintainers_run_only_when_they_are_asked_for() {
+fn tests_for_maintainers_run_only_on_request() {
     let tests = ["e2e::one", "more::two"];
     for (arguments, expected) in [
         (&["runs"][..], &["e2e::one"][..]),

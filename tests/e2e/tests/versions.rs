@@ -86,7 +86,7 @@ async fn a_healthy_node_passes() {
 /// end stalled. Neither passes, and both name it.
 #[tokio::test]
 #[ignore = "needs the lab: just dynamo-versions"]
-async fn a_worker_that_freezes_is_told_as_what_it_is() {
+async fn a_worker_that_freezes_is_reported_as_frozen() {
     let (lab, version, _operator) = ready().await;
     let namespace = lab.namespace("version-freeze").await;
     let mut manifest = on(&version, "freeze", &namespace);
@@ -140,7 +140,7 @@ async fn a_worker_that_freezes_is_told_as_what_it_is() {
 /// A worker that is ten times slower still answers its canaries: it is slow, and neither frozen nor crashed.
 #[tokio::test]
 #[ignore = "needs the lab: just dynamo-versions"]
-async fn a_worker_that_is_slow_is_told_as_what_it_is() {
+async fn a_worker_that_is_slow_is_reported_as_slow() {
     let (lab, version, _operator) = ready().await;
     let namespace = lab.namespace("version-slow").await;
     let first = Gpus::count(&lab).await.first;

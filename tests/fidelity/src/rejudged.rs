@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slowdown_is_what_the_workers_own_counters_say() {
+    fn a_slowdown_follows_from_the_counters_of_the_workers() {
         let runs = silicon();
         // The first that were recorded: a share of their time is all that is known of them.
         let slow = runs

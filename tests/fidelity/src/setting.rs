@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_recorded_after_the_freeze_is_evidence() {
+    fn only_trials_after_the_freeze_are_evidence() {
         assert!(run("silicon", 256, None).training());
         assert!(run("silicon", 256, Some("2026-11-22T10:29:59Z")).training());
         assert!(!run("silicon", 256, Some("2026-11-22T10:30:00Z")).training());

@@ -6,7 +6,7 @@ use perfval_fidelity::{corpus, page};
 use perfval_testkit::golden::assert_recorded;
 
 #[test]
-fn the_page_and_its_file_are_what_the_recorded_runs_say() {
+fn the_page_and_its_file_match_the_recorded_runs() {
     let project = Path::new("../..");
     let runs = corpus::read(&project.join("tests/fidelity/recorded.jsonl.gz")).expect("the recorded runs");
     let texts = page::texts(&runs);

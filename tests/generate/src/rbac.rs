@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_file_says_what_the_table_says() {
+    fn a_role_file_matches_the_table() {
         for role in roles() {
             let text = role_file(&role);
             // A Role and a ClusterRole differ in their kind alone.

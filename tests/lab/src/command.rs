@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_shows_the_command_and_what_it_said() {
+    fn a_failure_shows_the_command_and_its_output() {
         let error = output(Command::new("sh").args(["-c", "echo out; echo boom >&2; exit 3"]))
             .unwrap_err()
             .to_string();

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_counted_up_to_what_is_expected_and_beyond() {
+    fn progress_is_counted_up_to_the_expected_number_and_beyond() {
         let family = Family { compiles: 100, ..ETCD };
         let line = |compiled| progress(&family, compiled, Duration::from_secs(12));
         assert_eq!(line(40), "etcd: 40 of about 100 packages, 12 s");

@@ -72,11 +72,11 @@ async fn bring_up(plan: &Plan, processes: &Arc<Processes>) -> Result<(), String>
     for step in &plan.steps {
         match step {
             Step::Start(process) => {
-                processes.say(&format!("starting {}", process.name));
+                processes.announce(&format!("starting {}", process.name));
                 processes.start(&process.name)?;
             }
             Step::Run { what, command } => {
-                processes.say(what);
+                processes.announce(what);
                 processes
                     .or_death(run_once(command))
                     .await?
@@ -87,7 +87,7 @@ async fn bring_up(plan: &Plan, processes: &Arc<Processes>) -> Result<(), String>
                 command,
                 deadline_seconds,
             } => {
-                processes.say(what);
+                processes.announce(what);
                 let deadline = Duration::from_secs(*deadline_seconds);
                 processes
                     .or_death(run_until_success(command, deadline))

@@ -15,7 +15,7 @@ fn configure(file: &Path) {
 }
 
 #[test]
-fn the_node_is_what_the_file_says() {
+fn the_node_matches_the_file() {
     let library = open();
     let mut count: c_uint = 77;
     let get_count: extern "C" fn(*mut c_uint) -> c_uint = *symbol(&library, "nvmlDeviceGetCount_v2");
@@ -67,14 +67,14 @@ fn the_node_is_what_the_file_says() {
         (0, 40_960 * 1024 * 1024)
     );
 
-    faults_are_read_anew(&library, &file, device);
+    faults_are_read_again(&library, &file, device);
 
     assert_eq!(init(&library), 0, "counted: two inits need two shutdowns");
     assert_eq!((shutdown(), get_count(&raw mut count)), (0, 0));
     assert_eq!((shutdown(), get_count(&raw mut count)), (0, 1));
 }
 
-fn faults_are_read_anew(library: &Library, config: &Path, device: *mut c_void) {
+fn faults_are_read_again(library: &Library, config: &Path, device: *mut c_void) {
     let faults = config.with_file_name("gpu-faults.json");
     let get_reasons: extern "C" fn(*mut c_void, *mut u64) -> c_uint =
         *symbol(library, "nvmlDeviceGetCurrentClocksThrottleReasons");

@@ -67,7 +67,7 @@ fn every_symbol_go_nvml_binds_exists() {
 }
 
 #[test]
-fn a_symbol_not_simulated_says_not_supported() {
+fn a_symbol_without_a_simulation_returns_not_supported() {
     let library = open();
     assert_eq!(init(&library), 0);
     for name in [

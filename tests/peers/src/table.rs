@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_is_shown_with_its_ratio_to_the_first_and_what_is_unknown_is_no_number() {
+    fn each_figure_has_its_ratio_to_the_first_and_an_unknown_one_no_number() {
         let table = of(&[measured("ours", 10.0), measured("theirs", 25.0)], 100);
         assert!(table.contains("| at rest: resident, MiB | 10 | 25 (×2.5) |"), "{table}");
         assert!(table.contains("| at rest: % of a core | ? | ? |"), "{table}");

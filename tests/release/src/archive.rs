@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_written_again_is_the_same_whatever_its_times_were() {
+    fn an_archive_written_again_is_the_same_despite_other_times() {
         let files = BTreeMap::from([
             ("b/c".to_owned(), File::plain(b"two".into())),
             ("a".to_owned(), File::plain(b"one".into())),

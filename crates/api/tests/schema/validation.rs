@@ -13,7 +13,7 @@ fn admission() -> Admission {
 }
 
 #[test]
-fn every_case_is_answered_as_the_table_says() {
+fn every_case_gets_the_result_of_the_table() {
     let admission = admission();
     for Case {
         name,
@@ -45,7 +45,7 @@ fn every_case_is_answered_as_the_table_says() {
 }
 
 #[test]
-fn what_is_admitted_has_its_defaults() {
+fn admitted_objects_have_their_defaults() {
     let object = admission().admit(&with_spec(json!({}))).expect("the smallest manifest");
     assert_eq!(object.spec.trials.max, 8);
     assert_eq!(object.spec.benchmark.concurrency_per_gpu, 128);

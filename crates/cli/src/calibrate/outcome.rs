@@ -140,15 +140,15 @@ pub fn print(
         output::yaml(manifest)?
     );
     match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
-        None => screen.say(&format!("\n{text}")),
+        None => screen.print(&format!("\n{text}")),
         Some(path) => {
             if let Err(error) = output::write_new(path, text.as_bytes()) {
                 // The runs took hours.
-                screen.say(&format!("\n{text}"))?;
+                screen.print(&format!("\n{text}"))?;
                 return Err(error);
             }
             let typed = quoted(&path.display().to_string());
-            screen.say(&format!(
+            screen.print(&format!(
                 "{} is written; run it with {}\n",
                 path.display(),
                 session.command("run -f", &typed)

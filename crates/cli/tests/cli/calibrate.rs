@@ -182,7 +182,7 @@ async fn a_change_that_the_cluster_cannot_take_now_is_tried_again() {
     desk.server.fail(busy);
     let run = desk.start(&format!("calibrate -f {MANIFEST}"));
     let interrupt = async {
-        run.says(note).await;
+        run.notes(note).await;
         run.is_interrupted();
     };
     tokio::join!(operate(&desk, &run, "Passed"), interrupt);

@@ -103,7 +103,7 @@ async fn a_validation_without_an_active_run_is_suspended_and_rerun() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_cleaned_up() {
+async fn clean_up_removes_kept_objects() {
     let desk = Desk::with("benchmarking");
     assert!(desk.types("clean-up run").await.out.contains("is not kept"));
     let kept = desk.types("keep run").await;

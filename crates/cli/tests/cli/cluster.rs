@@ -62,7 +62,7 @@ fn cluster_user_and_whom_to_impersonate_are_chosen_as_with_kubectl() {
 }
 
 #[test]
-fn a_cluster_a_user_or_a_group_that_cannot_be_taken_is_said() {
+fn an_unusable_cluster_user_or_group_is_reported() {
     let file = with_another(closed());
     for (words, code, said) in [
         ("get --cluster no", 4, "no cluster is configured"),
@@ -155,7 +155,7 @@ fn empty_flags_are_those_of_the_context() {
 }
 
 #[test]
-fn the_tab_key_offers_names_and_says_nothing_of_a_cluster_that_is_away() {
+fn the_tab_key_offers_names_and_prints_no_error_without_a_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join("kubectl_complete-perfval");
     symlink(PROGRAM, &asked).expect("a link");

@@ -226,8 +226,8 @@ impl Typed {
         self.wrote(&self.out, text).await;
     }
 
-    /// Waits until it has said a text to a person.
-    pub async fn says(&self, text: &str) {
+    /// Waits until it has printed a note to a person.
+    pub async fn notes(&self, text: &str) {
         self.wrote(&self.err, text).await;
     }
 

@@ -138,7 +138,7 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
 }
 
 #[tokio::test]
-async fn results_that_are_gone_or_of_another_version_are_said() {
+async fn missing_results_and_those_of_another_version_are_reported() {
     let desk = twice();
     let gone = desk.types("diff run").await;
     gone.exits(2, "run 1 of run has no saved results");
@@ -178,7 +178,7 @@ async fn a_run_without_results_of_its_own_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_not_there_is_said() {
+async fn a_missing_run_is_reported() {
     let desk = Desk::with("passed");
     for (words, said) in [
         ("diff run", "run has one run only"),

@@ -62,7 +62,7 @@ async fn a_cluster_that_has_everything() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_nobody_allows_is_named_with_the_command_that_allows_it() {
+async fn a_namespace_without_permission_is_reported_with_the_command_that_allows_it() {
     let desk = healthy();
     desk.server
         .delete("pods", "perfvalidation-system", "perfvalidation-operator");
@@ -269,7 +269,7 @@ fn put_operator(desk: &Desk, image: &str) {
 }
 
 #[tokio::test]
-async fn the_operators_version_is_said_and_another_minor_is_noticed() {
+async fn the_operators_version_is_shown_and_another_minor_is_a_gap() {
     let desk = healthy();
     let own = env!("CARGO_PKG_VERSION");
     // A release and what is developed towards it, in either direction: one of them is this program.

@@ -122,7 +122,7 @@ async fn a_waiting_run_shows_its_place_in_the_queue() {
 }
 
 #[tokio::test]
-async fn a_picture_fits_a_terminal_of_few_rows_and_is_drawn_anew_on_another_size() {
+async fn a_picture_fits_few_rows_and_follows_the_size_of_the_terminal() {
     let mut desk = Desk::with("benchmarking-second-trial");
     desk.columns = Some(100);
     desk.rows.store(6, Ordering::Relaxed);
@@ -190,7 +190,7 @@ async fn a_terminal_shows_the_lines_of_the_runner() {
 }
 
 #[tokio::test]
-async fn a_run_that_vanishes_is_said() {
+async fn a_vanished_run_is_reported() {
     let desk = Desk::with("sizing");
     let watch = desk.start("watch run");
     watch.shows("Sizing").await;
@@ -213,7 +213,7 @@ async fn a_watch_that_breaks_off_is_begun_again() {
     desk.server
         .fail(Fault::refuse("watch", "perfvalidations", 503).times(2));
     desk.server.end_watches();
-    watch.says("trying again").await;
+    watch.notes("trying again").await;
     desk.becomes("run", "passed");
     let answer = watch.ends().await;
     assert_eq!(answer.code, 0, "{answer:?}");
@@ -226,14 +226,14 @@ async fn logs_are_followed_on_after_a_call_that_failed() {
     let logs = desk.start("logs run --follow");
     logs.shows("10 requests").await;
     desk.server.fail(Fault::refuse("get", "perfvalidations", 503).times(1));
-    logs.says("The cluster answered 503 (get perfvalidations: fault 503); trying again.\n")
+    logs.notes("The cluster answered 503 (get perfvalidations: fault 503); trying again.\n")
         .await;
     let log = "2026-09-21T14:13:41.0Z 15 requests\n";
     desk.server.set_log("perf", "generator", "aiperf", log);
     logs.shows("15 requests").await;
     desk.server
         .fail(Fault::refuse("list", "pods", 429).in_namespace("perf").times(1));
-    logs.says("The cluster answered 429 (list pods: fault 429); trying again.\n")
+    logs.notes("The cluster answered 429 (list pods: fault 429); trying again.\n")
         .await;
     let log = "2026-09-21T14:13:41.0Z 20 requests\n";
     desk.server.set_log("perf", "generator", "aiperf", log);

@@ -119,13 +119,13 @@ async fn a_part_or_a_gpu_is_chosen() {
     let benchmark = desk.types("logs run -p benchmark").await;
     benchmark.exits(0, "No such pod of run is there. ");
     let logs = desk.start("logs run -p benchmark --follow");
-    logs.says("No such pod of run is there yet").await;
+    logs.notes("No such pod of run is there yet").await;
     desk.becomes("run", "failed");
     assert_eq!(logs.ends().await.code, 0);
 }
 
 #[tokio::test]
-async fn a_run_without_pods_says_why() {
+async fn a_run_without_pods_shows_the_reason() {
     let answer = Desk::with("passed").types("logs run").await;
     answer.exits(0, "a run removes its own");
     let early = Desk::with("sizing").types("logs run").await;
@@ -170,7 +170,7 @@ async fn the_operators_pod_is_no_pod_of_the_run() {
     let desk = Desk::with("sizing");
     put_operator(&desk);
     let logs = desk.start("logs run --follow");
-    logs.says("No pod of run is there yet").await;
+    logs.notes("No pod of run is there yet").await;
     desk.becomes("run", "failed");
     assert_eq!(logs.ends().await.code, 0);
 }
@@ -237,12 +237,12 @@ async fn following_prints_each_new_line_once_and_ends_with_the_run() {
 }
 
 #[tokio::test]
-async fn following_waits_for_the_first_pod_and_says_what_cannot_be_read_once() {
+async fn following_waits_for_the_first_pod_and_reports_an_unreadable_one_once() {
     let desk = Desk::with("sizing");
     desk.server
         .fail(Fault::refuse("list", "pods", 403).asked_with("labelSelector=app.kubernetes.io"));
     let logs = desk.start("logs run --follow");
-    logs.says("No pod of run is there yet").await;
+    logs.notes("No pod of run is there yet").await;
     desk.server.forget_calls();
     let of_operator = |call: &Call| call.namespace.as_deref() == Some("perfvalidation-system");
     let looks = async {

@@ -48,7 +48,7 @@ async fn get_prints_objects_for_machines() {
 }
 
 #[tokio::test]
-async fn an_empty_namespace_is_said_and_no_error() {
+async fn an_empty_namespace_is_no_error() {
     let answer = Desk::new().types("get").await;
     assert_eq!((answer.code, answer.out.as_str()), (0, ""));
     assert_eq!(answer.err, "No PerfValidations in namespace perf.\n");
@@ -232,7 +232,7 @@ async fn presets_are_the_samples() {
 }
 
 #[tokio::test]
-async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
+async fn init_asks_for_missing_flags_and_never_replaces_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.yaml");
     let mut desk = Desk::new();
@@ -262,7 +262,7 @@ async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
 }
 
 #[tokio::test]
-async fn a_manifest_is_read_before_the_cluster_is_asked() {
+async fn a_manifest_is_read_before_the_first_call() {
     let mut desk = Desk::new();
     desk.has_cluster = false;
     for verb in ["run", "doctor", "calibrate"] {

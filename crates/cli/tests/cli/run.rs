@@ -111,7 +111,7 @@ async fn changed_labels_and_annotations_are_set_before_it_runs_again() {
 }
 
 #[tokio::test]
-async fn ctrl_c_asks_and_does_what_is_answered() {
+async fn ctrl_c_asks_and_follows_the_answer() {
     for (answer, code) in [("l\n", 3), ("", 3), ("suspend\n", 130), ("d\n", 130)] {
         let mut desk = Desk::new();
         desk.answers = Some(answer);
@@ -133,7 +133,7 @@ async fn a_second_ctrl_c_is_no_answer_and_leaves_it_running() {
     desk.answers = Some(SILENCE);
     let run = under_way(&desk).await;
     run.is_interrupted();
-    run.says("is still running").await;
+    run.notes("is still running").await;
     run.is_interrupted();
     let ended = run.ends().await;
     ended.exits(3, "mine goes on");
@@ -141,7 +141,7 @@ async fn a_second_ctrl_c_is_no_answer_and_leaves_it_running() {
 }
 
 #[tokio::test]
-async fn where_nobody_answers_ctrl_c_leaves_it_running() {
+async fn without_an_answer_ctrl_c_leaves_the_run_running() {
     let desk = Desk::new();
     let run = under_way(&desk).await;
     run.is_interrupted();
@@ -170,7 +170,7 @@ async fn what_the_api_server_would_refuse_is_refused_before() {
 }
 
 #[tokio::test]
-async fn a_manifest_and_a_flag_that_say_different_namespaces_are_refused() {
+async fn different_namespaces_of_manifest_and_flag_are_refused() {
     let file = edited_sample(&[("name: quick\n", "name: quick\n  namespace: perf\n")]);
     let desk = Desk::new();
     let run = format!("run -f {} --name mine --detach", file.path().display());
@@ -200,7 +200,7 @@ async fn a_report_is_written_at_the_time_out_too() {
 }
 
 #[tokio::test]
-async fn the_run_before_is_not_reported_for_one_that_has_not_begun() {
+async fn a_run_that_has_not_begun_gets_no_report_of_the_run_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().join("report");
     let desk = Desk::new();

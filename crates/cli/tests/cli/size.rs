@@ -53,7 +53,7 @@ fn the_table_shows_every_node_with_gpus_and_the_plan() {
         "gpu-3   DevicePlugin   8      3      3        3 of 8 GPUs free (5 in use by team-a/serve)",
         "and one node without GPUs",
         "plan: 5 of 8 GPUs on gpu-1 (DRA): probably gpu-2, gpu-3, gpu-4, gpu-5, gpu-6",
-        "note: none of these is in it, and the cluster is taken to have none: devicetaintrules, perfvalidations, \
+        "note: it lacks these kinds, so the cluster counts as without them: devicetaintrules, perfvalidations, \
          resourcequotas, limitranges, bindrequests.scheduling.run.ai",
         "note: not needed and left alone: 1 Namespace",
     ] {
@@ -140,7 +140,7 @@ fn the_form_of_a_dump_does_not_matter() {
 }
 
 #[test]
-fn what_is_missing_or_broken_is_named() {
+fn missing_and_broken_parts_are_reported() {
     let without = |kind: &str| {
         let mut list: Value = serde_saphyr::from_str(DUMP).expect("YAML");
         let items = list["items"].as_array_mut().expect("items");

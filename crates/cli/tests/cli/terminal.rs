@@ -105,7 +105,7 @@ fn panics_on_a_muted_terminal() {
 }
 
 #[test]
-fn a_window_that_becomes_narrow_is_drawn_anew() {
+fn a_window_that_becomes_narrow_is_drawn_again() {
     let desk = Desk::with("benchmarking-second-trial");
     let mut watch = Terminal::start(&desk.server, 100, XTERM, "watch run");
     watch.shows("TTFT p99 264.681 ms");

@@ -388,7 +388,7 @@ fn a_gpu_that_a_run_did_not_use_keeps_its_past() {
 }
 
 #[test]
-fn a_node_made_anew_gets_a_new_object_with_the_past_of_its_gpus() {
+fn a_recreated_node_gets_a_new_object_with_the_past_of_its_gpus() {
     let object = after(6, &[("GPU-a", 8000)]);
     let next = measured(validation(7, &[("GPU-a", 10_000)])).expect("measured");
     let change = decide(&next, &node("new-uid"), [&object].into_iter());

@@ -329,7 +329,7 @@ fn provided_numbers_are_frozen_too_and_others_need_another_approval() {
 }
 
 #[test]
-fn a_baseline_of_another_environment_is_not_used_and_says_so() {
+fn a_baseline_of_another_environment_is_not_used_and_reports_it() {
     let mut spec = provided("125");
     spec["environment"]["digest"] = json!("ba9876543210");
     let mut baseline = stored("b", &spec);
@@ -401,7 +401,7 @@ fn the_older_of_two_approved_baselines_is_used() {
 
 /// Before the first approval a policy has created one for the environment. On real GPUs it stood in the way of provided numbers.
 #[test]
-fn provided_numbers_count_before_an_older_baseline_that_nobody_approved() {
+fn provided_numbers_count_before_an_older_unapproved_baseline() {
     let fleet = healthy(3);
     let mut learned = learned(&fleet);
     let mut provided = stored("provided", &provided("90"));
@@ -425,7 +425,7 @@ fn provided_numbers_count_before_an_older_baseline_that_nobody_approved() {
 }
 
 #[test]
-fn two_baselines_that_nobody_approved_both_wait_for_approval() {
+fn two_unapproved_baselines_both_wait_for_approval() {
     let fleet = healthy(3);
     let learned = learned(&fleet);
     let mut provided = provided("90");

@@ -75,7 +75,7 @@ fn the_number_of_an_attempt_does_not_overflow() {
 }
 
 #[test]
-fn a_policy_made_anew_uses_no_name_of_the_deleted_one() {
+fn a_recreated_policy_uses_no_name_of_the_deleted_one() {
     let mut world = World::new(&["n1"], &json!({}));
     let first = names(&world.decide().create);
     world.policies[0].metadata.uid = Some("another".to_owned());
@@ -185,7 +185,7 @@ fn a_label_that_is_missing_for_a_moment_costs_no_result() {
 }
 
 #[test]
-fn a_rerun_waits_anew() {
+fn a_rerun_waits_the_full_time_again() {
     let mut world = World::new(&["n1"], &json!({}));
     world.create(&phase("Sizing"));
     world.now += TimeDelta::hours(2);

@@ -517,7 +517,7 @@ fn a_failure_without_a_number_comes_before_smaller_losses() {
 }
 
 #[test]
-fn a_comparison_knows_more_outliers_than_a_status_lists() {
+fn a_comparison_has_more_outliers_than_a_status_lists() {
     let mut fleet = Fleet::new();
     for node in 1..=25 {
         fleet.record(node, 1, "Stale", "Failed", &(Vec::new(), Vec::new()));

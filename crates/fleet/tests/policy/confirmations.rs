@@ -223,7 +223,7 @@ fn a_confirmation_without_speeds_pauses_its_node() {
 }
 
 #[test]
-fn an_old_verdict_is_measured_anew_and_not_confirmed() {
+fn a_node_with_an_old_verdict_is_measured_and_not_confirmed() {
     let mut world = world(1, &[0], &json!({}));
     world.now += TimeDelta::hours(168);
     assert_eq!(reasons(&world.decide()), ["Stale"]);

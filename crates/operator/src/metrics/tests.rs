@@ -104,7 +104,7 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
 }
 
 #[test]
-fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
+fn a_scrape_is_well_formed_and_has_the_series_of_the_documented_table() {
     let waiting = object("waiting", &json!({"observedGeneration": 1, "phase": "Sizing"}));
     let judged = over("judged", "Overdue");
     let text = eventful().text([measuring("h100"), waiting, judged]);

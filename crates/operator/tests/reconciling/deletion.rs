@@ -144,7 +144,7 @@ async fn an_object_that_is_deleted_without_its_dependents_leaves_nothing_that_we
 }
 
 #[tokio::test]
-async fn what_we_released_ourselves_is_not_torn_down_again_before_the_watch_says_so() {
+async fn an_object_that_the_operator_released_is_not_torn_down_again_before_the_echo() {
     let server = with_gpus(4);
     let mut released = manifest("released");
     released["metadata"]["finalizers"] = json!([OURS, FOREIGN]);

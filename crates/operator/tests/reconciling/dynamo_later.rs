@@ -26,7 +26,7 @@ async fn dynamo_installed_later_is_picked_up_without_a_restart() {
 }
 
 #[tokio::test]
-async fn a_crd_that_serves_other_versions_is_watched_anew() {
+async fn a_crd_that_serves_other_versions_gets_a_new_watch() {
     // One that is supported, and one that is not.
     for before in ["v1alpha1", "v0"] {
         let server = with_gpus(4);

@@ -208,7 +208,7 @@ async fn the_run_of_a_policy_stays_for_two_ages_of_its_stale_verdicts() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_gone_gets_no_object_and_a_node_made_anew_a_new_one() {
+async fn a_deleted_node_gets_no_object_and_a_recreated_node_a_new_one() {
     let server = ApiServer::new();
     put_run(&server, "Completed", 1);
     let operator = Operator::start(&server);

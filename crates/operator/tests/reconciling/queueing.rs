@@ -194,7 +194,7 @@ async fn a_run_that_no_operator_looks_after_any_more_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn an_earlier_run_of_another_install_comes_first_whatever_may_be_read_of_its_namespace() {
+async fn an_earlier_run_of_another_install_comes_first_even_if_its_namespace_is_unreadable() {
     let server = with_gpus(2);
     for resource in ["resourcequotas", "limitranges", "persistentvolumeclaims"] {
         server.fail(Fault::refuse("*", resource, 403).in_namespace(OTHER));

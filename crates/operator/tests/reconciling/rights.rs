@@ -157,7 +157,7 @@ async fn a_right_that_is_doubted_while_another_one_is_missing_is_reported_too() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_unknown_is_not_missing() {
+async fn an_unknown_right_is_not_missing() {
     for fault in [
         Fault::refuse("create", "selfsubjectaccessreviews", 403),
         Fault::hang("create", "selfsubjectaccessreviews"),

@@ -45,7 +45,7 @@ async fn a_watch_that_is_closed_is_taken_up_again() {
 }
 
 #[tokio::test]
-async fn a_watch_whose_version_expired_lists_anew() {
+async fn a_watch_whose_version_expired_lists_again() {
     survives(ApiServer::expire_watches).await;
 }
 

@@ -70,11 +70,11 @@ fn ends_alike(scenarios: &[Scenario], quick: usize) {
 }
 
 #[test]
-fn a_run_ends_alike_whatever_the_clocks_of_machines_show() {
+fn a_run_ends_alike_under_all_clocks_of_machines() {
     ends_alike(&sample(&all(), 4), 2);
 }
 
 #[test]
-fn a_cluster_that_takes_its_time_is_waited_for_whatever_the_clocks_of_machines_show() {
+fn a_slow_cluster_is_waited_for_under_all_clocks_of_machines() {
     ends_alike(&lagging(), 3);
 }

@@ -23,7 +23,7 @@ pub fn always(rig: &Rig) -> Result<(), String> {
         a_verdict_stays(history)?;
         a_wait_is_explained(history)?;
     }
-    only_what_was_measured_is_said(rig, &statuses)?;
+    only_measurements_are_reported(rig, &statuses)?;
     a_phase_follows_an_arrow(&statuses)?;
     one_spec::a_verdict_is_of_its_own_spec(rig)?;
     creates::a_run_that_is_over_creates_nothing(rig)?;
@@ -69,7 +69,7 @@ fn a_wait_is_explained(history: &[Value]) -> Result<(), String> {
     }
 }
 
-fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Value>>) -> Result<(), String> {
+fn only_measurements_are_reported(rig: &Rig, statuses: &BTreeMap<String, Vec<Value>>) -> Result<(), String> {
     let mut ended: BTreeSet<String> = BTreeSet::new();
     for change in rig.server.changes_since(0) {
         let conditions = change.object["status"]["conditions"].as_array();

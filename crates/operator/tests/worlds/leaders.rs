@@ -181,7 +181,7 @@ async fn disturbed(scenario: &Scenario, incident: Incident, moment: Moment) -> R
     });
     let waited = leads_since.map_or(Duration::ZERO, |made| made.at.saturating_duration_since(began));
     if matches!(incident, Incident::Frozen | Incident::CutOff) {
-        who_lost_the_lease_begins_anew(&mut rig, &second).await?;
+        a_process_that_lost_the_lease_begins_again(&mut rig, &second).await?;
     }
     match (incident, taken_over) {
         (Incident::Conflicts, Some(at)) => Err(format!(
@@ -195,7 +195,7 @@ async fn disturbed(scenario: &Scenario, incident: Incident, moment: Moment) -> R
 }
 
 /// Whatever it remembers, and whatever it has under way, is from before its successor.
-async fn who_lost_the_lease_begins_anew(rig: &mut Rig, successor: &Process) -> Result<(), String> {
+async fn a_process_that_lost_the_lease_begins_again(rig: &mut Rig, successor: &Process) -> Result<(), String> {
     successor.wire.cut();
     successor.task.abort();
     rig.wait(TAKEOVER).await;

@@ -57,7 +57,7 @@ fn waits_at_the_end(rig: &Rig) -> Arc<AtomicBool> {
 }
 
 /// Whether any status ever said so.
-fn was_told(server: &ApiServer, what: &str) -> bool {
+fn was_reported(server: &ApiServer, what: &str) -> bool {
     let of_ours = |plural: &str| plural == "perfvalidations";
     server
         .changes_since(0)
@@ -83,14 +83,14 @@ fn play_unread(
     let (server, waits) = seen.expect("it was prepared");
     let waited = waits.load(Ordering::Relaxed) && !would_wait;
     waiting.fetch_add(usize::from(waited), Ordering::Relaxed);
-    if waited && !was_told(&server, told) {
+    if waited && !was_reported(&server, told) {
         return Err(format!("it waited, and no status ever said {told:?}"));
     }
     ending.matches(expected).map(|()| made)
 }
 
 #[test]
-fn a_read_that_fails_for_a_while_is_told_and_changes_no_ending() {
+fn a_read_that_fails_for_a_while_is_reported_and_changes_no_ending() {
     let (count, busiest, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     for scenario in all() {
         let mut waits = None;

@@ -182,7 +182,7 @@ fn openmetrics_holds_the_numbers_of_the_status_in_base_units() {
 }
 
 #[test]
-fn the_summary_says_the_verdict_every_gate_and_what_to_do() {
+fn the_summary_has_the_verdict_every_gate_and_the_remedy() {
     for run in recorded::all() {
         let text = report(&run).markdown();
         let status = run.object.status.as_ref().expect("a status");

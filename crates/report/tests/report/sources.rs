@@ -185,7 +185,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
 }
 
 #[test]
-fn what_is_no_results_config_map_is_refused_by_its_name() {
+fn a_config_map_without_results_is_refused_by_its_name() {
     let mut run = recorded::healthy();
     for (summary, why) in [
         (Some("{"), "summary.json cannot be read"),

@@ -294,7 +294,7 @@ fn redacts_a_line_of_a_hundred_thousand_numbers() {
 }
 
 #[test]
-fn redacts_an_object_but_for_what_is_no_secret() {
+fn redacts_only_the_secrets_of_an_object() {
     let redactor = redactor(&json!([{"name": "DB_PASSWORD", "value": "correct horse"}]));
     let mut object = json!({
         "metadata": {"managedFields": [1], "annotations": {(LAST_APPLIED): "hf_abcdefghijklmnop", "kept": "yes"}},

@@ -152,7 +152,7 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
 }
 
 #[test]
-fn plain_deployments_are_asked_for_whatever_else_is_installed() {
+fn plain_deployments_are_requested_beside_all_other_installations() {
     for object in [typical(), elaborate(), own_command()] {
         let deployment = json!(dynamo::deployment(&Run::new(&object, settings())));
         assert_eq!(

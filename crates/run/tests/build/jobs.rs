@@ -153,7 +153,7 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
 }
 
 #[test]
-fn the_runner_understands_what_is_gated() {
+fn the_runner_understands_all_gated_metrics() {
     let object = typical();
     let job = build::trial_job(&Run::new(&object, settings()), 1);
     let args = aiperf(job.spec.unwrap()).args.unwrap();

@@ -9,7 +9,7 @@ use super::queue::holder;
 use super::story::{Showing, Story};
 
 #[test]
-fn a_run_that_takes_too_long_as_a_whole_ends_and_says_what_it_waited_for() {
+fn a_run_that_takes_too_long_ends_with_the_wait_in_its_message() {
     let mut story = Story::with(json!({"timeouts": {"total": "3m"}}));
     story.until(Phase::WaitingForReady);
     story.workers_ready = false;
@@ -91,7 +91,7 @@ fn a_run_in_the_queue_is_written_for_its_heartbeat_only_where_the_whole_run_has_
 }
 
 #[test]
-fn what_was_measured_before_the_deadline_is_kept() {
+fn trials_before_the_deadline_are_kept() {
     let mut story = Story::with(json!({"timeouts": {"total": "5m"}, "trials": {"rule": "All", "max": 4}}));
     story.until_measured().showing = Showing::Hang;
     story.looks(66, 5);
@@ -142,7 +142,7 @@ fn changed_gates_do_not_begin_the_time_of_a_kept_run_again() {
 }
 
 #[test]
-fn an_object_of_which_nothing_is_kept_deletes_itself_although_the_annotation_is_there() {
+fn an_annotated_object_without_kept_parts_deletes_itself() {
     let mut expired = Story::with(json!({"keptSecondsAfterFinished": 600, "ttlSecondsAfterFinished": 3600}));
     let mut skipped = Story::with(json!({"gates": [], "ttlSecondsAfterFinished": 3600}));
     for story in [&mut expired, &mut skipped] {

@@ -9,7 +9,7 @@ use super::moments::{at, changed, gate, judging_again, kept, stricter};
 use super::story::Story;
 
 /// Value, reason and generation of a condition.
-fn says(story: &Story, name: &str) -> (String, String, i64) {
+fn shown_condition(story: &Story, name: &str) -> (String, String, i64) {
     let status = story.status();
     let found = condition::find(&status, name).expect("the condition");
     (
@@ -28,17 +28,23 @@ fn run_number(story: &Story) -> i64 {
 }
 
 #[test]
-fn a_suspended_edit_of_what_is_measured_is_not_ready() {
+fn a_suspended_edit_of_measured_fields_is_not_ready() {
     let mut story = at(Phase::Completed);
     story.step();
-    assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 1));
+    assert_eq!(shown_condition(&story, condition::READY), is("True", "GatesMet", 1));
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": true}));
     story.step();
-    assert_eq!(says(&story, condition::READY), is("False", "Suspended", 2));
-    assert_eq!(says(&story, condition::PASSED), is("Unknown", "Suspended", 2));
-    assert_eq!(says(&story, condition::COMPLETE), is("False", "Suspended", 2));
-    assert_eq!(says(&story, condition::STALLED), is("False", "Suspended", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 1));
+    assert_eq!(shown_condition(&story, condition::READY), is("False", "Suspended", 2));
+    assert_eq!(
+        shown_condition(&story, condition::PASSED),
+        is("Unknown", "Suspended", 2)
+    );
+    assert_eq!(
+        shown_condition(&story, condition::COMPLETE),
+        is("False", "Suspended", 2)
+    );
+    assert_eq!(shown_condition(&story, condition::STALLED), is("False", "Suspended", 2));
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP), is("True", "RunOver", 1));
     let status = story.status();
     assert_eq!(status.observed_generation, 2);
     let run = status.run.expect("a run");
@@ -51,8 +57,8 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
     // The edit is taken back: what was measured is what is asked for.
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.2"}}}));
     story.step();
-    assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 3));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 3));
+    assert_eq!(shown_condition(&story, condition::READY), is("True", "GatesMet", 3));
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP), is("True", "RunOver", 3));
 
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": false}));
     story.step();
@@ -62,16 +68,19 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
 #[test]
 fn an_edit_while_the_last_run_is_removed_is_not_passed() {
     let mut story = at(Phase::CleaningUp);
-    assert_eq!(says(&story, condition::PASSED), is("True", "GatesMet", 1));
+    assert_eq!(shown_condition(&story, condition::PASSED), is("True", "GatesMet", 1));
     story.stuck = true;
     story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}}));
     story.step();
-    assert_eq!(says(&story, condition::PASSED), is("Unknown", "Running", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("False", "Running", 1));
+    assert_eq!(shown_condition(&story, condition::PASSED), is("Unknown", "Running", 2));
+    assert_eq!(
+        shown_condition(&story, condition::CLEANED_UP),
+        is("False", "Running", 1)
+    );
 }
 
 #[test]
-fn a_held_back_edit_keeps_the_object_and_removes_what_is_left() {
+fn a_held_back_edit_keeps_the_object_and_removes_leftovers() {
     let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
     story.until(Phase::CleaningUp);
     story.stuck = true;
@@ -86,11 +95,11 @@ fn a_held_back_edit_keeps_the_object_and_removes_what_is_left() {
         story.object.metadata.deletion_timestamp.is_none(),
         "a run is still to come"
     );
-    assert_eq!(says(&story, condition::CLEANED_UP).0, "True");
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP).0, "True");
 }
 
 #[test]
-fn an_edit_outside_of_what_is_measured_and_judged_asks_for_nothing() {
+fn an_edit_outside_of_measured_and_judged_fields_changes_nothing() {
     for edit in [
         json!({"ttlSecondsAfterFinished": 86_400}),
         json!({"timeouts": {"workloadReady": "20m"}}),
@@ -112,7 +121,7 @@ fn an_edit_outside_of_what_is_measured_and_judged_asks_for_nothing() {
             condition::COMPLETE,
             condition::CLEANED_UP,
         ] {
-            let (value, _, generation) = says(&story, name);
+            let (value, _, generation) = shown_condition(&story, name);
             assert_eq!((value.as_str(), generation), ("True", 2), "{edit}: {name}");
         }
         assert_eq!(story.status().run.map(|run| run.generation), Some(2));
@@ -132,7 +141,7 @@ fn an_active_run_goes_on_after_such_an_edit_and_keeps_its_new_limits() {
     story.workers_ready = true;
     story.until(Phase::Completed);
     assert_eq!((story.verdict(), run_number(&story)), (Some(Verdict::Passed), 1));
-    assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 2));
+    assert_eq!(shown_condition(&story, condition::READY), is("True", "GatesMet", 2));
 }
 
 #[test]
@@ -184,8 +193,8 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
     assert_eq!(status.environment, measured.environment);
     assert_eq!(status.results_ref, measured.results_ref);
     assert_eq!(status.state.history[0].verdict, Some(Verdict::Passed));
-    assert_eq!(says(&story, condition::READY), is("False", "GatesMissed", 2));
-    assert_eq!(says(&story, condition::CLEANED_UP), is("True", "RunOver", 2));
+    assert_eq!(shown_condition(&story, condition::READY), is("False", "GatesMissed", 2));
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP), is("True", "RunOver", 2));
     assert!(!perfval_sizing::holds_node(&status));
 
     // And back again: still the trials of run 1.
@@ -199,7 +208,7 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
         (run.number, status.state.judged_run, story.verdict()),
         (3, Some(1), Some(Verdict::Passed))
     );
-    assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 3));
+    assert_eq!(shown_condition(&story, condition::READY), is("True", "GatesMet", 3));
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn trials_that_a_run_left_out_count_again_for_the_next_one() {
 }
 
 #[test]
-fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() {
+fn insufficient_saved_trials_are_measured_again_and_the_event_has_the_reason() {
     let cases: [(Change, &str); 5] = [
         (|story| story.results.clear(), "is gone"),
         (
@@ -324,17 +333,17 @@ fn a_trial_that_a_restart_voided_stays_void_under_other_gates() {
 }
 
 #[test]
-fn what_is_kept_for_a_post_mortem_stays_kept_and_is_removed_later() {
+fn objects_kept_for_a_post_mortem_stay_and_are_removed_later() {
     let mut story = kept();
     stricter(&mut story);
     story.until(Phase::Evaluating).until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Failed));
-    assert_eq!(says(&story, condition::CLEANED_UP).1, "NoCleanupRequested");
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP).1, "NoCleanupRequested");
     assert!(story.deployed && perfval_sizing::holds_node(&story.status()));
     story.annotate(meta::NO_CLEANUP, None);
     story.until(Phase::CleaningUp).until(Phase::Completed);
     assert!(!story.deployed);
-    assert_eq!(says(&story, condition::CLEANED_UP).0, "True");
+    assert_eq!(shown_condition(&story, condition::CLEANED_UP).0, "True");
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn with_cache() -> Story {
 }
 
 #[test]
-fn a_cache_that_another_client_says_is_full_is_not_believed() {
+fn a_cache_that_another_client_marks_as_full_is_not_trusted() {
     let mut story = with_cache();
     (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-another-owner"));
     story.steps(2);

@@ -181,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn laws_hold_whatever_happens(happenings in proptest::collection::vec(happening(), 1..120)) {
+    fn laws_hold_in_every_history(happenings in proptest::collection::vec(happening(), 1..120)) {
         let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 4}}));
         for what in &happenings {
             happen(&mut story, what);
@@ -246,7 +246,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn an_edit_outside_of_what_is_measured_never_measures(edits in proptest::collection::vec((0u8..3, any::<u8>()), 1..30)) {
+    fn an_edit_outside_of_measured_fields_never_measures(edits in proptest::collection::vec((0u8..3, any::<u8>()), 1..30)) {
         let mut story = Story::new();
         story.until(Phase::Completed);
         for (kind, n) in edits {

@@ -87,7 +87,7 @@ fn an_image_for_another_architecture_ends_the_run_at_once_and_names_the_nodes() 
 }
 
 #[test]
-fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
+fn a_cache_that_could_not_be_filled_shows_the_error_of_the_download() {
     let cases = [
         (
             "GatedRepoError: 401\nCannot access gated repo for url http://h/m.\n",
@@ -173,7 +173,7 @@ fn the_reason_of_a_cache_that_could_not_be_filled_is_read_again_after_a_failed_r
 
 /// The model is not to blame for a node that ran out of disk.
 #[test]
-fn a_cache_whose_pod_was_ended_by_others_says_who() {
+fn a_cache_whose_pod_was_ended_by_others_shows_the_actor() {
     let evicted =
         json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."});
     let killed = json!({"phase": "Failed", "containerStatuses": [{"name": "fill", "image": "i", "imageID": "", "ready": false,
@@ -354,7 +354,7 @@ fn names_of_other_models_are_escaped_and_cut() {
 }
 
 #[test]
-fn a_wait_that_ends_says_how_far_the_pods_came() {
+fn a_wait_that_ends_shows_the_state_of_the_pods() {
     let mut story = Story::with(json!({"timeouts": {"workloadReady": "30s"}}));
     story.workers_ready = false;
     story.until(Phase::WaitingForReady);

@@ -28,7 +28,7 @@ fn look_for(story: &mut Story, seconds: i64, mut world: impl FnMut(&mut Story)) 
 }
 
 #[test]
-fn a_pod_that_the_scheduler_refuses_for_some_seconds_loses_no_race_whatever_its_clock_says() {
+fn a_pod_refused_for_some_seconds_loses_no_race_under_any_clock() {
     for ahead in AHEAD {
         let mut story = starting();
         story.unschedulable = true;
@@ -49,7 +49,7 @@ fn a_pod_that_the_scheduler_refuses_for_some_seconds_loses_no_race_whatever_its_
 }
 
 #[test]
-fn a_pod_that_stays_refused_sends_the_run_back_whatever_the_schedulers_clock_says() {
+fn a_pod_that_stays_refused_sends_the_run_back_under_any_clock() {
     for ahead in AHEAD {
         let mut story = starting();
         story.unschedulable = true;
@@ -249,7 +249,7 @@ fn a_record_that_comes_some_seconds_after_the_end_of_its_job_counts() {
 }
 
 #[test]
-fn a_job_that_left_no_record_is_not_waited_for_for_ever_whatever_its_controllers_clock_says() {
+fn the_wait_for_a_job_without_a_record_ends_under_any_clock() {
     for ahead in AHEAD {
         let mut story = Story::new();
         story.until(Phase::Benchmarking);

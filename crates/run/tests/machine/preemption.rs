@@ -17,7 +17,7 @@ fn preempt(story: &mut Story, pod: &'static str) {
 }
 
 #[test]
-fn a_run_of_which_a_pod_is_preempted_stops_and_is_tried_again() {
+fn a_run_with_a_preempted_pod_stops_and_is_tried_again() {
     for (phase, pod) in [(WaitingForReady, "w0"), (Benchmarking, "w1")] {
         let mut story = changed(at(phase), |story| {
             story.step();

@@ -174,7 +174,7 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
 }
 
 #[test]
-fn a_place_in_the_queue_is_said_again_at_most_once_a_minute_and_far_behind_by_tenths() {
+fn a_place_in_the_queue_is_written_at_most_once_a_minute_and_far_behind_in_tenths() {
     let mut story = Story::new();
     story.until(Phase::Sizing);
     story.others = (0..100).map(|n| holder(&format!("a{n:03}"), "n1", true)).collect();
@@ -226,7 +226,7 @@ fn a_run_that_was_created_suspended_queues_from_its_resume() {
 }
 
 #[test]
-fn a_plan_gives_out_a_bounded_number_of_nodes_and_tells_all_others_that_they_are_in_the_queue() {
+fn a_plan_gives_out_a_bounded_number_of_nodes_and_all_others_wait_in_the_queue() {
     let runs = (0..1000).map(|n| waiting(&format!("u{n:04}"), 5, json!({})));
     let line = Line {
         runs: runs.collect(),
@@ -284,7 +284,7 @@ fn a_run_that_no_plan_came_to_is_in_the_queue_and_looked_for_again_soon() {
 }
 
 #[test]
-fn a_run_that_nobody_looks_after_or_can_move_is_in_no_plan() {
+fn an_unattended_or_immovable_run_is_in_no_plan() {
     let left = |minutes: i64| {
         let mut story = Story::new();
         story.until(Phase::Sizing).step();

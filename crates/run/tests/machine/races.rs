@@ -309,7 +309,7 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
 }
 
 #[test]
-fn a_gpu_that_belongs_to_another_too_ends_the_run_between_trials_with_what_was_measured() {
+fn a_gpu_that_another_also_has_ends_the_run_with_the_measured_trials() {
     let mut story = moved();
     story.shared_gpu = true;
     story.assert_ends_in("PlacementBroken");

@@ -205,7 +205,7 @@ fn conditions_stand_in_the_order_of_the_story() {
 
 /// The message of a judged run is its verdict's: nothing else would say what its removal waits for (worlds).
 #[test]
-fn a_removal_that_cannot_be_seen_is_told_while_it_is_waited_for() {
+fn an_unreadable_removal_is_reported_during_the_wait() {
     let mut story = Story::new();
     story.until(Phase::CleaningUp);
     story.unreadable = true;

@@ -112,7 +112,7 @@ fn a_run_has_a_network_policy_if_the_flag_is_set() {
 }
 
 #[test]
-fn a_namespace_that_nobody_allows_in_time_ends_the_run() {
+fn a_namespace_without_permission_in_time_ends_the_run() {
     let mut story = Story::new();
     story.permission = Seen::Present(false);
     story.until(Phase::Pending).step();

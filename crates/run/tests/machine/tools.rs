@@ -8,7 +8,7 @@ use super::moments::{at, block, changed, interrupted, kept, overdue};
 use super::story::Story;
 
 /// `Ready`, `Reconciling`, `Stalled`, and the reason of the last.
-fn says(story: &Story) -> [String; 4] {
+fn conditions(story: &Story) -> [String; 4] {
     let status = story.status();
     let find = |name: &str| condition::find(&status, name).expect("a condition").clone();
     let [ready, reconciling, stalled] = ["Ready", "Reconciling", "Stalled"].map(find);
@@ -20,14 +20,14 @@ fn a_pass_is_not_ready_while_its_gpus_are_not_back() {
     let mut story = overdue();
     let left = |story: &Story| (story.phase(), story.status().state.leftovers, story.deployed);
     assert_eq!(left(&story), (Some(Completed), Some(Leftovers::Overdue), true));
-    assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
+    assert_eq!(conditions(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
     story.step();
     assert!(story.deployed, "finalizers hold it");
     story.stuck = false;
     story.steps(2);
     assert_eq!(left(&story), (Some(Completed), None, false));
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
-    assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
+    assert_eq!(conditions(&story), ["True", "False", "False", "GatesMet"]);
 }
 
 #[test]
@@ -36,32 +36,32 @@ fn a_removal_that_is_overdue_stalls_a_run_without_a_verdict() {
         story.stuck = true;
         story.spec(json!({"suspend": true}));
     });
-    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+    assert_eq!(conditions(&story)[..3], ["False", "True", "False"]);
     story.wait(4000).step();
     story.wait(1).step();
-    assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
+    assert_eq!(conditions(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
 }
 
 #[test]
 fn a_pass_is_not_ready_while_its_deployment_is_kept() {
     let mut story = kept();
-    assert_eq!(says(&story), ["False", "False", "False", "NoCleanupRequested"]);
+    assert_eq!(conditions(&story), ["False", "False", "False", "NoCleanupRequested"]);
     story.annotate(meta::NO_CLEANUP, None);
     story.until(CleaningUp).until(Completed);
-    assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
+    assert_eq!(conditions(&story), ["True", "False", "False", "GatesMet"]);
 }
 
 #[test]
 fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
     let mut story = changed(at(Benchmarking), block);
     story.wait(590).step();
-    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+    assert_eq!(conditions(&story)[..3], ["False", "True", "False"]);
     story.wait(10).step();
-    assert_eq!(says(&story), ["False", "False", "True", "Refused"]);
+    assert_eq!(conditions(&story), ["False", "False", "True", "Refused"]);
     let status = story.object.status.as_mut().expect("a status");
     status.state.blocked = None;
     story.step();
-    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+    assert_eq!(conditions(&story)[..3], ["False", "True", "False"]);
 }
 
 /// The API server keeps the default's phase beside a condition that was written first.

@@ -72,7 +72,7 @@ fn a_look_with_a_completion_leads_to_the_first_trial() {
 }
 
 #[test]
-fn what_is_kept_for_a_post_mortem_outlives_its_time() {
+fn objects_kept_for_a_post_mortem_outlive_their_time() {
     let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
     story.annotate(meta::NO_CLEANUP, Some("true"));
     story.until(Completed);
@@ -191,7 +191,7 @@ fn the_default_status_of_the_definition_is_no_status() {
 
 /// A webhook that is restarted is away for a moment; one that stays away is no failure of Dynamo.
 #[test]
-fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
+fn the_dry_run_of_the_deployment_is_repeated_for_two_minutes() {
     let away = || Seen::Unknown("dry run: 500: failed calling webhook".to_owned());
     let mut story = at(Deploying);
     story.admission = away();

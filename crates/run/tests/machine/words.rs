@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn no_decision_reads_what_a_condition_says(happenings in proptest::collection::vec(happening(), 1..120)) {
+    fn no_decision_reads_a_condition(happenings in proptest::collection::vec(happening(), 1..120)) {
         let (mut story, mut reworded) = (with_cache(), with_cache());
         for what in &happenings {
             reword(&mut reworded);
@@ -111,7 +111,7 @@ fn leftovers(story: &Story) -> Option<Leftovers> {
 }
 
 #[test]
-fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
+fn kept_objects_stay_until_the_user_removes_the_annotation() {
     assert_eq!(leftovers(&kept()), Some(Leftovers::Kept));
     let mut story = kept();
     story.steps(2);
@@ -128,7 +128,7 @@ fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
 /// As in a random world on the lab: the annotation came between the removal and its confirmation, and a finished run
 /// that had nothing any more held its node.
 #[test]
-fn a_wish_to_keep_what_is_already_removed_keeps_nothing() {
+fn an_annotation_after_the_removal_keeps_nothing() {
     let mut story = changed(at(CleaningUp), |story| {
         story.step();
         story.annotate(meta::NO_CLEANUP, Some("true"));
@@ -141,7 +141,7 @@ fn a_wish_to_keep_what_is_already_removed_keeps_nothing() {
 }
 
 #[test]
-fn a_wish_to_keep_what_is_being_removed_keeps_nothing() {
+fn an_annotation_during_the_removal_keeps_nothing() {
     let mut story = changed(at(CleaningUp), |story| {
         story.stuck = true;
         story.step();
@@ -157,7 +157,7 @@ fn a_wish_to_keep_what_is_being_removed_keeps_nothing() {
 
 /// A user has seen enough.
 #[test]
-fn what_is_kept_ends_with_its_deployment() {
+fn keeping_ends_with_the_deployment() {
     let mut story = changed(kept(), remove_deployment);
     story.until(CleaningUp).until(Completed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
@@ -165,7 +165,7 @@ fn what_is_kept_ends_with_its_deployment() {
 }
 
 #[test]
-fn what_is_kept_and_cannot_be_seen_stays_kept() {
+fn unreadable_kept_objects_stay_kept() {
     let mut story = changed(kept(), |story| {
         remove_deployment(story);
         story.unreadable = true;
@@ -196,7 +196,7 @@ fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something
 }
 
 #[test]
-fn the_deployment_of_another_plan_is_asked_about_again() {
+fn the_deployment_of_another_plan_has_a_new_dry_run() {
     let mut story = changed(fills_cache("Running"), |story| {
         story.until(Deploying).step();
     });
@@ -208,7 +208,7 @@ fn the_deployment_of_another_plan_is_asked_about_again() {
 
 /// Dynamo's webhook may go down while the cache is filled for half an hour.
 #[test]
-fn what_the_api_server_objects_to_after_the_fill_is_told() {
+fn a_refusal_after_the_fill_is_reported() {
     let filled = |admission: Seen<DryRunResult>| {
         let mut story = fills_cache("Running");
         story.until(Deploying).step();

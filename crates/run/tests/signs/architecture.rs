@@ -7,7 +7,7 @@ use perfval_run::obstacle::Obstacle;
 use perfval_sizing::Seen;
 use serde_json::json;
 
-use crate::{container, log, of, pod, sign, told, waiting};
+use crate::{container, log, obstacle_and_proof, of, pod, sign, waiting};
 
 #[test]
 fn an_image_for_another_architecture_is_believed_at_once() {
@@ -61,7 +61,10 @@ fn an_image_for_another_architecture_is_believed_at_once() {
         &[],
         &log("worker", "exec /usr/bin/python3: exec format error"),
     );
-    assert_eq!(told(found), Some((Obstacle::OtherArchitecture, Proof::Seen)));
+    assert_eq!(
+        obstacle_and_proof(found),
+        Some((Obstacle::OtherArchitecture, Proof::Seen))
+    );
 }
 
 #[test]

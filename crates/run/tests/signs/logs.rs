@@ -140,7 +140,7 @@ fn a_model_that_cannot_be_had_is_named_by_its_kind() {
 }
 
 #[test]
-fn any_other_crash_loop_quotes_the_line_that_says_most() {
+fn any_other_crash_loop_quotes_the_most_telling_line() {
     let of = |restarts| found(restarts, &log("worker", BAD_TOKENIZER));
     assert_eq!(of(1), None, "not yet a loop");
     let (named, evidence) = of(2).expect("a loop");
@@ -227,7 +227,7 @@ fn object(status: &Value) -> perfval_api::PerfValidation {
 }
 
 #[test]
-fn logs_are_asked_for_only_where_something_is_wrong() {
+fn logs_are_read_only_where_something_is_wrong() {
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     let settings = Settings::default();
     let asked = |status: Value, pods: &[Pod]| {

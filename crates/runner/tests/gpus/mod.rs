@@ -75,7 +75,7 @@ fn a_false_exporter_costs_only_its_evidence() {
 }
 
 #[test]
-fn without_an_address_no_gpu_is_asked() {
+fn without_an_address_no_gpu_is_read() {
     let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json").run(&[]);
     let payload = ended.payload();
     assert!(payload.record.gpus.is_none() && payload.gpus.is_empty());

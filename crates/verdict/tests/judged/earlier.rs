@@ -165,7 +165,7 @@ fn a_worker_that_became_slow_is_named_with_its_gpu() {
 }
 
 #[test]
-fn one_that_is_as_fast_as_ever_is_compared_and_not_named() {
+fn a_worker_as_fast_as_before_is_compared_and_not_reported() {
     for (token_ms, percent) in [
         ("10", "100 ± 11.3 of 4"),
         ("10.6", "94.3 ± 10.6 of 4"),

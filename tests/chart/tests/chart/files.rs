@@ -18,7 +18,7 @@ fn text(file: &str) -> String {
 }
 
 #[test]
-fn generated_files_are_what_their_sources_say() {
+fn generated_files_match_their_sources() {
     for (file, expected) in generated(&repository()).expect("well-formed") {
         let found = fs::read_to_string(repository().join(&file)).unwrap_or_default();
         assert!(
@@ -150,7 +150,7 @@ fn every_value_has_a_comment() {
 }
 
 #[test]
-fn the_schema_knows_the_values_and_no_others() {
+fn the_schema_has_the_values_and_no_others() {
     let (values, schema) = (yaml("values.yaml"), yaml("values.schema.json"));
     let described: BTreeSet<_> = described(&text("values.yaml"))
         .into_iter()

@@ -155,7 +155,7 @@ fn roles_and_account_may_come_from_elsewhere() {
 }
 
 #[test]
-fn a_named_account_is_the_one_that_is_bound() {
+fn a_named_account_is_bound() {
     let objects = objects(&json!({"serviceAccount": {"name": "mine", "annotations": {"role": "arn"}}}));
     let account = &objects["ServiceAccount perfvalidation-system/mine"];
     assert_eq!(account["metadata"]["annotations"], json!({"role": "arn"}));

@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
         .buffer_unordered(options.parallel);
     let mut tally = Tally::default();
     while let Some(world) = played.next().await {
-        tell(&world);
+        print_world(&world);
         tally.add(&world);
     }
     println!("{tally}");
@@ -59,7 +59,7 @@ async fn main() -> ExitCode {
     }
 }
 
-fn tell(played: &Played) {
+fn print_world(played: &Played) {
     let (seed, seconds) = (played.world.seed, played.took.as_secs());
     let ends: Vec<&str> = played
         .statuses

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_says_that_something_is_wrong_is_a_sign() {
+    fn only_a_failure_is_a_sign() {
         let event = |kind: &str, reason: &str, of: &str| json!({"type": kind, "reason": reason, "involvedObject": {"kind": of}, "firstTimestamp": at(7)});
         let sign = of_event(&event("Warning", "Failed", "Pod"));
         assert_eq!(sign, at(7).parse().ok());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_shows_what_ended_and_what_was_never_scheduled() {
+    fn a_pod_shows_ended_containers_and_refusals_of_the_scheduler() {
         let ended = |code: i64| json!({"terminated": {"exitCode": code, "finishedAt": at(9)}});
         let pod = |containers: Value| {
             json!({"status": {"containerStatuses": containers, "conditions": [

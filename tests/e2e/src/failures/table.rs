@@ -128,7 +128,7 @@ pub const TABLE: &[Failure] = &[
     Failure {
         name: "fewer-than-asked",
         reason: "WorkloadNotReady",
-        says: "Dynamo's operator calls the deployment successful already",
+        says: "although Dynamo's operator calls the deployment successful",
         change: |spec, _| {
             worker(spec, &["sleep", "1000"]);
             spec["timeouts"]["workloadReady"] = json!("30s");

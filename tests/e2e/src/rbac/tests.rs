@@ -133,7 +133,7 @@ fn every_exception_is_of_a_right_that_is_granted() {
 
 /// Where an installation's role lacks what the shipped ones grant, its log says so.
 #[test]
-fn a_refusal_of_what_is_granted_is_a_difference() {
+fn a_refusal_of_a_granted_right_is_a_difference() {
     let grants = shipped();
     let requests: BTreeSet<Request> = grants.iter().map(Grant::example).collect();
     let grant = grants.iter().find(|grant| grant.cluster_only).expect("a right to read");

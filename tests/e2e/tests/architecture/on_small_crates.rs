@@ -24,7 +24,7 @@ fn clean(files: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_circle_is_found_and_named_with_what_is_imported() {
+fn a_circle_is_found_and_shown_with_its_imports() {
     let files = [
         ("lib.rs", "mod a; mod b; mod c; mod outside; use a::A;"),
         ("outside.rs", "pub struct O;"),

@@ -7,7 +7,7 @@ use perfval_e2e::{DRA_PLUGIN, Gpus, Lab, NODE, OutOfCluster, TAINT, Validation, 
 use perfval_verdict::diagnosis::cause::Cause;
 use serde_json::json;
 
-use crate::{ready, says};
+use crate::{has_message, ready};
 
 const LOAD_GENERATOR: &str = "perfvalidation.dev/component=benchmark";
 
@@ -43,7 +43,7 @@ async fn a_driver_that_is_away_is_named_while_it_is_waited_for() {
     lab.run(&["fault", "stop", DRA_PLUGIN]).await;
     lab.run(&["fault", "start", "kube-scheduler"]).await;
     run.until("the missing driver is named", |status| {
-        says(status, "NodeNotReady", "is not registered")
+        has_message(status, "NodeNotReady", "is not registered")
     })
     .await;
     lab.run(&["fault", "start", DRA_PLUGIN]).await;
@@ -65,7 +65,7 @@ async fn a_node_that_stops_reporting_ends_the_trial_that_it_has() {
     run.phase(Phase::Benchmarking).await;
     lab.run(&["fault", "stop", "kubelet"]).await;
     let told = run
-        .until("the node is named", |status| says(status, "NodeNotReady", NODE))
+        .until("the node is named", |status| has_message(status, "NodeNotReady", NODE))
         .await;
     assert!(
         told.message
@@ -99,12 +99,12 @@ async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
     lab.run(&["fault", "start", "kube-scheduler"]).await;
     let named = run
         .until("the taint is named", |status| {
-            says(status, "Unschedulable", "untolerated taint")
+            has_message(status, "Unschedulable", "untolerated taint")
         })
         .await;
     assert_eq!(named.phase, Some(Phase::WaitingForReady));
     run.until("sizing names the taint", |status| {
-        says(status, "Unschedulable", &format!("{TAINT}=yes:NoSchedule"))
+        has_message(status, "Unschedulable", &format!("{TAINT}=yes:NoSchedule"))
     })
     .await;
     lab.kubectl(&["taint", "node", NODE, &format!("{TAINT}-")]).await;
@@ -208,7 +208,7 @@ async fn a_node_that_is_deleted_ends_the_trial_that_it_has() {
         .until("the run has its verdict", |status| status.verdict.is_some())
         .await;
     assert!(
-        says(&status, "NodeNotReady", "does not exist any more"),
+        has_message(&status, "NodeNotReady", "does not exist any more"),
         "{:?}: {:?}",
         status.reason,
         status.message

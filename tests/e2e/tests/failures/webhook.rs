@@ -3,7 +3,7 @@
 use perfval_api::{Phase, Verdict};
 use perfval_e2e::{Creation, Lab, Validation, Webhook, quick};
 
-use crate::{ready, says};
+use crate::{has_message, ready};
 
 const DENIED: &str = "admission webhook \"policy.example.com\" denied the request: no label team";
 const UNANSWERED: &str = "failed calling webhook \"policy.example.com\"";
@@ -42,7 +42,7 @@ async fn a_webhook_that_denies_is_quoted_with_its_name() {
         let run = Validation::create(&lab, quick(name, &namespace)).await;
         let status = run.ends(Verdict::Error).await;
         assert!(
-            says(&status, "Refused", DENIED),
+            has_message(&status, "Refused", DENIED),
             "{:?} {:?}",
             status.reason,
             status.message
@@ -72,7 +72,7 @@ async fn a_webhook_that_does_not_answer_is_waited_for() {
         let run = Validation::create(&lab, quick(name, &namespace)).await;
         let told = run
             .until("the webhook is named, or the run is over", |status| {
-                says(status, reason, UNANSWERED) || status.verdict.is_some()
+                has_message(status, reason, UNANSWERED) || status.verdict.is_some()
             })
             .await;
         assert_eq!(told.phase, Some(phase), "{:?} {:?}", told.reason, told.message);

@@ -16,7 +16,7 @@ async fn passed(lab: &Lab, name: &str, namespace: &str) -> (Validation, PerfVali
 }
 
 /// Value, reason and generation of a condition.
-fn says<'a>(status: &'a PerfValidationStatus, name: &str) -> (&'a str, &'a str, i64) {
+fn shown_condition<'a>(status: &'a PerfValidationStatus, name: &str) -> (&'a str, &'a str, i64) {
     let found = condition::find(status, name).expect("the condition");
     let generation = found.observed_generation.expect("a generation");
     (found.status.as_str(), found.reason.as_str(), generation)
@@ -39,8 +39,8 @@ async fn a_changed_ttl_or_limit_measures_nothing_again() {
         Some((1, 2))
     );
     assert_eq!(status.state.trials, measured.state.trials);
-    assert_eq!(says(&status, condition::READY), ("True", "GatesMet", 2));
-    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "RunOver", 2));
+    assert_eq!(shown_condition(&status, condition::READY), ("True", "GatesMet", 2));
+    assert_eq!(shown_condition(&status, condition::CLEANED_UP), ("True", "RunOver", 2));
     run.delete().await;
 }
 
@@ -109,10 +109,10 @@ async fn a_suspended_edit_is_not_ready() {
     let status = run
         .until("the edit was looked at", |status| status.observed_generation == 2)
         .await;
-    assert_eq!(says(&status, condition::READY), ("False", "Suspended", 2));
-    assert_eq!(says(&status, condition::PASSED), ("Unknown", "Suspended", 2));
-    assert_eq!(says(&status, condition::COMPLETE), ("False", "Suspended", 2));
-    assert_eq!(says(&status, condition::CLEANED_UP), ("True", "RunOver", 1));
+    assert_eq!(shown_condition(&status, condition::READY), ("False", "Suspended", 2));
+    assert_eq!(shown_condition(&status, condition::PASSED), ("Unknown", "Suspended", 2));
+    assert_eq!(shown_condition(&status, condition::COMPLETE), ("False", "Suspended", 2));
+    assert_eq!(shown_condition(&status, condition::CLEANED_UP), ("True", "RunOver", 1));
     assert_eq!(status.run.map(|run| (run.number, run.generation)), Some((1, 1)));
 
     run.patch(json!({"spec": {"suspend": false}})).await;
@@ -121,6 +121,6 @@ async fn a_suspended_edit_is_not_ready() {
         (status.verdict, status.placement.as_ref().map(|plan| plan.gpus)),
         (Some(Verdict::Passed), Some(1))
     );
-    assert_eq!(says(&status, condition::READY), ("True", "GatesMet", 3));
+    assert_eq!(shown_condition(&status, condition::READY), ("True", "GatesMet", 3));
     run.delete().await;
 }

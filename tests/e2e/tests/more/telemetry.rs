@@ -126,7 +126,7 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
 /// the GPU is busy all the same.
 #[tokio::test]
 #[ignore = "needs the lab: just e2e-all"]
-async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
+async fn a_gpu_with_another_user_is_reported_with_its_uuid() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-shared").await;
     exporter(&lab, &lab.namespace(EXPORTER).await).await;

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_version_stores_whatever_is_served() {
+    fn one_version_stores_all_served_ones() {
         let of = |beta, alpha| {
             vec![
                 ("v1beta1".to_owned(), beta, beta),

@@ -58,7 +58,7 @@ impl Processes {
     }
 
     /// Prints what is being done.
-    pub fn say(&self, what: &str) {
+    pub fn announce(&self, what: &str) {
         println!("{what}");
         self.reports
             .send_modify(|report| report.phase = super::Phase::Starting(what.to_owned()));

@@ -97,7 +97,7 @@ fn a_later_death_shows_in_the_status_and_on_disk() {
 }
 
 #[test]
-fn what_is_stopped_on_request_is_no_death_and_can_start_again() {
+fn a_requested_stop_is_no_death_and_can_start_again() {
     let folder = tempfile::tempdir().unwrap();
     let state = supervisor(folder.path(), vec![start("sleeper", "exec sleep 1000")]);
     client::follow(&state, |_| {}).unwrap();

@@ -36,7 +36,7 @@ mod tests {
     use super::shown;
 
     #[test]
-    fn times_are_shown_only_if_they_are_asked_for() {
+    fn times_are_shown_only_on_request() {
         let (dated, plain) = (
             &b"2026-09-21T14:13:33.2Z a\n2026-09-21T16:13:34+02:00 b"[..],
             &b"a\nb"[..],

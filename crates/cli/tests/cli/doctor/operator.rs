@@ -126,7 +126,7 @@ async fn an_exporter_where_the_operator_does_not_look_is_named_with_the_setting(
 
 /// A flag wins over a variable, and the value of another object is not read.
 #[tokio::test]
-async fn what_is_set_in_another_way_is_no_gap() {
+async fn a_setting_made_in_another_way_is_no_gap() {
     let field = "  benchmark:\n    image: mirror.example/aiperf:1\n";
     let file = edited_sample(&[("  benchmark:\n", field)]);
     let words = format!("doctor -n kube-system -f {}", file.path().display());

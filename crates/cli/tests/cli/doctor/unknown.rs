@@ -6,7 +6,7 @@ use super::super::desk::stored;
 use super::{QUICK, healthy};
 
 #[tokio::test]
-async fn whatever_cannot_be_looked_at_says_what_to_type() {
+async fn each_unreadable_part_shows_a_command_to_type() {
     for verb in ["list", "get", "create"] {
         let desk = healthy();
         desk.server.fail(Fault::refuse(verb, "*", 403));

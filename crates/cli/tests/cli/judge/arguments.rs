@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{CaseFolder, fixture, judge};
 
 #[test]
-fn what_is_wrong_with_the_arguments_is_named() {
+fn wrong_arguments_are_refused_by_name() {
     let folder = CaseFolder::new();
     let success = fixture("success");
     let manifest = |name: &str, content: &str| folder.file(name, content);
@@ -124,7 +124,7 @@ fn what_is_wrong_with_the_arguments_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_a_manifest_is_named() {
+fn a_wrong_manifest_is_refused_with_the_field() {
     let folder = CaseFolder::new();
     let spec =
         json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.2.1"}}, "trials": {"rule": "Single"}});

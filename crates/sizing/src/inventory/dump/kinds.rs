@@ -44,7 +44,7 @@ pub fn notes(found: &BTreeMap<String, usize>) -> Vec<String> {
         .collect();
     let absent = (!absent.is_empty()).then(|| {
         format!(
-            "none of these is in it, and the cluster is taken to have none: {}",
+            "it lacks these kinds, so the cluster counts as without them: {}",
             absent.join(", ")
         )
     });

@@ -93,7 +93,7 @@ mod tests {
     use super::binary;
 
     #[test]
-    fn the_binary_of_a_test_is_found_in_what_cargo_says() {
+    fn the_binary_of_a_test_is_found_in_the_output_of_cargo() {
         let message = |target: &str, path: &str| {
             format!(r#"{{"reason":"compiler-artifact","target":{{"name":"{target}"}},"executable":{path}}}"#)
         };

@@ -115,7 +115,7 @@ mod tests {
     use super::{last_value, of_all};
 
     #[test]
-    fn what_is_no_number_is_no_data() {
+    fn a_text_without_a_number_is_no_data() {
         let series = |values| json!({"metric": {"__name__": "m", "phase": "Sizing"}, "values": values});
         assert_eq!(last_value(&series(json!([[1, "NaN"]]))), None);
         assert_eq!(last_value(&series(json!([]))), None);

@@ -29,7 +29,7 @@ impl Story {
         self
     }
 
-    fn says(self, phase: &str, more: Value) -> Self {
+    fn with_status(self, phase: &str, more: Value) -> Self {
         let mut status = json!({"phase": phase, "message": "m", "run": {"number": 1}});
         for (key, value) in more.as_object().into_iter().flatten() {
             status[key] = value.clone();
@@ -73,16 +73,16 @@ impl Story {
 
 fn whole_run() -> Story {
     Story::default()
-        .says("Pending", json!({}))
-        .says("Sizing", json!({}))
-        .says("Deploying", json!({}))
+        .with_status("Pending", json!({}))
+        .with_status("Sizing", json!({}))
+        .with_status("Deploying", json!({}))
         .and("jobs", "job", json!({}))
-        .says("WaitingForReady", json!({}))
-        .says("Benchmarking", json!({}))
-        .says("Evaluating", json!({"verdict": "Passed"}))
-        .says("CleaningUp", json!({"verdict": "Passed"}))
+        .with_status("WaitingForReady", json!({}))
+        .with_status("Benchmarking", json!({}))
+        .with_status("Evaluating", json!({"verdict": "Passed"}))
+        .with_status("CleaningUp", json!({"verdict": "Passed"}))
         .gone("jobs", "job")
-        .says("Completed", json!({"verdict": "Passed"}))
+        .with_status("Completed", json!({"verdict": "Passed"}))
 }
 
 fn broken(story: &Story) -> String {
@@ -97,41 +97,45 @@ fn a_whole_run_breaks_nothing() {
 #[test]
 fn a_second_verdict_is_seen_and_one_of_the_next_run_is_not_one() {
     let again = json!({"verdict": "Failed"});
-    assert!(broken(&whole_run().says("Completed", again)).contains("changed from \"Passed\" to \"Failed\""));
-    assert!(broken(&whole_run().says("Completed", json!({}))).contains("to null"));
+    assert!(broken(&whole_run().with_status("Completed", again)).contains("changed from \"Passed\" to \"Failed\""));
+    assert!(broken(&whole_run().with_status("Completed", json!({}))).contains("to null"));
     let next = json!({"run": {"number": 2, "id": "r2"}});
-    assert_eq!(of_a_world(&whole_run().says("Pending", next).0), Ok(()));
+    assert_eq!(of_a_world(&whole_run().with_status("Pending", next).0), Ok(()));
 }
 
 #[test]
 fn a_wait_without_a_word_is_seen() {
-    assert!(broken(&Story::default().says("Pending", json!({"message": ""}))).contains("no message"));
+    assert!(broken(&Story::default().with_status("Pending", json!({"message": ""}))).contains("no message"));
 }
 
 #[test]
 fn a_phase_that_nothing_leads_to_is_seen_unless_something_was_missed() {
     let turned = Story::default()
-        .says("Benchmarking", json!({}))
-        .says("Pending", json!({}));
+        .with_status("Benchmarking", json!({}))
+        .with_status("Pending", json!({}));
     assert!(broken(&turned).contains("from Benchmarking to Pending"));
     assert_eq!(of_a_world(&turned.after_a_gap().0), Ok(()));
-    let earlier = whole_run().says("Completed", json!({"run": {"number": 0}}));
+    let earlier = whole_run().with_status("Completed", json!({"run": {"number": 0}}));
     assert!(broken(&earlier).contains("run 0 follows run 1"));
 }
 
 #[test]
-fn what_is_created_after_the_end_is_seen() {
+fn an_object_created_after_the_end_is_found() {
     assert!(broken(&whole_run().and("jobs", "late", json!({}))).contains("late was created in \"Completed\""));
     // Between two statuses, some of which nobody saw.
-    let missed = || Story::default().says("Sizing", json!({})).and("jobs", "job", json!({}));
-    assert!(broken(&missed().says("Deploying", json!({}))).contains("in \"Sizing\""));
-    let seen_late = missed().says("WaitingForReady", json!({})).after_a_gap();
+    let missed = || {
+        Story::default()
+            .with_status("Sizing", json!({}))
+            .and("jobs", "job", json!({}))
+    };
+    assert!(broken(&missed().with_status("Deploying", json!({}))).contains("in \"Sizing\""));
+    let seen_late = missed().with_status("WaitingForReady", json!({})).after_a_gap();
     assert_eq!(of_a_world(&seen_late.0), Ok(()));
     // Its uid was seen before: it only changes.
     let waits = Story::default()
-        .says("Benchmarking", json!({}))
+        .with_status("Benchmarking", json!({}))
         .and("jobs", "job", json!({}));
-    let leaves = waits.says("CleaningUp", json!({})).and("jobs", "job", json!({}));
+    let leaves = waits.with_status("CleaningUp", json!({})).and("jobs", "job", json!({}));
     assert_eq!(of_a_world(&leaves.0), Ok(()));
 }
 
@@ -139,17 +143,17 @@ fn what_is_created_after_the_end_is_seen() {
 fn a_removal_that_is_confirmed_too_early_is_seen() {
     let begun = || {
         Story::default()
-            .says("Deploying", json!({}))
+            .with_status("Deploying", json!({}))
             .and("pods", "worker", json!({}))
-            .says("CleaningUp", json!({}))
+            .with_status("CleaningUp", json!({}))
     };
-    assert!(broken(&begun().says("Completed", json!({}))).contains("worker"));
-    assert!(broken(&begun().says("Suspended", json!({}))).contains("worker"));
+    assert!(broken(&begun().with_status("Completed", json!({}))).contains("worker"));
+    assert!(broken(&begun().with_status("Suspended", json!({}))).contains("worker"));
     assert!(broken(&begun().gone(VALIDATIONS, "first")).contains("worker"));
     let kept = json!({"operatorState": {"leftovers": "Kept"}});
-    assert_eq!(of_a_world(&begun().says("Completed", kept).0), Ok(()));
+    assert_eq!(of_a_world(&begun().with_status("Completed", kept).0), Ok(()));
     assert_eq!(
-        of_a_world(&begun().gone("pods", "worker").says("Completed", json!({})).0),
+        of_a_world(&begun().gone("pods", "worker").with_status("Completed", json!({})).0),
         Ok(())
     );
 }
