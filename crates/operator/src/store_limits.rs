@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn many_namespaces_together_have_a_limit_and_a_new_list_frees_the_rest() {
+    fn many_namespaces_together_have_a_limit_and_a_new_list_frees_the_deleted_objects() {
         let limits = StoreLimits::default();
         for namespace in 0..9 {
             for number in 0..600 {

@@ -46,7 +46,7 @@ pub(crate) fn unit(facts: &Facts, gate: &GateStatus) -> &'static str {
     facts.gate(&gate.name).map_or("", |gate| gate.metric.unit())
 }
 
-/// A gate in one line: `observed 392.271 tok/s, ≥ 300, margin +30.76 %`.
+/// A gate in one line: `observed 392.3 tok/s, ≥ 300, margin +30.76 %`.
 pub(crate) fn gate(facts: &Facts, gate: &GateStatus) -> String {
     let unit = unit(facts, gate);
     let observed = match &gate.observed {

@@ -161,13 +161,12 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate
     let margin = compared.and_then(|(observed, effective)| effective.margin(observed, gate.operator));
     let is_speed = gate.metric.is_rate() && gate.metric.noise() != MetricNoise::Unknown;
     let far = result == GateResult::Missed && is_speed && margin.is_some_and(|margin| margin <= FAR);
-    let effective = effective.map(Effective::value);
-    let shown = observed
-        .zip(effective)
-        .map(|(observed, effective)| show_both(observed, effective));
-    let (observed, effective) = match shown {
-        Some((observed, effective)) => (Some(observed), effective),
-        None => (
+    let (observed, effective) = match (observed, effective.map(Effective::value)) {
+        (Some(observed), Some(effective)) => {
+            let (observed, effective) = show_both(observed, effective);
+            (Some(observed), effective)
+        }
+        (observed, effective) => (
             observed.map(show),
             effective.map_or_else(|| gate.threshold.clone(), show),
         ),

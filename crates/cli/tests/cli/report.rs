@@ -70,7 +70,7 @@ async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report()
 }
 
 #[tokio::test]
-async fn a_report_of_no_run_shows_the_possible_arguments() {
+async fn a_report_without_a_run_is_refused_with_a_remedy() {
     let desk = Desk::with("failed");
     let export = "../verdict/tests/fixtures/aiperf-success.json";
     let folder = tempfile::tempdir().expect("a folder");

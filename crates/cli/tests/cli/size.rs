@@ -53,7 +53,7 @@ fn the_table_shows_every_node_with_gpus_and_the_plan() {
         "gpu-3   DevicePlugin   8      3      3        3 of 8 GPUs free (5 in use by team-a/serve)",
         "and one node without GPUs",
         "plan: 5 of 8 GPUs on gpu-1 (DRA): probably gpu-2, gpu-3, gpu-4, gpu-5, gpu-6",
-        "note: it lacks these kinds, so the cluster counts as without them: devicetaintrules, perfvalidations, \
+        "note: the dump lacks these kinds, and counts as a cluster without them: devicetaintrules, perfvalidations, \
          resourcequotas, limitranges, bindrequests.scheduling.run.ai",
         "note: not needed and left alone: 1 Namespace",
     ] {

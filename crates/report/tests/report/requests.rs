@@ -92,7 +92,7 @@ fn a_run_in_a_cluster_is_drawn_as_its_export_is() {
 }
 
 #[test]
-fn results_without_single_requests_show_it() {
+fn a_page_shows_that_single_requests_are_absent() {
     let page = report(&recorded::healthy()).html();
     let said = "Single requests</figcaption><p><strong>Not recorded</strong>: there is no record of requests";
     assert!(page.contains(said), "{page}");

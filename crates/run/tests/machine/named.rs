@@ -173,7 +173,7 @@ fn the_reason_of_a_cache_that_could_not_be_filled_is_read_again_after_a_failed_r
 
 /// The model is not to blame for a node that ran out of disk.
 #[test]
-fn a_cache_whose_pod_was_ended_by_others_shows_the_actor() {
+fn a_cache_whose_pod_was_ended_shows_the_reason() {
     let evicted =
         json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."});
     let killed = json!({"phase": "Failed", "containerStatuses": [{"name": "fill", "image": "i", "imageID": "", "ready": false,

@@ -211,7 +211,7 @@ fn time_on_the_way(report: &Report, workers: &[Worker<'_>]) -> Option<String> {
     let outside = whole.saturating_sub(inside).max(queued);
     (outside > whole * ON_THE_WAY && outside > LEAST_REPORTED).then(|| {
         let (whole, inside, queued) = (show(whole), show(inside), show(queued));
-        format!("a request took {whole} s in the frontend: {inside} s in a worker, and {queued} s in the wait for one")
+        format!("a request took {whole} s in the frontend, {inside} s of them in a worker and {queued} s in its queue for one")
     })
 }
 

@@ -285,7 +285,7 @@ fn the_service_reaches_an_operator_that_is_not_ready() {
 }
 
 #[test]
-fn the_network_policy_opens_the_configured_ports() {
+fn the_network_policy_admits_the_configured_peers() {
     let objects = objects(&everything());
     let policy = &objects["NetworkPolicy perfvalidation-system/perfvalidation-operator"]["spec"];
     assert_eq!(

@@ -44,7 +44,7 @@ pub fn notes(found: &BTreeMap<String, usize>) -> Vec<String> {
         .collect();
     let absent = (!absent.is_empty()).then(|| {
         format!(
-            "it lacks these kinds, so the cluster counts as without them: {}",
+            "the dump lacks these kinds, and counts as a cluster without them: {}",
             absent.join(", ")
         )
     });
