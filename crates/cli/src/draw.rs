@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_those_of_kubectl() {
+    fn ages_match_kubectl() {
         for (seconds, shown) in [
             (0, "0s"),
             (119, "119s"),

@@ -55,7 +55,7 @@ pub use record::StatusWrite;
 use event_recorder::EventRecorder;
 use followed::Shared;
 use probe::Probes;
-use shared_reads::{LastHolders, LastInstalled, RecentAnswers};
+use shared_reads::{LastHolders, LastInstalled, RecentAnswers, SharedRefusals};
 
 /// Source of the time: the machine's clock, unless a test plays hours in seconds.
 pub type TimeSource = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -71,6 +71,8 @@ const VERSION_LASTS: Duration = Duration::from_mins(10);
 const SERVED_LASTS: Duration = Duration::from_mins(1);
 /// Time for which a permission is taken to be the same. A policy with 100 runs at once asked 2.7 times a second.
 const ALLOWED_LASTS: Duration = Duration::from_secs(5);
+/// Time for which refusals to create pods serve all runs of a namespace.
+const REFUSALS_LAST: Duration = Duration::from_secs(10);
 /// Time for which the next pass may rely on results that this process has written: it comes 200 ms after the write, and need not read
 /// every trial's log again, of up to 10 MiB each.
 const WRITTEN_LASTS: Duration = Duration::from_secs(10);
@@ -92,6 +94,7 @@ pub struct Cluster {
     served: RecentAnswers<&'static str, Option<&'static str>>,
     /// Namespaces that allow runs. A refusal is not kept, so that a new right counts at once.
     allowed: RecentAnswers<String, ()>,
+    refusals: SharedRefusals,
     copies: Copies,
     /// Version of the object and digest of its results, by its uid.
     written: RecentAnswers<String, (Option<String>, String)>,
@@ -135,6 +138,7 @@ impl Cluster {
             shared: Shared::default(),
             served: RecentAnswers::new(SERVED_LASTS),
             allowed: RecentAnswers::new(ALLOWED_LASTS),
+            refusals: RecentAnswers::new(REFUSALS_LAST),
             copies: Copies::default(),
             written: RecentAnswers::new(WRITTEN_LASTS),
             clock: Arc::new(Utc::now),

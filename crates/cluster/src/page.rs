@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_that_of_the_api_server_or_any_text() {
+    fn a_refusal_is_a_status_of_the_api_server_or_any_text() {
         for name in ["", "a"] {
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,

@@ -5,9 +5,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, Shared};
 use parking_lot::MutexGuard;
-use perfval_run::observed::DynamoApi;
+use perfval_run::observed::{DynamoApi, PodEvent};
 use perfval_run::queue::Contender;
+use perfval_sizing::Seen;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -16,6 +18,9 @@ pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
 /// The last good answer and its time. A caller that comes while a read is under way gets the same answer.
 pub(crate) type LastInstalled = Arc<Mutex<Option<(Instant, DynamoApi)>>>;
+
+/// Refusals to create pods, by namespace. Callers that come while a read is under way share it.
+pub(crate) type SharedRefusals = RecentAnswers<String, Shared<BoxFuture<'static, Seen<Arc<[PodEvent]>>>>>;
 
 /// Answers that serve for a time.
 #[derive(Clone)]

@@ -156,7 +156,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_trimmed_deviation_is_that_of_a_normal_distribution() {
+    fn the_trimmed_deviation_matches_a_normal_distribution() {
         let mut random = fastrand::Rng::with_seed(5);
         for length in [3_usize, 6, 8, 20, 200] {
             let rounds = 4000 / length.max(8);

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adjusted_values_are_those_of_the_paper_s_rule() {
+    fn adjusted_values_match_the_paper() {
         let found = adjust(&[0.01, 1.0, 0.02, 0.04]);
         for (found, expected) in found.iter().zip([0.04, 1.0, 0.04, 0.04 * 4.0 / 3.0]) {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");

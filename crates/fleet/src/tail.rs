@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tails_are_those_of_the_tables() {
+    fn tails_match_published_tables() {
         for (t, degrees, expected) in [
             (12.706, 1.0, 0.025),
             (2.228, 10.0, 0.025),

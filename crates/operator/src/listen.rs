@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_addresses_are_those_of_both_families() {
+    async fn all_addresses_include_both_families() {
         let listener = listen("--metrics-addr", SocketAddr::from(([0, 0, 0, 0], 0))).await;
         let listener = listener.expect("a free port");
         let port = listener.local_addr().expect("an address").port();

@@ -25,9 +25,12 @@ pub fn run_id(uid: &str, number: i64) -> String {
     hex8(&[uid, &number.to_string()])
 }
 
+/// Begin of the names of all children.
+pub const PREFIX: &str = "pv-";
+
 /// Name of the deployment, its claim template and the prefix of all other children.
 pub fn deployment(run_id: &str) -> String {
-    format!("pv-{run_id}")
+    format!("{PREFIX}{run_id}")
 }
 
 /// Headless Service over the workers' metrics port.

@@ -244,7 +244,7 @@ impl<'a> Circumstances<'a> {
             let resource = resource.clone();
             return Err(NodeObstacle::LeftByPlugin { pod, resource });
         }
-        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, &users, resource, self.naming)
+        let devices = mixed_allocation::without_devices_in_use(self.dra.devices(node)?, &users, resource, self.naming)
             .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();

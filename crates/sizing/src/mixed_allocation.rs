@@ -13,7 +13,7 @@ use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
 /// The devices without those that pods have from the device plugin. Fails if these are unknown: only the kubelet has
 /// the list of a pod's GPUs.
-pub fn without_those_of<'a>(
+pub fn without_devices_in_use<'a>(
     mut devices: NodeDevices<'a>,
     users: &[&PodUse],
     resource: &str,

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_errors_and_rates_are_those_of_the_measured_phase() {
+    fn only_the_measured_phase_counts() {
         let mut tally = Tally::default();
         assert_eq!(
             tally.progress(),

@@ -333,7 +333,7 @@ fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
 }
 
 #[test]
-fn the_mean_near_a_gate_is_that_of_the_soaks_if_there_are_any() {
+fn soaks_decide_the_mean_near_a_gate() {
     let mut trials = recorded("PPmmm");
     for (trial, margin) in trials.iter_mut().zip(["9", "9", "-1", "-3", "-2"]) {
         trial.margin_percent = Some(margin.into());

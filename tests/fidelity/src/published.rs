@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_gates_are_those_of_the_sample() {
+    fn the_shipped_gates_match_the_sample() {
         let sample = std::fs::read_to_string("../../config/samples/gpu-h100-80gb.yaml").unwrap();
         assert!(
             sample.contains("threshold: \"13500\"") && 8 * 13_500 == 108_000,

@@ -264,7 +264,7 @@ async fn what_cannot_be_read_is_named() {
 }
 
 #[tokio::test]
-async fn events_of_what_a_run_created_are_in_it_and_those_of_others_are_not() {
+async fn only_events_of_what_a_run_created_are_in_the_bundle() {
     let desk = under_way();
     let uid = desk.server.get("pods", "perf", "w0").expect("it is there")["metadata"]["uid"].clone();
     for (name, about) in [

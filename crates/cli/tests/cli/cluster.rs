@@ -146,7 +146,7 @@ fn a_kubeconfig_that_the_http_library_refuses_is_explained_without_its_secrets()
 }
 
 #[test]
-fn empty_flags_are_those_of_the_context() {
+fn the_context_fills_empty_flags() {
     let desk = Desk::with("passed");
     let file = kubeconfig(&desk.server);
     let words = "get -o name -n  --context  --cluster  --user  --as ";

@@ -138,7 +138,7 @@ async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
 }
 
 #[tokio::test]
-async fn missing_results_and_those_of_another_version_are_reported() {
+async fn missing_results_and_results_of_another_version_are_reported() {
     let desk = twice();
     let gone = desk.types("diff run").await;
     gone.exits(2, "run 1 of run has no saved results");

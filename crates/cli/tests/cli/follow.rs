@@ -47,7 +47,7 @@ async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
 }
 
 #[tokio::test]
-async fn the_exit_code_is_that_of_the_verdict() {
+async fn the_verdict_decides_the_exit_code() {
     for (moment, code) in [
         ("passed", 0),
         ("skipped", 0),

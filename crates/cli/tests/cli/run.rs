@@ -282,7 +282,7 @@ async fn a_dump_gives_a_new_object_with_the_users_metadata_only() {
 }
 
 #[tokio::test]
-async fn the_name_of_the_flags_replaces_that_of_the_manifest() {
+async fn a_name_flag_replaces_the_name_of_the_manifest() {
     let desk = Desk::new();
     let long = format!("--name {}", "a".repeat(70));
     for (metadata, flags, code, said) in [

@@ -90,7 +90,7 @@ fn a_run_without_a_report_changes_neither_the_environment_nor_the_past() {
 
 /// A device plugin does not report UUIDs.
 #[test]
-fn the_environment_of_a_node_without_uuids_is_that_of_its_newest_run() {
+fn the_newest_run_decides_the_environment_of_a_node_without_uuids() {
     let run = |number: i64, digest: &str| {
         let run = changed(validation(number, &[]), |object| {
             object["status"]["environment"]["digest"] = json!(digest);
@@ -104,7 +104,7 @@ fn the_environment_of_a_node_without_uuids_is_that_of_its_newest_run() {
 
 /// All of its trials may be invalid, as under pressure on the CPUs of the node.
 #[test]
-fn a_run_without_speeds_keeps_those_of_the_run_before_until_a_confirmation_has_some() {
+fn a_run_without_speeds_keeps_earlier_speeds_until_a_confirmation_has_some() {
     let object = after(6, &[("GPU-a", 8000), ("GPU-b", 8000)]);
     let slow = [("GPU-a", 10_000), ("GPU-b", 8000)];
     let slower = measured(of_policy(7, &slow)).expect("measured");

@@ -208,7 +208,7 @@ fn an_unreadable_cluster_changes_the_condition_alone() {
 }
 
 #[test]
-fn the_time_of_a_condition_is_that_of_its_last_change() {
+fn a_condition_has_the_time_of_its_last_change() {
     let mut world = World::new(&["n1"], &json!({}));
     let first = world.decide().status;
     world.policies[0].status = Some(first.clone());

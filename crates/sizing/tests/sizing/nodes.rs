@@ -32,7 +32,7 @@ fn nodes_that_our_pods_may_not_use_are_not_chosen() {
 }
 
 #[test]
-fn taints_that_only_mark_gpus_are_tolerated_like_those_of_the_spec() {
+fn taints_are_tolerated_if_they_only_mark_gpus_or_the_spec_tolerates_them() {
     let cluster = eight().node(
         NodeBuilder::named("n1")
             .taint("nvidia.com/gpu=present", "NoSchedule")

@@ -252,7 +252,7 @@ proptest! {
 
     /// The choice looks at few nodes and counts fewer; the report looks at all of them.
     #[test]
-    fn the_choice_is_that_of_the_report(
+    fn the_choice_matches_the_report(
         nodes in prop::collection::vec(node(), 0..8),
         min in 1..4,
         max in prop::option::of(1..9),

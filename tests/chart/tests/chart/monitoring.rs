@@ -156,7 +156,7 @@ fn alerts_carry_the_labels_and_links_of_their_owner() {
 }
 
 #[test]
-fn a_monitor_in_another_namespace_selects_that_of_the_release() {
+fn a_monitor_in_another_namespace_selects_the_namespace_of_the_release() {
     let options = json!({
         "enabled": true,
         "namespace": "monitoring",

@@ -114,7 +114,7 @@ fn no_role_reads_secrets_or_holds_a_wildcard() {
 }
 
 #[test]
-fn the_roles_of_people_join_those_of_the_cluster_only_on_request() {
+fn roles_of_people_extend_roles_of_the_cluster_only_on_request() {
     for role in ["view", "edit", "admin"] {
         let name = format!("ClusterRole /perfvalidation-operator-{role}");
         let labels = objects(&json!({}))[&name]["metadata"]["labels"].to_string();

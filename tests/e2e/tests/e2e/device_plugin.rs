@@ -54,7 +54,7 @@ pub async fn with_device_plugin(lab: &Lab, test: impl Future<Output = ()> + Send
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
-async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
+async fn gpus_of_a_device_plugin_that_others_hold_are_not_counted() {
     let (lab, _operator) = ready().await;
     with_device_plugin(&lab, Box::pin(run_next_to_another(lab.clone()))).await;
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
+use perfval_run::Run;
 use perfval_run::names::dynamo::{MAIN, WORKER};
-use perfval_run::observed::{Need, PodEvent};
+use perfval_run::observed::{Need, Needs, PodEvent};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World};
+use crate::world::{NAMESPACE, World, validation};
 
 /// Puts an Event on an object, whose message is its name unless `rest` has another one.
 fn put_event(world: &World, name: &str, object: &Value, rest: &Value) {
@@ -225,12 +227,17 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
         "all is there and ready"
     );
 
-    // The pod of trial 1 may be gone, but that of the open trial is needed.
-    world.edit(|object| {
-        let trial = |number: i64| json!({"number": number, "startedAt": "2026-11-20T00:01:00Z"});
-        object["status"]["operatorState"]["trials"] = json!([trial(1), trial(2)]);
-        object["status"]["operatorState"]["trials"][0]["outcome"] = "Pass".into();
-    });
+    // The pod of trial 1 may be gone, but that of the open trial is needed, some seconds after its Job.
+    let edit_trials = |second_started_at: &str| {
+        let trial = |number: i64, started_at: &str| json!({"number": number, "startedAt": started_at});
+        let mut trials = json!([trial(1, "2026-11-20T00:01:00Z"), trial(2, second_started_at)]);
+        trials[0]["outcome"] = "Pass".into();
+        world.edit(|object| object["status"]["operatorState"]["trials"] = trials);
+    };
+    edit_trials(&Utc::now().to_rfc3339());
+    let begins = world.observe(Need::Workload).await;
+    assert_eq!((begins.refusals, begins.node), (Seen::NotAsked, Seen::NotAsked));
+    edit_trials("2026-11-20T00:01:00Z");
     let lacks = world.observe(Need::Workload).await;
     assert!(lacks.refusals.present().is_some(), "trial 2 has no pod");
     world.server.delete("pods", NAMESPACE, "benchmark-0");
@@ -259,6 +266,31 @@ async fn refusals_and_the_node_are_read_while_pods_are_missing() {
         node.present().is_some(),
         "its architecture explains the error: {node:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_serve_all_runs_of_a_namespace_for_ten_seconds() {
+    let world = World::new();
+    let other = serde_json::from_value(validation("other", "node-2", "Benchmarking")).expect("a PerfValidation");
+    let other = Run::new(&other, &world.settings);
+    let controller = json!({"kind": "ReplicaSet", "name": format!("pv-{}-worker-6d", other.id()), "uid": "rs-2"});
+    let rest = json!({"type": "Warning", "reason": "FailedCreate", "message": "forbidden"});
+    put_event(&world, "refused", &controller, &rest);
+    let needs = Needs {
+        parts: [Need::Workload].into(),
+        ..Needs::default()
+    };
+
+    assert_eq!(world.observe(Need::Workload).await.refusals, Seen::Present(Vec::new()));
+    let refusals = world.cluster.observe(&other, &needs).await.refusals;
+    assert_eq!(refusals.present().map(Vec::len), Some(1));
+    assert_eq!(world.count_calls("events"), 1);
+
+    tokio::time::advance(Duration::from_secs(10)).await;
+    world.fail(Fault::refuse("list", "events", 403).times(1));
+    assert!(matches!(world.observe(Need::Workload).await.refusals, Seen::Unknown(_)));
+    let refusals = world.cluster.observe(&other, &needs).await.refusals;
+    assert_eq!(refusals.present().map(Vec::len), Some(1), "a failure is not kept");
 }
 
 /// Bytes of the longest text among Events.
@@ -380,9 +412,7 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
         world.edit(|object| object["status"]["operatorState"]["workerPods"] = json!([worker]));
     };
     recorded(0);
-    world.server.forget_calls();
     let endings = world.observe(Need::Workload).await.endings;
-    let with_restart = world.count_calls("events");
     let mut reasons: Vec<_> = endings
         .present()
         .expect("events")
@@ -399,11 +429,8 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
     recorded(1);
     world.server.forget_calls();
     assert_eq!(world.observe(Need::Workload).await.endings, Seen::NotAsked);
-    assert_eq!(
-        world.count_calls("events") + 2,
-        with_restart,
-        "a restart that is recorded costs no list"
-    );
+    // The refusals are those of the first look.
+    assert_eq!(world.count_calls("events"), 0, "a restart that is recorded costs no list");
 }
 
 /// Puts a run that saves the results of a trial with errors into the world.

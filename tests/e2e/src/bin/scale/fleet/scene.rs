@@ -59,7 +59,11 @@ impl Scene {
         watched: Arc<Mutex<Watched>>,
     ) -> Outcome<Self> {
         let server = ApiServer::new();
-        server.keep_changes(CHANGES);
+        server.keep_changes(match on {
+            ControlPlane::Stub => CHANGES,
+            // A mirror, which nothing watches.
+            ControlPlane::Lab => CHANGES / 10,
+        });
         server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
         let runs = Runs::new(&server, hardware, speedup);
         let saved = runs.saved();
