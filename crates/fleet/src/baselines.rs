@@ -167,7 +167,7 @@ fn next_learned(
     environment: Option<&MeasuredEnvironment<'_>>,
     now: DateTime<Utc>,
 ) -> Option<BaselineRevision> {
-    let newest = known.newest.as_ref();
+    let newest = known.newest.as_ref().filter(|newest| is_learned(newest));
     let Some((environment, learned)) = environment.and_then(|found| Some((found, found.learned.as_ref()?))) else {
         return newest.cloned();
     };
@@ -179,7 +179,7 @@ fn next_learned(
         let has_grown = newest.nodes.is_some_and(|known| nodes >= GROWTH * known);
         // A shift of other nodes would make one revision after another, all of them with the same numbers.
         let shift = shift(newest, environment, SpeedNorm::compare_learned);
-        is_learned(newest) && !has_grown && !shift.is_environment
+        !has_grown && !shift.is_environment
     });
     if is_current {
         return newest.cloned();

@@ -13,12 +13,10 @@ use perfval_api::fleet::{
 };
 
 use crate::condition::condition;
-use crate::measurement::{Measurement, mean_time, speed, whole};
+use crate::measurement::{MOST_GPUS, Measurement, mean_time, speed, whole};
 use crate::running::{Deviations, Running, add_run, confirm_run, learn_run, residuals};
 use crate::shared::{SharedPast, common_residual};
 
-/// Most GPUs of one object, so that it stays below 6 KiB. With eight it stays below 4 KiB.
-const MOST_GPUS: usize = 16;
 /// Shortest time for which the measurement of a policy stays, although somebody else has measured the node since: every user sets
 /// gates and load of their own, and a policy compares nodes.
 const PRECEDENCE: TimeDelta = TimeDelta::days(14);

@@ -224,6 +224,14 @@ fn a_miss_is_below_one_hundred_percent() {
     let margin = |object: &mut Value| object["status"]["gates"][0]["marginPercent"] = json!("-0.2");
     let found = changed(validation(1, &[]), margin).expect("measured");
     assert_eq!(found.percent_of_gate, Some(99));
+
+    // The mean over the trials missed the gate, and the last trial met it.
+    let by_mean = |object: &mut Value| {
+        object["status"]["verdict"] = json!("Failed");
+        object["status"]["reason"] = json!("GatesMissed");
+    };
+    let found = changed(validation(1, &[]), by_mean).expect("measured");
+    assert_eq!(found.percent_of_gate, None);
 }
 
 #[test]

@@ -53,6 +53,20 @@ fn a_boot_before_the_confirmation_makes_the_run_cold() {
 }
 
 #[test]
+fn a_run_with_more_gpus_than_are_remembered_is_confirmed_too() {
+    let names: Vec<String> = (0..17).map(|gpu| format!("GPU-{gpu:02}")).collect();
+    let gpus = |first: i64| -> Vec<(&str, i64)> {
+        let others = names.iter().skip(1).map(|name| (name.as_str(), 8000));
+        std::iter::once((names[0].as_str(), first)).chain(others).collect()
+    };
+    let object = after(6, &gpus(8000));
+    let slower = measured(of_policy(7, &gpus(10_000))).expect("measured");
+    let object = written(decide(&slower, &node(UID), [&object].into_iter()));
+    let confirmed = decide(&confirmation(8, &gpus(10_000)), &node(UID), [&object].into_iter());
+    assert_eq!(first_state(&written(confirmed))["c"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn statistics_of_another_environment_do_not_hide_those_of_this_one() {
     let old = after(9, &[("GPU-a", 8000)]);
     let upgraded = |run: i64| {

@@ -299,6 +299,16 @@ fn an_import_approves_no_revision_that_the_operator_learned() {
     baseline.spec = serde_json::from_value(import).expect("a spec");
     look(&mut baseline, &fleet);
     assert_eq!(revisions(&baseline), (Some(4), None));
+
+    // Too few nodes to learn from are no reason to keep the import.
+    let few = healthy(2);
+    let mut baseline = stored("b", &provided("90"));
+    look(&mut baseline, &few);
+    assert_eq!(revisions(&baseline), (Some(1), Some(1)));
+    let learned = json!({"environment": {"digest": DIGEST}, "source": "Learned", "approvedRevision": 1});
+    baseline.spec = serde_json::from_value(learned).expect("a spec");
+    look(&mut baseline, &few);
+    assert_eq!(revisions(&baseline), (None, None));
 }
 
 #[test]

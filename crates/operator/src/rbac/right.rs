@@ -62,7 +62,7 @@ impl Duties {
                 let namespaces = match permission.scope {
                     Scope::Cluster => vec![None],
                     // An operator of all namespaces may lack them in most: each run asks for its own.
-                    Scope::Run if self.covers_all() => Vec::new(),
+                    Scope::Run | Scope::Outside if self.covers_all() => Vec::new(),
                     Scope::Watched | Scope::Run => self.namespaces.clone(),
                     Scope::Fleet if self.covers_all() => vec![None],
                     Scope::Outside if self.outside => self.namespaces.clone(),
@@ -119,7 +119,7 @@ mod tests {
         let everywhere = texts(&Duties {
             namespaces: vec![None],
             lease: Some("own".into()),
-            outside: false,
+            outside: true,
         });
         for right in [
             "list nodes (cluster-wide)",

@@ -99,6 +99,17 @@ fn a_value_out_of_its_bounds_is_named() {
         &json!({"networkPolicy": {"metricsFrom": [{"from": {}}]}}),
         &["metricsFrom", "from"],
     );
+    // Helm would install it without the unknown key, and so admit everyone.
+    for peer in [
+        json!({"namespaceSelector": {"matchLabel": {"a": "b"}}}),
+        json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "value": ["b"]}]}}),
+    ] {
+        refused(&json!({"networkPolicy": {"metricsFrom": [peer]}}), &["metricsFrom"]);
+    }
+    refused(
+        &json!({"networkPolicy": {"metricsFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "exept": []}}]}}),
+        &["metricsFrom", "exept"],
+    );
     refused(
         &json!({"apiPriority": {"concurrencyShares": 0}}),
         &["concurrencyShares"],
