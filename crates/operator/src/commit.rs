@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::blocked;
 use crate::blocked::write::record_whether_blocked;
 use crate::context::{Context, is_over};
-use crate::decide::decide;
+use crate::decide;
 
 /// Pause after a write of the operator; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
@@ -108,7 +108,7 @@ pub(crate) async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<A
         }
     };
     let run = Run::new(&object, &context.settings);
-    let (_, decision) = Box::pin(decide(&run, context)).await;
+    let (_, decision) = Box::pin(decide::decide(&run, &decide::needs(&run, context), context)).await;
     context.cluster.act(&run, &decision.effects).await?;
     context.setbacks.forget(run.uid());
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))

@@ -23,7 +23,7 @@ use crate::blocked::write::{block, record_blocked};
 use crate::boundary::{Panicked, catch};
 use crate::commit::{commit, remove, report_missing_rights};
 use crate::context::Context;
-use crate::decide::decide;
+use crate::decide;
 use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::stored::Stored;
 use crate::{blocked, resting, store_limits, unreadable};
@@ -149,13 +149,14 @@ async fn bounded(
 }
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
-    let Some(_room) = context.room.take(&machine::needs(run)) else {
+    let needs = decide::needs(run, context);
+    let Some(_room) = context.room.take(&needs) else {
         // This pass may have been for a change of a Job.
         let object = ObjectRef::<Stored>::new(run.name()).within(run.namespace());
         context.pace.expect_job(&object);
         return Ok(Action::requeue(ROOM));
     };
-    let (seen, decision) = Box::pin(decide(run, context)).await;
+    let (seen, decision) = Box::pin(decide::decide(run, &needs, context)).await;
     if decision.is_rest(run.status()) || !resting::is_reduced(run.object) {
         let committed = commit(run, context, &decision).await;
         // Behind a status that is recorded already only an effect can fail, and that is no outage.

@@ -143,12 +143,7 @@ fn api_server(state: &StateDir, simulated: bool) -> Process {
         // An hour, as fast as tests play it.
         arguments.push("--event-ttl=10m".to_owned());
     }
-    let mut process = built_program(state, API_SERVER_PROCESS, arguments);
-    if simulated {
-        // With thousands of nodes it spent a third of its time on garbage.
-        process.command = process.command.env("GOGC", "200");
-    }
-    process
+    built_program(state, API_SERVER_PROCESS, arguments)
 }
 
 fn controller_manager(state: &StateDir, simulated: bool) -> Process {

@@ -430,7 +430,11 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
     world.server.forget_calls();
     assert_eq!(world.observe(Need::Workload).await.endings, Seen::NotAsked);
     // The refusals are those of the first look.
-    assert_eq!(world.count_calls("events"), 0, "a restart that is recorded costs no list");
+    assert_eq!(
+        world.count_calls("events"),
+        0,
+        "a restart that is recorded costs no list"
+    );
 }
 
 /// Puts a run that saves the results of a trial with errors into the world.
