@@ -6,6 +6,9 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 /// Clock ticks a second in `/proc/<pid>/stat`: the same on every Linux of this architecture.
 const TICKS: f64 = 100.0;
 
@@ -19,13 +22,33 @@ impl Process {
     /// # Errors
     /// If there is none in this network, or `/proc` cannot be read.
     pub fn api_server() -> io::Result<Self> {
+        Self::of_lab("kube-apiserver")
+    }
+
+    /// A process of the lab whose network this is.
+    ///
+    /// # Errors
+    /// If there is none, or `/proc` cannot be read.
+    pub fn of_lab(name: &str) -> io::Result<Self> {
         let here = fs::read_link("/proc/self/ns/net")?;
         let found = find(|process| {
-            fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "kube-apiserver")
+            fs::read_to_string(process.join("comm")).is_ok_and(|comm| comm.trim() == name)
                 && fs::read_link(process.join("ns/net")).is_ok_and(|namespace| namespace == here)
         })?;
-        found
-            .ok_or_else(|| io::Error::other("no kube-apiserver in this network: run this by `lab exec --network-only`"))
+        found.ok_or_else(|| {
+            io::Error::other(format!(
+                "no {name} in this network: run this by `lab exec --network-only`"
+            ))
+        })
+    }
+
+    /// Stops it until a `SIGCONT` or its end.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn pause(&self) -> io::Result<()> {
+        let id = i32::try_from(self.0).map_err(io::Error::other)?;
+        Ok(kill(Pid::from_raw(id), Signal::SIGSTOP)?)
     }
 
     /// The operator in the pod of this uid, if it runs.

@@ -162,7 +162,7 @@ fn controller_manager(state: &StateDir, simulated: bool) -> Process {
     arguments.extend(CLIENT_RATE.map(str::to_owned));
     if simulated {
         // Thousands of nodes that renew a lease every ten seconds take more than a core.
-        arguments.push("--node-monitor-grace-period=90m".to_owned());
+        arguments.push("--node-monitor-grace-period=24h".to_owned());
     }
     built_program(state, "kube-controller-manager", arguments)
 }

@@ -31,6 +31,9 @@ const PODS: usize = 16;
 const EVENTS: u32 = 50;
 /// Events of a namespace that are read at once, of 1 KB each.
 const EVENTS_OF_ALL: u32 = 200;
+/// Warnings on pods that are not prepared: no probe of theirs can fail. Each worker that loads a model has such a warning, and
+/// those of 25 runs would not fit on one page.
+const UNPREPARED: &str = "type=Warning,reason!=Unhealthy";
 /// Bytes of each text of an Event that are kept: a tenant may write a megabyte.
 const EVENT_TEXT: usize = 1024;
 const AT_ONCE: usize = 4;
@@ -95,7 +98,7 @@ impl Cluster {
         }
         // On the heap: six reads at once.
         let (events, endings, preemptions, logs, refusals) = futures::join!(
-            self.pod_events(&unprepared, "type=Warning"),
+            self.pod_events(&unprepared, UNPREPARED),
             Box::pin(self.endings(&restarted)),
             async {
                 if lacks_pods {

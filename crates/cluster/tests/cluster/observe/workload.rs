@@ -112,18 +112,23 @@ async fn no_warnings_are_read_for_pods_that_the_kubelet_has_prepared() {
 #[tokio::test]
 async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
     // Two lists are for the pods that are missing.
-    for (strangers, lists) in [(0, 3), (300, 5)] {
+    for (strangers, reason, lists) in [
+        (0, "FailedMount", 3),
+        (300, "FailedMount", 5),
+        // Each worker that loads a model has one.
+        (300, "Unhealthy", 3),
+    ] {
         let world = World::new();
-        let event = |name: &str, uid: &str| {
+        let event = |name: &str, uid: &str, reason: &str| {
             let pod = json!({"kind": "Pod", "name": "p", "uid": uid});
-            put_event(&world, name, &pod, &json!({"type": "Warning", "reason": "FailedMount"}));
+            put_event(&world, name, &pod, &json!({"type": "Warning", "reason": reason}));
         };
         for pod in ["one", "two"] {
             let made = world.put_child("v1", "Pod", pod, &json!({}));
-            event(pod, made["metadata"]["uid"].as_str().unwrap());
+            event(pod, made["metadata"]["uid"].as_str().unwrap(), "FailedMount");
         }
         for number in 0..strangers {
-            event(&format!("a-{number}"), "another-pod");
+            event(&format!("a-{number}"), "another-pod", reason);
         }
         world.server.forget_calls();
         let seen = world.observe(Need::Workload).await;
@@ -131,8 +136,8 @@ async fn a_crowded_namespace_has_a_list_of_events_for_each_pod() {
             .map(|event| (event.pod.as_str(), event.message.as_str()))
             .collect();
         found.sort_unstable();
-        assert_eq!(found, [("one", "one"), ("two", "two")], "{strangers} strangers");
-        assert_eq!(world.count_calls("events"), lists, "{strangers} strangers");
+        assert_eq!(found, [("one", "one"), ("two", "two")], "{strangers} {reason}");
+        assert_eq!(world.count_calls("events"), lists, "{strangers} {reason}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! The fleet on the control plane of a lab: etcd, the API server, the controllers, the scheduler and the garbage collector are
-//! real, as are the roles of the operator. kwok keeps the nodes alive. This program is the kubelet of the runs' pods.
+//! real, as are the roles of the operator. kwok makes the nodes ready. This program is the kubelet of the runs' pods.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,13 @@ use axum::Router;
 use axum::extract::{Path as PathOf, RawQuery};
 use axum::http::StatusCode;
 use axum::routing::get;
+use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::api::PostParams;
+use kube::api::{Api, ListParams, PostParams};
 use kube::core::DynamicObject;
+use perfval_e2e::process::Process;
 use perfval_e2e::tls::Tls;
-use perfval_e2e::{AuditTail, Lab, OPERATOR};
+use perfval_e2e::{AuditTail, Lab, OPERATOR, eventually};
 use perfval_testkit::api_server::{ApiServer, Call, VERBS};
 use perfval_testkit::world::World;
 use serde_json::{Value, json};
@@ -37,6 +39,8 @@ const KUBELET_PORT: u16 = 10_250;
 /// Network of the pods, each address of which is this machine's, and port of a frontend.
 const PODS: &str = "100.64.0.0/10";
 const FRONTEND_PORT: u16 = 8_000;
+/// Longest wait until kwok has made all nodes ready.
+const READY: Duration = Duration::from_mins(10);
 /// Pause between two steps of the kubelet.
 const STEP: Duration = Duration::from_millis(200);
 
@@ -54,6 +58,9 @@ pub async fn open(
     lab.namespace_without_runs(OTHERS).await;
     listen(server).await?;
     fill(&lab.client, hardware).await?;
+    await_ready_nodes(&lab.client, hardware.nodes).await;
+    // It took a third of a core, deleted each pod 2.6 times, and read all pods again and again. The nodes stay ready for a day.
+    Process::of_lab("kwok")?.pause()?;
     let mirror = Mirror::start(&lab.client, server, NAMESPACE);
     let tail = AuditTail::new(&lab).await?;
     let kubelet = play(
@@ -115,6 +122,27 @@ async fn fill(client: &Client, hardware: &Hardware) -> Outcome<()> {
     let busy = hardware.busy().map(|(index, _)| hardware::claim(index));
     real::write_claims(client, OTHERS, busy).await?;
     real::write_pods(client, OTHERS, hardware.nodes).await
+}
+
+async fn await_ready_nodes(client: &Client, count: usize) {
+    let nodes = Api::<Node>::all(client.clone());
+    let params = ListParams::default();
+    eventually("ready nodes", READY, || async {
+        let listed = nodes.list(&params).await.map_err(|error| error.to_string())?;
+        let ready = listed.items.iter().filter(|node| is_ready(node)).count();
+        if ready == count {
+            Ok(())
+        } else {
+            Err(format!("{ready} of {count}"))
+        }
+    })
+    .await;
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Listens as the kubelets, of which the API server wants logs, and as the frontends.

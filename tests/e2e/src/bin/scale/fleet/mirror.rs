@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{DynamicObject, TypeMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use perfval_api::meta::RUN_LABEL;
@@ -27,6 +27,8 @@ pub struct Mirror {
     pub server: ApiServer,
     client: Client,
     followed: Vec<Followed>,
+    /// Pods that their kubelet has to remove.
+    leaving: BTreeSet<String>,
     /// Newest known version of each pod: an older event may come after the answer to a report.
     versions: HashMap<Whose, u64>,
     namespace: &'static str,
@@ -101,6 +103,7 @@ impl Mirror {
             server: server.clone(),
             client: client.clone(),
             followed: followed.into(),
+            leaving: BTreeSet::new(),
             versions: HashMap::new(),
             namespace,
         }
@@ -161,6 +164,10 @@ impl Mirror {
                     return Ok(());
                 }
                 *known = version;
+                let meta = &object.metadata;
+                if meta.deletion_timestamp.is_some() && meta.deletion_grace_period_seconds != Some(0) {
+                    self.leaving.extend(meta.name.clone());
+                }
                 self.server.put(serde_json::to_value(object)?);
             }
             // A node is 20 KB and changes with each heartbeat.
@@ -190,12 +197,16 @@ impl Mirror {
         }
     }
 
-    /// Reports the pods that have changed since a version of the mirror.
+    /// Removes the pods that are to go, and reports the others that have changed since a version of the mirror.
     pub async fn report_pods_since(&mut self, version: u64) -> Outcome<()> {
+        let pods = api(&self.client, ("v1", "Pod", "pods", Some(self.namespace)));
+        let leaving = std::mem::take(&mut self.leaving).into_iter();
+        stream::iter(leaving.map(Ok))
+            .try_for_each_concurrent(AT_ONCE, |name| remove(&pods, name))
+            .await?;
         let changes = self.server.changes_since(version).into_iter();
         let of_pods = changes.filter(|change| change.plural == "pods" && change.kind != "DELETED");
         let names: BTreeSet<String> = of_pods.map(|change| change.name).collect();
-        let pods = api(&self.client, ("v1", "Pod", "pods", Some(self.namespace)));
         let known = names
             .iter()
             .filter_map(|name| self.server.get("pods", self.namespace, name));
@@ -210,6 +221,14 @@ impl Mirror {
             self.put(place.unwrap_or_default(), pod)?;
         }
         Ok(())
+    }
+}
+
+/// Removes a pod, as a kubelet does once its containers have ended.
+async fn remove(pods: &kube::Api<DynamicObject>, name: String) -> Result<(), kube::Error> {
+    match pods.delete(&name, &DeleteParams::default().grace_period(0)).await {
+        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => Ok(()),
+        other => other.map(drop),
     }
 }
 
