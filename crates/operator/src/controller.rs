@@ -140,6 +140,8 @@ async fn bounded(
         Err(_) => {
             warn!(limit = ?PASS_LIMIT, "pass given up");
             context.metrics.failed("PassTimeout");
+            // The write of a run's end may be on its way.
+            context.measured.doubt();
             ("timeout", Action::requeue(TRANSIENT))
         }
     };

@@ -1,11 +1,13 @@
 //! Preemption: a run gives its GPUs back as soon as the scheduler takes one of them for a pod of higher priority.
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt;
-use perfval_api::{Phase, Reason};
+use perfval_api::{PerfValidationStatus, Phase, Reason};
 
 use crate::names;
 use crate::names::dynamo::WORKER;
+use crate::observed::PodEvent;
 use crate::pass::{Pass, Step};
 use crate::readiness::{Pods, pod_condition};
 use crate::run::Run;
@@ -27,13 +29,22 @@ pub(crate) fn give_way(pass: &mut Pass<'_>, current: Phase) -> Option<Step> {
     let mut workers = pods.leaving.into_iter().chain(pods.workers);
     let visible = workers.find(|pod| is_preempted(pod)).map(ResourceExt::name_any);
     // A pod that ends at once is gone before the next look.
-    let mut events = pass.seen.preemptions.present().into_iter().flatten();
+    let since = redeployed_at(&pass.status);
+    let is_new = |event: &&PodEvent| event.last_seen >= since || event.last_seen.is_none();
+    let mut events = pass.seen.preemptions.present().into_iter().flatten().filter(is_new);
     let pod = visible.or_else(|| events.next().map(|event| event.pod.clone()))?;
     let message = format!(
         "pod {pod} was removed for a pod of higher priority: this run stops and gives its GPUs back; a new one waits for GPUs, for timeouts.sizing at most"
     );
     pass.status.state.gives_way = true;
     Some(Step::go(Phase::CleaningUp, Reason::Interrupted, message))
+}
+
+/// Begin of the deployment, if the run gave up an earlier one: Events outlive its pods, and the names are the same.
+fn redeployed_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    let mut entries = status.state.timeline.iter();
+    let last = entries.rfind(|entry| entry.phase == Phase::Deploying);
+    last.filter(|_| status.state.resizes > 0).map(|entry| entry.started_at)
 }
 
 /// Returns true if a worker of the run is gone, or one of the `late` pods has no node: one may have been preempted.

@@ -1,7 +1,7 @@
 //! A run gives way to pods of higher priority, and is tried again.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::{Phase, Trigger, Verdict};
 use perfval_run::observed::{Need, PodEvent};
 use perfval_sizing::Seen;
@@ -14,6 +14,17 @@ use super::story::{Showing, Story};
 fn preempt(story: &mut Story, pod: &'static str) {
     story.preempted = Some(pod);
     story.step();
+}
+
+/// Event on a worker that is gone.
+fn preemption(at: DateTime<Utc>) -> PodEvent {
+    PodEvent {
+        pod: "pv-worker-x".into(),
+        pod_uid: "gone".into(),
+        reason: "Preempted".into(),
+        message: "Preempted by pod 3f47 on node n1".into(),
+        last_seen: Some(at),
+    }
 }
 
 #[test]
@@ -42,19 +53,29 @@ fn a_pod_that_is_gone_already_shows_by_its_event() {
         story.showing = Showing::Hang;
         story.step();
     });
-    story.preemptions = Seen::Present(vec![PodEvent {
-        pod: "pv-worker-x".into(),
-        pod_uid: "gone".into(),
-        reason: "Preempted".into(),
-        message: "Preempted by pod 3f47 on node n1".into(),
-        last_seen: Some(story.now),
-    }]);
+    story.preemptions = Seen::Present(vec![preemption(story.now)]);
     story.step();
     assert_eq!((story.phase(), story.verdict()), (Some(CleaningUp), None));
     story.preemptions = Seen::NotAsked;
     story.showing = Showing::Fast;
     story.until(Completed);
     story.assert_run(2, Trigger::Preempted);
+}
+
+#[test]
+fn an_event_of_an_earlier_deployment_does_not_end_the_run() {
+    let mut story = at(WaitingForReady);
+    let early = preemption(story.now);
+    story.unschedulable = true;
+    story.until(Sizing);
+    story.unschedulable = false;
+    story.until(WaitingForReady);
+    story.preemptions = Seen::Present(vec![early]);
+    story.step();
+    assert_eq!(story.phase(), Some(WaitingForReady), "{}", story.message());
+    story.preemptions = Seen::Present(vec![preemption(story.now)]);
+    story.step();
+    assert_eq!(story.phase(), Some(CleaningUp));
 }
 
 #[test]

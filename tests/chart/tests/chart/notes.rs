@@ -53,6 +53,11 @@ fn they_name_the_operators_namespace_where_it_is_another() {
 fn the_notes_show_what_uninstalling_leaves() {
     assert!(notes(&json!({})).contains("kubectl delete crd"));
     assert!(!notes(&json!({"crds": {"keep": false}})).contains("kubectl delete crd"));
+    let namespaced = notes(&json!({"watchNamespaces": ["perf"]}));
+    assert!(
+        namespaced.contains("before you uninstall or delete a namespace, because"),
+        "{namespaced}"
+    );
     let unbind = "kubectl delete rolebinding perfvalidation -n perf";
     assert!(notes(&json!({})).contains(unbind));
     assert!(!notes(&json!({"runNamespaces": ["perf"]})).contains(unbind));
